@@ -1,0 +1,71 @@
+# Everything a contributor runs. `make` alone lists it.
+
+VENV ?= .venv
+EXTRAS ?= dev
+ARGS ?=
+LOCK_FLAGS ?=
+PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; \
+	done)
+
+# uv trusts what the machine trusts, and asks the index that pip was told to ask.
+export UV_SYSTEM_CERTS ?= 1
+ifdef PIP_INDEX_URL
+export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
+endif
+
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CODE := $(wildcard src tests bench)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+comma := ,
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fix bench mutants lock clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='#' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP) ## make .venv with all that is needed; instant when nothing changed
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one: make PYTHON=..." >&2; exit 1; }
+	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) uv && $(UV) --editable '.[$(EXTRAS)]' || { \
+		echo "uv did not manage; trying pip" >&2; $(PIP) --editable '.[$(EXTRAS)]'; }
+	@touch $@
+
+demo: setup ## show what carrel does
+	$(BIN)/carrel demo
+
+test: lint ## check format, lint, types and import contracts, then run all tests (ARGS="-k name")
+	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
+
+lint: setup ## check format, lint, types and import contracts
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+
+fix: setup ## format, and mend what ruff can mend
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+bench: setup ## run the measurements
+	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
+		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
+
+mutants: setup ## take out one guard at a time; each must fail a test
+	PYTHONPATH=. $(BIN)/python tests/mutants.py
+
+lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the newest)
+	$(BIN)/uv pip compile pyproject.toml $(patsubst %,--extra %,$(subst $(comma), ,$(EXTRAS))) \
+		--universal --python-version 3.11 --no-header --no-annotate --quiet \
+		--output-file constraints.txt $(LOCK_FLAGS)
+
+clean: ## remove what the other targets made
+	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov \
+		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(CODE) -type d -name __pycache__ -prune -exec rm -rf {} +

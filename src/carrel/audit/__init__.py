@@ -1,0 +1,1 @@
+"""Remember: one record per change and per refusal, and log events."""

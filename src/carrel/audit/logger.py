@@ -1,0 +1,90 @@
+"""`SandboxLogger`: structured events over stdlib logging or structlog.
+
+It configures neither, adds no handler and changes no level. Every value is made printable on one line first,
+so a file name cannot forge a second record or move the cursor of a terminal.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Protocol
+
+_TAKEN = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
+"""Names that a log record or structlog keeps for itself."""
+
+
+class StructLogger(Protocol):
+    """What structlog's loggers offer, as far as it is used here."""
+
+    def info(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
+        """Log an ordinary event."""
+        ...
+
+    def warning(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
+        """Log something that somebody should look at."""
+        ...
+
+
+class SandboxLogger:
+    """Writes `noun.verb` events with named fields."""
+
+    def __init__(self, logger: logging.Logger | StructLogger | None = None) -> None:
+        """Write to *logger*, or to the stdlib logger `carrel`."""
+        self._logger = logging.getLogger("carrel") if logger is None else logger
+
+    @classmethod
+    def of(cls, logger: SandboxLogger | logging.Logger | StructLogger | None) -> SandboxLogger:
+        """*logger* itself, or one around it."""
+        return logger if isinstance(logger, SandboxLogger) else cls(logger)
+
+    def log_event(self, event: str, /, **fields: object) -> None:
+        """Log an ordinary event."""
+        logger = self._logger
+        if not isinstance(logger, logging.Logger):
+            logger.info(event, **_printable_fields(fields))
+        elif logger.isEnabledFor(logging.INFO):
+            _to_stdlib(logger, logging.INFO, event, fields)
+
+    def log_security_event(self, problem: str, /, **details: object) -> None:
+        """Log a refusal as the warning `security.<problem>`."""
+        event = f"security.{problem}"
+        logger = self._logger
+        if not isinstance(logger, logging.Logger):
+            logger.warning(event, **_printable_fields(details))
+        elif logger.isEnabledFor(logging.WARNING):
+            _to_stdlib(logger, logging.WARNING, event, details)
+
+    def wants_events(self) -> bool:
+        """Whether `log_event` would write anything."""
+        logger = self._logger
+        return not isinstance(logger, logging.Logger) or logger.isEnabledFor(logging.INFO)
+
+
+def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str, object]) -> None:
+    """One line for people, and the same fields on the record for handlers that want them."""
+    shown = _printable_fields(fields)
+    text = " ".join([event, *(f"{name}={value}" for name, value in shown.items())])
+    logger.log(level, "%s", text, extra={"event": event, **shown}, stacklevel=3)
+
+
+def _printable_fields(fields: dict[str, object]) -> dict[str, object]:
+    return {
+        f"{name}_" if name in _TAKEN else name: _printable_value(value)
+        for name, value in fields.items()
+        if value is not None
+    }
+
+
+def _printable_value(value: object) -> object:
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_printable_value(item) for item in value]
+    return printable(str(value))
+
+
+def printable(text: str) -> str:
+    """*text* on one line, with every character escaped that does not print."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

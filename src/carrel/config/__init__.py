@@ -1,0 +1,1 @@
+"""Settings from file and environment."""

@@ -1,0 +1,272 @@
+"""The tree of errors.
+
+Every error a caller may catch derives from `CarrelError` and from the builtin that people already catch:
+
+    CarrelError
+    ├── PathError           ValueError            path.invalid        the text is not a path we accept
+    │   ├── AbsoluteError   ValueError            path.absolute       it is absolute where it must not be
+    │   ├── EscapeError     ValueError            path.escape         it leads out of its root
+    │   │   └── OutsideError    + PermissionError  access.outside     no rule has it
+    │   └── IntoItselfError ValueError, OSError   path.into_itself    a directory into its own inside
+    ├── AccessError         PermissionError       access.denied       a rule says no
+    ├── MissingError        FileNotFoundError     path.missing        nothing has that name
+    ├── ExistsError         FileExistsError       path.exists         something has that name already
+    ├── IsDirectoryError    IsADirectoryError     path.is_directory   a file was wanted
+    ├── NotDirectoryError   NotADirectoryError    path.not_directory  a directory was wanted
+    ├── NotRegularError     OSError               path.not_regular    a FIFO, socket or device
+    ├── NotEmptyError       OSError               path.not_empty      the directory holds something
+    ├── LoopError           OSError               path.loop           too many links
+    ├── HostDeniedError     PermissionError       path.permission     the host's own permissions say no
+    ├── ChangedError        OSError               path.changed        somebody else changed it meanwhile
+    ├── BusyError           BlockingIOError       path.busy           try again later
+    ├── LimitError          OSError               limit.*             a ceiling would be passed
+    ├── DiskError           OSError               disk.error          the host's disk failed
+    │   └── DiskFullError   OSError               disk.full           the host's disk is full
+    ├── ClosedError         ValueError            workspace.closed    used after close()
+    ├── UnavailableError    OSError               sessions.unavailable  the sessions directory cannot be used
+    ├── SessionIdError      ValueError            session.invalid_id  the id breaks the rule
+    ├── SessionExistsError  FileExistsError       session.exists      the id is taken
+    ├── SessionMissingError FileNotFoundError     session.missing     no session has that id
+    ├── TextError           ValueError            text.encoding       bytes and encoding do not fit
+    ├── EditError           ValueError            edit.*              the edit cannot be made
+    ├── PatternError        ValueError            pattern.invalid     a glob or regular expression is wrong
+    └── ConfigError         ValueError            config.invalid      a setting is wrong
+
+`code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+
+class CarrelError(Exception):
+    """Anything that carrel refuses or fails to do."""
+
+    code: ClassVar[str] = "carrel.error"
+    number: ClassVar[int | None] = None
+    """The `errno` of those that are also an `OSError`."""
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        """The path as it was asked for, if the error is about one."""
+        if self.number is not None:
+            for name, value in (("errno", self.number), ("strerror", message), ("filename", path)):
+                setattr(self, name, value)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.path, self.__dict__.copy())
+
+
+def _rebuild(
+    kind: type[CarrelError], message: str, path: str | None, state: dict[str, object]
+) -> CarrelError:
+    """Make an error again on the other side of a pickle, whatever its constructor takes."""
+    base = OSError if issubclass(kind, OSError) else Exception
+    error = base.__new__(kind)
+    assert isinstance(error, CarrelError)  # noqa: S101  # for the type checker
+    CarrelError.__init__(error, message, path=path)
+    error.__dict__.update(state)
+    return error
+
+
+class PathError(CarrelError, ValueError):
+    """The text is not a path that carrel accepts."""
+
+    code = "path.invalid"
+
+
+class AbsoluteError(PathError):
+    """The path is absolute, and absolute paths are not allowed here."""
+
+    code = "path.absolute"
+
+
+class EscapeError(PathError):
+    """The path leads out of the workspace."""
+
+    code = "path.escape"
+
+
+class OutsideError(EscapeError, PermissionError):
+    """The path is absolute, and no rule of the policy has it."""
+
+    code = "access.outside"
+    number = errno.EACCES
+
+
+class IntoItselfError(PathError, OSError):
+    """A directory cannot be moved or copied into itself."""
+
+    code = "path.into_itself"
+    number = errno.EINVAL
+
+
+class AccessError(CarrelError, PermissionError):
+    """A rule of the policy does not allow this access."""
+
+    code = "access.denied"
+    number = errno.EACCES
+
+
+class MissingError(CarrelError, FileNotFoundError):
+    """Nothing has that name."""
+
+    code = "path.missing"
+    number = errno.ENOENT
+
+
+class ExistsError(CarrelError, FileExistsError):
+    """Something has that name already."""
+
+    code = "path.exists"
+    number = errno.EEXIST
+
+
+class IsDirectoryError(CarrelError, IsADirectoryError):
+    """A file was wanted, and this is a directory."""
+
+    code = "path.is_directory"
+    number = errno.EISDIR
+
+
+class NotDirectoryError(CarrelError, NotADirectoryError):
+    """A directory was wanted, and this is none."""
+
+    code = "path.not_directory"
+    number = errno.ENOTDIR
+
+
+class NotRegularError(CarrelError, OSError):
+    """A FIFO, a socket or a device: nothing that can be read or written as a file."""
+
+    code = "path.not_regular"
+    number = errno.ENXIO
+
+
+class NotEmptyError(CarrelError, OSError):
+    """The directory is not empty."""
+
+    code = "path.not_empty"
+    number = errno.ENOTEMPTY
+
+
+class LoopError(CarrelError, OSError):
+    """The path goes through too many links."""
+
+    code = "path.loop"
+    number = errno.ELOOP
+
+
+class HostDeniedError(CarrelError, PermissionError):
+    """The permissions of the file on the host do not allow it."""
+
+    code = "path.permission"
+    number = errno.EACCES
+
+
+class ChangedError(CarrelError, OSError):
+    """Somebody else changed the file between reading and writing it."""
+
+    code = "path.changed"
+    number = errno.ESTALE
+
+
+class BusyError(CarrelError, BlockingIOError):
+    """Something else holds or moves it just now; the same call may work later."""
+
+    code = "path.busy"
+    number = errno.EAGAIN
+
+
+class LimitError(CarrelError, OSError):
+    """A ceiling would be passed; the message says which one and what was asked."""
+
+    number = errno.EFBIG
+
+    def __init__(
+        self, what: str, *, limit: int, asked: int | None, message: str, path: str | None = None
+    ) -> None:
+        super().__init__(message, path=path)
+        self.code = f"limit.{what}"  # type: ignore[misc]  # one class, a code per ceiling
+        self.limit = limit
+        self.asked = asked
+
+
+class DiskError(CarrelError, OSError):
+    """The host's disk did not do what it was asked."""
+
+    code = "disk.error"
+    number = errno.EIO
+
+
+class DiskFullError(DiskError):
+    """The host's disk is full."""
+
+    code = "disk.full"
+    number = errno.ENOSPC
+
+
+class ClosedError(CarrelError, ValueError):
+    """The workspace was closed before this call."""
+
+    code = "workspace.closed"
+
+
+class UnavailableError(CarrelError, OSError):
+    """The sessions directory cannot be used, or not safely."""
+
+    code = "sessions.unavailable"
+    number = errno.EIO
+
+
+class SessionIdError(CarrelError, ValueError):
+    """The text is not a session id."""
+
+    code = "session.invalid_id"
+
+
+class SessionExistsError(CarrelError, FileExistsError):
+    """A session, or something else, has that id already."""
+
+    code = "session.exists"
+    number = errno.EEXIST
+
+
+class SessionMissingError(CarrelError, FileNotFoundError):
+    """No session has that id."""
+
+    code = "session.missing"
+    number = errno.ENOENT
+
+
+class TextError(CarrelError, ValueError):
+    """The bytes are not text in that encoding, or the encoding is not offered."""
+
+    code = "text.encoding"
+
+
+class EditError(CarrelError, ValueError):
+    """The edit cannot be made as asked; the file is unchanged."""
+
+    def __init__(self, problem: str, message: str, *, path: str) -> None:
+        super().__init__(message, path=path)
+        self.code = f"edit.{problem}"  # type: ignore[misc]  # one class, a code per problem
+
+
+class PatternError(CarrelError, ValueError):
+    """A glob or a regular expression that cannot be used."""
+
+    code = "pattern.invalid"
+
+
+class ConfigError(CarrelError, ValueError):
+    """A setting that cannot be used."""
+
+    code = "config.invalid"

@@ -1,0 +1,1 @@
+"""Doors to people and programs; each stands alone."""

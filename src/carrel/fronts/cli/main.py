@@ -1,0 +1,149 @@
+"""`carrel`: the commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from carrel.errors import CarrelError
+from carrel.fronts.cli.demo import demo
+from carrel.fronts.cli.files import files
+from carrel.fronts.cli.local import LocalError
+from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.policy import policy
+from carrel.fronts.cli.report import LOCAL, USAGE, print_error, wants_json
+
+INTERRUPTED = 130
+"""What a shell reports for a program that Ctrl-C ended."""
+BROKEN_PIPE = 141
+"""What a shell reports for a program whose reader went away."""
+
+
+class Commands(click.Group):
+    """A group whose help shows the commands of its groups, one section each."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section a group, and one for the commands that are in none."""
+        single = []
+        for name, command in self.commands.items():
+            if not isinstance(command, click.Group):
+                single.append((name, _first_line(command)))
+                continue
+            with formatter.section(_first_line(command)):
+                rows = command.commands.items()
+                formatter.write_dl([(f"{name} {sub}", _first_line(each)) for sub, each in rows])
+        with formatter.section("Other"):
+            formatter.write_dl(single)
+
+
+def _first_line(command: click.Command) -> str:
+    return (command.help or "").partition("\n")[0].rstrip(".")
+
+
+@click.group(
+    "carrel",
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--sessions-dir",
+    metavar="DIR",
+    help="The directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, or ./workspace]",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Tell on standard error what happens.")
+@click.version_option(package_name="carrel", message="%(prog)s %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
+    """Files of sessions, which nothing in a session can leave."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        return
+    ctx.obj = Place(sessions_dir=_sessions_dir(sessions_dir), verbose=verbose)
+
+
+def _sessions_dir(given: str | None) -> Path:
+    if given is None:
+        from carrel.config.load import sessions_dir
+
+        return sessions_dir(os.environ)
+    if not given:
+        raise click.BadParameter("it is empty.", param_hint="'--sessions-dir'")
+    return Path(given)
+
+
+for command in (files, policy, demo):
+    cli.add_command(command)
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with its exit status."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        # Whatever is opened next would take the number of the missing stream.
+        sys.exit("carrel: standard input, output and error must be open")
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a console's stream
+    try:
+        status = run(sys.argv[1:])
+    except BrokenPipeError:
+        _drop_output()
+        status = BROKEN_PIPE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    sys.exit(status)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line, tell its errors, and return its exit status.
+
+    Raises:
+        BrokenPipeError: Nobody reads the output any more.
+    """
+    as_json = wants_json(argv)
+    try:
+        status = _invoke(argv)
+        sys.stdout.flush()
+    except CarrelError as error:
+        from carrel.service.wire import wire
+
+        print_error(error.code, error.message, error.path, as_json=as_json)
+        return wire(error.code).exit_status
+    except click.ClickException as error:
+        print_error(USAGE, _with_hint(error), as_json=as_json)
+        return 2
+    except LocalError as error:
+        print_error(LOCAL, error.message, error.path, as_json=as_json)
+        return 1
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_output()
+        print_error(LOCAL, f"input or output failed: {error.strerror}", as_json=as_json)
+        return 1
+    return status
+
+
+def _invoke(argv: Sequence[str]) -> int:
+    """Run the command; `click`'s own `main` would take a broken pipe for a failure."""
+    try:
+        with cli.make_context("carrel", list(argv)) as ctx:
+            return cli.invoke(ctx) or 0
+    except click.exceptions.Exit as ending:
+        return ending.exit_code
+
+
+def _with_hint(error: click.ClickException) -> str:
+    message = error.format_message()
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{message} Try '{error.ctx.command_path} --help'."
+    return message
+
+
+def _drop_output() -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain about it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

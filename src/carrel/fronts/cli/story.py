@@ -1,0 +1,156 @@
+"""The story that `carrel demo` tells: every step is done for real, on a session in a temporary directory."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from carrel.audit.event import Event
+from carrel.audit.logger import SandboxLogger, printable
+from carrel.errors import CarrelError
+from carrel.policy.rules import Access, AccessMode, Decision, PathRule, SandboxPolicy
+from carrel.workspace.sessions import Sessions
+from carrel.workspace.workspace import Workspace
+
+REPORT = """\
+title: Rainfall
+station: north
+unit: mm
+total: 812
+checked: no
+"""
+
+
+def tell() -> None:
+    """Tell the story and leave nothing behind."""
+    with tempfile.TemporaryDirectory(prefix="carrel-demo-") as name:
+        base = Path(name)
+        data = base / "data"
+        data.mkdir()
+        (data / "stations.csv").write_text("north,55.1\nsouth,48.2\n")
+        (base / "secret.txt").write_text("not for a session\n")
+        sessions = Sessions(base / "sessions", logger=SandboxLogger(_silent()))
+        policy = SandboxPolicy.for_workspace(
+            sessions.root / "demo", allow=[PathRule(str(data), AccessMode.READ_ONLY)]
+        )
+        with sessions.create("demo", policy=policy) as workspace:
+            _work(workspace)
+            _leave(workspace, sessions.root / "demo", base)
+            _obey(workspace, data)
+            _remember(workspace)
+        _heading("The end: the temporary directory is removed")
+
+
+def _silent() -> logging.Logger:
+    """A logger that writes nothing: the story shows the refusals itself."""
+    return logging.Logger("carrel.demo", logging.CRITICAL + 1)
+
+
+def _work(workspace: Workspace) -> None:
+    _heading("A session is a directory of files")
+    _say(f"paths are kept inside by: {workspace.confinement}")
+    _code('workspace.write("report.txt", ...)')
+    workspace.write("report.txt", REPORT)
+    _code('workspace.write("notes/todo.txt", ...)    directories are made as needed')
+    workspace.write("notes/todo.txt", "check the total\nask about the south station\n")
+    _code("workspace.walk()")
+    for info in workspace.walk():
+        _say(f"{info.kind:<10} {info.size_bytes:>5} bytes  {info.path}")
+
+    _heading("Read a window of lines")
+    _code('workspace.read_lines("report.txt", start=2, count=2)')
+    window = workspace.read_lines("report.txt", start=2, count=2)
+    for line in window.text.splitlines():
+        _say(line)
+    _say(
+        f"({window.count} of {window.total_lines} lines; the next window starts at line {window.next_start})"
+    )
+
+    _heading("Edit one place; the file is replaced at once or not at all")
+    _code('workspace.edit("report.txt", "checked: no", "checked: yes")')
+    for line in workspace.edit("report.txt", "checked: no", "checked: yes").diff.splitlines():
+        _say(click.style(line, fg={"+": "green", "-": "red"}.get(line[0])))
+
+    _heading("Search in linear time, whatever the expression")
+    _code('workspace.search("total|south")')
+    for match in workspace.search("total|south").matches:
+        _say(f"{match.path}:{match.line}:{match.column}: {match.text}")
+
+
+def _leave(workspace: Workspace, directory: Path, base: Path) -> None:
+    _heading("Nothing leads out")
+    os.symlink(base / "secret.txt", directory / "innocent.txt")
+    _say("somebody planted the link innocent.txt, which points at a file outside")
+    _refused('workspace.read("../../secret.txt")', lambda: workspace.read("../../secret.txt"))
+    _refused('workspace.read("/etc/passwd")', lambda: workspace.read("/etc/passwd"))
+    _refused('workspace.read("innocent.txt")', lambda: workspace.read("innocent.txt"))
+    _refused('workspace.write("../new.txt", b"")', lambda: workspace.write("../new.txt", b""))
+    _code('workspace.remove("innocent.txt")')
+    workspace.remove("innocent.txt")
+    _say(
+        f"the link is removed, never its target: secret.txt is still there: {(base / 'secret.txt').exists()}"
+    )
+
+
+def _obey(workspace: Workspace, data: Path) -> None:
+    _heading("Rules: the first one that has a path decides")
+    table = f"{data}/stations.csv"
+    _code('workspace.read(".../data/stations.csv")    allowed read-only, besides the workspace')
+    _say(repr(workspace.read(table)))
+    _refused('workspace.write(".../data/stations.csv", b"")', lambda: workspace.write(table, b""), hide=data)
+    for access in Access:
+        _code(f'workspace.explain(".../data/stations.csv", "{access}")')
+        _say(_explained(workspace.explain(table, access)))
+
+
+def _explained(decision: Decision) -> str:
+    answer = "allowed" if decision.allowed else f"denied: {decision.reason}"
+    mode = decision.rule.mode if decision.rule else "no rule"
+    return f"{answer} (rule {decision.index}, {mode})"
+
+
+def _remember(workspace: Workspace) -> None:
+    _heading("The journal: every change and every refusal, kept outside the workspace")
+    _code("workspace.changes()")
+    for event in workspace.changes():
+        _say(_event(event))
+
+
+def _event(event: Event) -> str:
+    result = f"refused: {event.error}" if event.error else _sizes(event)
+    return f"{event.sequence:>6}  {event.operation:<7} {printable(os.path.basename(event.path)):<18} {result}"
+
+
+def _sizes(event: Event) -> str:
+    before, after = (
+        "nothing" if size is None else f"{size} bytes" for size in (event.before_bytes, event.after_bytes)
+    )
+    return f"{before} -> {after}"
+
+
+def _refused(code: str, call: Callable[[], object], *, hide: Path | None = None) -> None:
+    _code(code)
+    try:
+        call()
+    except CarrelError as error:
+        message = error.message if hide is None else error.message.replace(str(hide), ".../data")
+        _say(click.style(f"{error.code}: {message}", fg="red"))
+    else:
+        raise RuntimeError(f"not refused: {code}")
+
+
+def _heading(text: str) -> None:
+    click.echo(f"\n{click.style(text, bold=True)}")
+
+
+def _code(text: str) -> None:
+    click.echo(f"  >>> {click.style(text, fg='cyan')}")
+
+
+def _say(text: str) -> None:
+    click.echo(f"      {text}")

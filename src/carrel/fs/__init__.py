@@ -1,0 +1,1 @@
+"""Touch files: one directory handle per root, everything beneath it."""

@@ -1,0 +1,198 @@
+"""Find directories and names beneath one open directory.
+
+Everything an operation of `Root` needs before it acts: the descriptor of the parent and one name without a
+slash, or the place that a link at the end of a path leads to.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from typing import NamedTuple
+
+from carrel.errors import ClosedError, HostDeniedError, MissingError, PathError
+from carrel.fs import tree
+from carrel.fs._content import not_a_file
+from carrel.fs._resolve import LINKS, Resolver, identity
+from carrel.fs._translate import translate, translated
+from carrel.fs.api import Existing, Parents
+from carrel.fs.handle import Handle
+from carrel.paths.rel import Where, sibling
+from carrel.values import FileInfo
+
+PARENT = os.O_PATH | os.O_DIRECTORY
+
+
+class Made(NamedTuple):
+    """A directory that was made on the way to something else."""
+
+    parent: Handle
+    name: bytes
+    path: str
+
+
+def unmake(made: list[Made]) -> None:
+    """Take away directories that were made for nothing, if they are still empty."""
+    for directory in reversed(made):
+        with suppress(OSError):
+            os.rmdir(directory.name, dir_fd=directory.parent.fd)
+
+
+class Target(NamedTuple):
+    """Where a write goes, and what is there."""
+
+    where: Where
+    parent: Handle
+    before: os.stat_result | None
+    made: list[Made]
+    """Directories that were made on the way."""
+
+    @property
+    def version(self) -> str | None:
+        """The version that is there, if any."""
+        return None if self.before is None else tree.info_of("", self.before).version
+
+
+class Beneath:
+    """One open directory, and the way to everything in it."""
+
+    def __init__(self, directory: Handle, resolver: Resolver, label: str) -> None:
+        self.resolver = resolver
+        self._label = label
+        self._directory: Handle | None = directory
+
+    def close(self) -> None:
+        """Let go of the directory; it closes when the last running operation is done."""
+        self._directory = None
+
+    def open(self, where: Where, flags: int) -> int:
+        """A descriptor of what *where* leads to."""
+        directory = self.use(where)
+        return self.resolver.open(directory.fd, where.encoded, flags)
+
+    def use(self, where: Where) -> Handle:
+        """The root directory; whoever holds the handle may use its descriptor."""
+        directory = self._directory
+        if directory is None:
+            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
+        return directory
+
+    @translated
+    def parent(self, where: Where) -> Handle:
+        """The directory that holds the last name of *where*."""
+        directory = self.use(where)
+        if not where.name:
+            self._require_inside(directory, where)
+            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+        if where.parent == b".":
+            return directory
+        return Handle(self.resolver.open(directory.fd, where.parent, PARENT))
+
+    def _require_inside(self, directory: Handle, where: Where) -> None:
+        """Raise for a path that leads out, whatever else is wrong with it."""
+        try:
+            os.close(self.resolver.open(directory.fd, where.encoded, PARENT))
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise
+
+    def target(self, where: Where, existing: Existing, parents: Parents) -> Target:
+        """The place to write to: *where*, or where the links at its end lead."""
+        made: list[Made] = []
+        for _ in range(LINKS + 1):
+            if where.must_dir and where.name:
+                raise translate(errno.EISDIR, where)
+            parent = self.parent_for_writing(where, parents, made)
+            before = _entry(parent, where.name)
+            if before is None or existing is Existing.REFUSE or not stat.S_ISLNK(before.st_mode):
+                _require_writable(parent, where, before, existing)
+                return Target(where, parent, before, made)
+            try:
+                text = os.readlink(where.name, dir_fd=parent.fd)
+            except OSError:
+                # It was a link a moment ago; look again.
+                continue
+            where = sibling(where, os.fsdecode(text))
+            if where.absolute:
+                raise translate(errno.EXDEV, where)
+        raise translate(errno.ELOOP, where)
+
+    def parent_for_writing(self, where: Where, parents: Parents, made: list[Made]) -> Handle:
+        """The directory above *where*, made if it is missing and may be; *made* learns of that."""
+        try:
+            return self.parent(where)
+        except MissingError:
+            if parents is Parents.REQUIRE or not where.name:
+                raise
+        parts = where.parts[:-1]
+        known, here = self.longest_prefix(where, parts)
+        if ".." in parts[known:]:
+            raise translate(errno.ENOENT, where)
+        for count, part in enumerate(parts[known:], known + 1):
+            name = os.fsencode(part)
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o777, dir_fd=here.fd)
+                made.append(Made(here, name, self._label + "/".join(parts[:count])))
+            here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))
+        return here
+
+    def longest_prefix(self, where: Where, parts: tuple[str, ...]) -> tuple[int, Handle]:
+        """The deepest directory of *parts* that exists, and how many parts it has."""
+        directory = self.use(where)
+        for known in range(len(parts), 0, -1):
+            path = os.fsencode("/".join(parts[:known]))
+            try:
+                return known, Handle(self.resolver.open(directory.fd, path, PARENT))
+            except FileNotFoundError:
+                continue
+        return 0, directory
+
+    def require_entry(self, parent: Handle, where: Where) -> FileInfo:
+        """What stands at the last name; a slash after anything but a directory is refused."""
+        found = os.stat(where.name, dir_fd=parent.fd, follow_symlinks=False)
+        if where.must_dir and not stat.S_ISDIR(found.st_mode):
+            raise translate(errno.ENOTDIR, where)
+        if identity(found) in self.resolver.barred:
+            raise translate(errno.EACCES, where)
+        return tree.info_of(self.shown(where), found)
+
+    def shown(self, where: Where) -> str:
+        """The path of *where* as answers spell it."""
+        if where.parts:
+            return self._label + "/".join(where.parts)
+        return self._label.rstrip("/") or self._label or "."
+
+    def prefix(self, where: Where) -> str:
+        return self._label + "/".join(where.parts) + "/" if where.parts else self._label
+
+
+def _entry(parent: Handle, name: bytes) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=parent.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _require_writable(
+    parent: Handle, where: Where, before: os.stat_result | None, existing: Existing
+) -> None:
+    if before is None:
+        return
+    if existing is Existing.REFUSE:
+        raise translate(errno.EEXIST, where)
+    if not stat.S_ISREG(before.st_mode):
+        raise not_a_file(before, where)
+    require_write_bit(before, where)
+    is_ours = before.st_uid == os.geteuid() and before.st_mode & stat.S_IWUSR
+    if not is_ours and not os.access(
+        where.name, os.W_OK, dir_fd=parent.fd, effective_ids=True, follow_symlinks=False
+    ):
+        raise translate(errno.EACCES, where)
+
+
+def require_write_bit(found: os.stat_result, where: Where) -> None:
+    """Refuse a file that nobody may write, for root as for everyone else."""
+    if not found.st_mode & 0o222:
+        raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)

@@ -1,0 +1,114 @@
+"""The bytes of one open file: read by chunks, appended, copied, measured against a limit."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+
+from carrel.errors import IsDirectoryError, LimitError, NotRegularError
+from carrel.fs._draft import Draft
+from carrel.fs._translate import translate
+from carrel.fs.handle import Handle
+from carrel.paths.rel import Where
+from carrel.values import FileInfo
+
+_COPY_BYTES = 2**24
+_NO_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+class FileReader:
+    """An open regular file, read by chunks."""
+
+    def __init__(self, handle: Handle, info: FileInfo, where: Where) -> None:
+        self._handle = handle
+        self._where = where
+        self.info = info
+
+    @property
+    def fd(self) -> int:
+        """The descriptor, as long as this reader lives."""
+        return self._handle.fd
+
+    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
+        """The rest of the content, at most *chunk_bytes* at a time."""
+        while piece := self._read(chunk_bytes):
+            yield piece
+
+    def _read(self, count: int) -> bytes:
+        try:
+            return os.read(self._handle.fd, count)
+        except OSError as error:
+            number = error.errno
+        raise translate(number, self._where)
+
+
+def read_on(fd: int, data: bytes, limit: int | None, where: Where) -> bytes:
+    """Read on in a file that grew while it was read, never past *limit* + 1."""
+    ceiling = sys.maxsize if limit is None else limit
+    pieces = [data]
+    size = len(data)
+    while size <= ceiling:
+        piece = os.read(fd, min(2**16, ceiling + 1 - size))
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    raise too_large("read_bytes", ceiling, size, where)
+
+
+def append_all(fd: int, data: bytes, size: int) -> None:
+    """Append all of *data*, or leave the file as long as it was."""
+    done = 0
+    view = memoryview(data)
+    try:
+        while done < len(data):
+            done += os.write(fd, view[done:])
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
+
+
+def copy_all(source: FileReader, draft: Draft, limit: int | None, where: Where) -> None:
+    """Copy the rest of *source*, inside the kernel where it can."""
+    ceiling = sys.maxsize if limit is None else limit
+    size = 0
+    for copied in _copy_pieces(source, draft):
+        size += copied
+        if size > ceiling:
+            raise too_large("file_bytes", ceiling, size, where)
+
+
+def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:
+    try:
+        copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)
+    except OSError as error:
+        if error.errno not in _NO_COPY_RANGE:
+            raise
+        for piece in source.chunks(2**20):
+            draft.write(piece)
+            yield len(piece)
+        return
+    while copied:
+        yield copied
+        copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)
+
+
+def not_a_file(found: os.stat_result, where: Where) -> IsDirectoryError | NotRegularError:
+    """The error for something that is no regular file."""
+    if stat.S_ISDIR(found.st_mode):
+        return IsDirectoryError(f"{where.asked!r} is a directory, not a file", path=where.asked)
+    return NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+
+
+def too_large(what: str, limit: int, asked: int, where: Where) -> LimitError:
+    """The error for a content of *asked* bytes where only *limit* are allowed."""
+    return LimitError(
+        what,
+        limit=limit,
+        asked=asked,
+        message=f"{where.asked!r} is too large: {asked} bytes, the limit is {limit}",
+        path=where.asked,
+    )

@@ -1,0 +1,238 @@
+"""The tree behind `MemoryFiles`: its nodes, the way from a path to one of them, and renaming.
+
+It answers as the kernel does beneath a root, with an `OSError`: EXDEV for what leads out, ELOOP after 40
+links, `..` by where the names before it led. Its caller holds the lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import NamedTuple
+
+from carrel.fs._resolve import LINKS
+from carrel.fs.api import Existing, Links
+from carrel.values import Clock, FileInfo, FileKind
+
+FILE_MODE = 0o644
+DIRECTORY_MODE = 0o755
+LINK_MODE = 0o777
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """What every entry has."""
+
+    inode: int
+    mode: int
+    modified_ns: int
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class File(Node):
+    """A regular file; a replaced one keeps its content for those who still read it."""
+
+    content: bytearray
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Link(Node):
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Directory(Node):
+    """A directory; only the top of the tree has no parent."""
+
+    parent: Directory | None = None
+    entries: dict[str, Node] = field(default_factory=dict)
+    removed: bool = False
+
+
+class Made(NamedTuple):
+    """A directory that was made on the way to something else."""
+
+    parent: Directory
+    name: str
+    path: str
+
+
+class MemoryTree:
+    """One top directory and all that is beneath it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._inodes = count(1)
+        self.top = self.new_directory()
+
+    def new_file(self, content: bytes, mode: int) -> File:
+        """A file without a name yet."""
+        return File(
+            inode=next(self._inodes), mode=mode, modified_ns=self._clock(), content=bytearray(content)
+        )
+
+    def new_directory(self) -> Directory:
+        """A directory without a name yet."""
+        return Directory(inode=next(self._inodes), mode=DIRECTORY_MODE, modified_ns=self._clock())
+
+    def new_link(self, target: str) -> Link:
+        """A link without a name yet."""
+        return Link(inode=next(self._inodes), mode=LINK_MODE, modified_ns=self._clock(), target=target)
+
+    def resolve(self, parts: tuple[str, ...], links: Links, *, must_dir: bool) -> Node:
+        """Follow *parts* from the top; a link at their end too, unless it is to be kept."""
+        todo = list(reversed(parts))
+        here: Node = self.top
+        followed = 0
+        while todo:
+            name = todo.pop()
+            directory = _require_directory(here)
+            found = _child(directory, name)
+            if not isinstance(found, Link) or not (todo or must_dir or links is Links.FOLLOW):
+                here = found
+                continue
+            followed += 1
+            if followed > LINKS:
+                raise failure(errno.ELOOP)
+            if found.target.startswith("/"):
+                raise failure(errno.EXDEV)
+            must_dir = must_dir or (not todo and found.target.endswith(("/", "/.")))
+            todo.extend(part for part in reversed(found.target.split("/")) if part not in ("", "."))
+            here = directory
+        return _require_directory(here) if must_dir else here
+
+    def directory(self, parts: tuple[str, ...]) -> Directory:
+        """The directory that *parts* lead to."""
+        return _require_directory(self.resolve(parts, Links.FOLLOW, must_dir=True))
+
+    def longest_prefix(self, parts: tuple[str, ...]) -> tuple[int, Directory]:
+        """The deepest directory of *parts* that exists, and how many parts it has."""
+        for known in range(len(parts), 0, -1):
+            try:
+                return known, self.directory(parts[:known])
+            except FileNotFoundError:
+                continue
+        return 0, self.top
+
+    def put(self, parent: Directory, name: str, node: Node) -> None:
+        """Give *node* a name, instead of whatever has it; ENOENT if *parent* was removed meanwhile."""
+        if parent.removed:
+            raise failure(errno.ENOENT)
+        if isinstance(node, Directory):
+            node.parent = parent
+        parent.entries[name] = node
+        parent.modified_ns = self._clock()
+
+    def remove(self, parent: Directory, name: str) -> None:
+        """Take *name* away, with everything beneath it."""
+        _discard(parent.entries.pop(name))
+        parent.modified_ns = self._clock()
+
+    def unmake(self, made: list[Made]) -> None:
+        """Take away directories that were made for nothing, if they are still there and empty."""
+        for parent, name, _ in reversed(made):
+            found = parent.entries.get(name)
+            if isinstance(found, Directory) and not found.entries:
+                self.remove(parent, name)
+
+    def append(self, file: File, data: bytes) -> None:
+        """Add *data* to the content."""
+        if data:
+            file.content += data
+            file.modified_ns = self._clock()
+
+    def rename(
+        self, parent: Directory, name: str, new_parent: Directory, new_name: str, existing: Existing
+    ) -> None:
+        """Move an entry, with the answers of `renameat2`."""
+        node = parent.entries[name]
+        old = new_parent.entries.get(new_name)
+        if old is not None and existing is Existing.REFUSE:
+            raise failure(errno.EEXIST)
+        if node in _ways_up(new_parent):
+            raise failure(errno.EINVAL)
+        if old in _ways_up(parent):
+            raise failure(errno.ENOTEMPTY)
+        if old is node:
+            return
+        if old is not None:
+            _require_replaceable(node, old)
+            _discard(old)
+        del parent.entries[name]
+        parent.modified_ns = self._clock()
+        self.put(new_parent, new_name, node)
+
+
+def failure(number: int) -> OSError:
+    """The error that the kernel would answer with."""
+    return OSError(number, os.strerror(number))
+
+
+def describe(path: str, node: Node, target: str | None = None) -> FileInfo:
+    """What is known about *node*."""
+    kind, size = FileKind.DIRECTORY, 0
+    if isinstance(node, File):
+        kind, size = FileKind.FILE, len(node.content)
+    elif isinstance(node, Link):
+        kind, size = FileKind.LINK, len(os.fsencode(node.target))
+    return FileInfo(
+        path=path,
+        kind=kind,
+        size_bytes=size,
+        modified_ns=node.modified_ns,
+        mode=node.mode,
+        links=1,
+        inode=node.inode,
+        target=target,
+    )
+
+
+def _child(directory: Directory, name: str) -> Node:
+    if name == "..":
+        if directory.parent is None:
+            raise failure(errno.EXDEV)
+        return directory.parent
+    found = directory.entries.get(name)
+    if found is None:
+        raise failure(errno.ENOENT)
+    return found
+
+
+def _require_directory(node: Node) -> Directory:
+    if not isinstance(node, Directory):
+        raise failure(errno.ENOTDIR)
+    return node
+
+
+def _ways_up(directory: Directory) -> Iterator[Node | None]:
+    """The directory and all above it."""
+    here: Directory | None = directory
+    while here is not None:
+        yield here
+        here = here.parent
+
+
+def _require_replaceable(node: Node, old: Node) -> None:
+    if not isinstance(old, Directory):
+        if isinstance(node, Directory):
+            raise failure(errno.ENOTDIR)
+    elif not isinstance(node, Directory):
+        raise failure(errno.EISDIR)
+    elif old.entries:
+        raise failure(errno.ENOTEMPTY)
+
+
+def _discard(node: Node) -> None:
+    """Empty a removed tree, so that a walk or a write that still holds a part of it sees it gone."""
+    todo = [node]
+    while todo:
+        gone = todo.pop()
+        if isinstance(gone, Directory):
+            todo.extend(gone.entries.values())
+            gone.entries.clear()
+            gone.removed = True

@@ -1,0 +1,211 @@
+"""Turn a path into an open descriptor beneath a base directory: by the kernel, or name by name.
+
+Both ways follow links that stay inside and answer EXDEV for everything that leads out: an absolute link (even
+one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and opens
+later.
+
+Not covered: a hard link that somebody on the host made to a file outside is that file; without /proc a
+bind mount of the same file system is not seen by the walk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+
+from carrel.fs import _sys
+from carrel.fs.api import Confinement
+
+BENEATH = _sys.RESOLVE_BENEATH | _sys.RESOLVE_NO_MAGICLINKS | _sys.RESOLVE_NO_XDEV
+RETRIES = 128
+"""How often openat2 may answer EAGAIN, as it does when `..` meets a rename, before that is an error."""
+LINKS = 40
+"""Most links in one path, as in Linux."""
+STEPS = 100_000
+"""Most names one walk opens; a path through links can ask for far more than its length."""
+
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+Open = Callable[[int, bytes, int], int]
+"""`open(base, path, flags)` gives a descriptor or raises OSError; *path* has no empty parts and no `.`"""
+
+
+class Resolver:
+    """Opens beneath a base; takes the kernel's way until the kernel turns out not to have it."""
+
+    def __init__(
+        self, demanded: Confinement | None = None, barred: frozenset[tuple[int, int]] = frozenset()
+    ) -> None:
+        """Take the way that is *demanded*, and never enter the directories (device, inode) in *barred*.
+
+        The kernel cannot be told about barred directories, so where there are any, the walk is taken.
+        """
+        if barred and demanded is not Confinement.NONE:
+            demanded = Confinement.WALK
+        self.confinement = demanded or Confinement.KERNEL
+        self.barred = barred
+        self._may_fall_back = demanded is None
+        self.open: Open = self._kernel_open
+        if demanded is Confinement.WALK:
+            self.open = self._walk_open
+        elif demanded is Confinement.NONE:
+            self.open = unconfined_open
+
+    def _kernel_open(self, base: int, path: bytes, flags: int) -> int:
+        try:
+            return kernel_open(base, path, flags)
+        except OSError as error:
+            if not (self._may_fall_back and _is_refused_by_kernel(error, base)):
+                raise
+        self.confinement = Confinement.WALK
+        self.open = self._walk_open
+        return self._walk_open(base, path, flags)
+
+    def _walk_open(self, base: int, path: bytes, flags: int) -> int:
+        return _Walk(base, flags | os.O_CLOEXEC, self.barred).run(path)
+
+
+def identity(found: os.stat_result) -> tuple[int, int]:
+    """What stays the same when a directory is renamed."""
+    return found.st_dev, found.st_ino
+
+
+def kernel_open(base: int, path: bytes, flags: int) -> int:
+    """Open by one openat2, again while a rename elsewhere makes the kernel unsure."""
+    flags |= os.O_CLOEXEC
+    for _ in range(RETRIES):
+        try:
+            return _sys.openat2_unchecked(base, path, flags, BENEATH)
+        except BlockingIOError:
+            continue
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _is_refused_by_kernel(error: OSError, base: int) -> bool:
+    """Whether openat2 as such is missing or filtered, not just this one open refused."""
+    if error.errno == errno.ENOSYS:
+        return True
+    if error.errno != errno.EPERM:
+        return False
+    try:
+        os.close(_sys.openat2_unchecked(base, b".", os.O_PATH | os.O_CLOEXEC, 0))
+    except PermissionError:
+        return True
+    return False
+
+
+def unconfined_open(base: int, path: bytes, flags: int) -> int:
+    """Open as the host would, wherever that leads."""
+    return os.open(path, flags | os.O_CLOEXEC, dir_fd=base)
+
+
+class _Walk:
+    """One resolution name by name, never letting the kernel follow a link."""
+
+    def __init__(self, base: int, flags: int, barred: frozenset[tuple[int, int]]) -> None:
+        self._base = base
+        self._barred = barred
+        self._flags = flags
+        self._mount = _sys.mount_id_unchecked(base)
+        self._here = base
+        self._trail: list[bytes] = []
+        self._todo: list[bytes] = []
+        self._links = 0
+        self._steps = 0
+
+    def run(self, path: bytes) -> int:
+        self._push(path)
+        try:
+            while self._todo:
+                name = self._todo.pop()
+                if name == b"..":
+                    self._up()
+                elif self._todo:
+                    self._down(name)
+                else:
+                    fd = self._last(name)
+                    if fd is not None:
+                        return fd
+            return os.open(b".", self._flags, dir_fd=self._here)
+        finally:
+            self._stand(self._base)
+
+    def _push(self, path: bytes) -> None:
+        """Put the parts of *path* in front of what is still to do."""
+        self._todo.extend(part for part in reversed(path.split(b"/")) if part not in (b"", b"."))
+
+    def _stand(self, fd: int) -> None:
+        if self._here != self._base:
+            os.close(self._here)
+        self._here = fd
+
+    def _up(self) -> None:
+        """Answer `..` by walking again from the base: the directory may have moved since."""
+        if not self._trail:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        self._trail.pop()
+        self._todo.extend(reversed(self._trail))
+        self._trail.clear()
+        self._stand(self._base)
+
+    def _down(self, name: bytes) -> None:
+        try:
+            fd = self._step(name, _DIRECTORY)
+        except OSError as error:
+            self._follow(name, error)
+            return
+        self._trail.append(name)
+        self._stand(fd)
+
+    def _last(self, name: bytes) -> int | None:
+        """Open the last name as asked, or follow it and say `None`."""
+        keep_link = self._flags & os.O_NOFOLLOW
+        try:
+            fd = self._step(name, self._flags | os.O_NOFOLLOW)
+        except OSError as error:
+            if keep_link:
+                raise
+            self._follow(name, error)
+            return None
+        if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):
+            return fd
+        os.close(fd)
+        self._follow(name, OSError(errno.ELOOP, os.strerror(errno.ELOOP)))
+        return None
+
+    def _step(self, name: bytes, flags: int) -> int:
+        self._steps += 1
+        if self._steps > STEPS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        fd = os.open(name, flags, dir_fd=self._here)
+        if problem := self._problem(fd):
+            os.close(fd)
+            raise OSError(problem, os.strerror(problem))
+        return fd
+
+    def _problem(self, fd: int) -> int:
+        if _sys.mount_id_unchecked(fd) != self._mount:
+            return errno.EXDEV
+        if self._barred and identity(os.fstat(fd)) in self._barred:
+            return errno.EACCES
+        return 0
+
+    def _follow(self, name: bytes, error: OSError) -> None:
+        """Go on through the link *name*; if it is none, *error* was the answer."""
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise error
+        try:
+            target = os.readlink(name, dir_fd=self._here)
+        except OSError:
+            raise error from None
+        self._links += 1
+        if self._links > LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if target.startswith(b"/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        if not self._todo and target.endswith((b"/", b"/.")):
+            self._flags |= os.O_DIRECTORY
+        self._push(target)

@@ -1,0 +1,130 @@
+"""What the gate asks of a place that holds files."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from enum import Enum, StrEnum
+from typing import Protocol
+
+from carrel.paths.rel import Where
+from carrel.values import Change, FileInfo, Limits
+
+
+class Confinement(StrEnum):
+    """Which way of resolving is in force."""
+
+    KERNEL = "kernel"
+    WALK = "walk"
+    NONE = "none"
+    """Not confined at all: for a policy that its operator switched off."""
+
+
+class Links(Enum):
+    """What a link at the end of a path stands for."""
+
+    FOLLOW = "follow"
+    KEEP = "keep"
+
+
+class Existing(Enum):
+    """What to do when the name is taken."""
+
+    REFUSE = "refuse"
+    REPLACE = "replace"
+
+
+class Parents(Enum):
+    """What to do when the directory above is missing."""
+
+    REQUIRE = "require"
+    MAKE = "make"
+
+
+class Reader(Protocol):
+    """An open file; iterating gives its content by chunks."""
+
+    info: FileInfo
+
+    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
+        """The rest of the content, at most *chunk_bytes* at a time."""
+        ...
+
+
+class Files(Protocol):
+    """Operations beneath one root that no path can leave.
+
+    Every one raises errors of `carrel.errors` only: `EscapeError` for what leads out, `ClosedError` after
+    `close`, and those that name what is in the way.
+    """
+
+    @property
+    def confinement(self) -> str:
+        """How paths are kept inside: `kernel`, `walk` or `memory`."""
+        ...
+
+    def read(self, where: Where, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
+        """Content of a regular file, whole or a window of it; `LimitError` if it is more than *limit*."""
+        ...
+
+    def reader(self, where: Where, /) -> Reader:
+        """Open a regular file to be read by chunks."""
+        ...
+
+    def write(
+        self,
+        where: Where,
+        /,
+        data: Iterable[bytes],
+        *,
+        existing: Existing,
+        parents: Parents,
+        expect: str | None = None,
+        mode: int | None = None,
+    ) -> Change:
+        """Store *data* at once or not at all; with *expect*, only over that version."""
+        ...
+
+    def append(self, where: Where, /, data: bytes, *, limit: int | None) -> Change:
+        """Add to a regular file that has no other name; *limit* is the size it may reach."""
+        ...
+
+    def stat(self, where: Where, /, links: Links) -> FileInfo:
+        """What is there."""
+        ...
+
+    def list(self, where: Where, /, *, limit: int | None) -> builtins.list[FileInfo]:
+        """The entries of a directory, sorted by name."""
+        ...
+
+    def walk(self, where: Where, /, limits: Limits) -> Iterator[FileInfo]:
+        """Everything beneath a directory, parents first, never through a link."""
+        ...
+
+    def mkdir(self, where: Where, /, *, parents: Parents) -> builtins.list[str]:
+        """Make a directory; returns the paths of all that were made, none if it was there."""
+        ...
+
+    def link(self, where: Where, /, target: str) -> None:
+        """Make a link with the text *target*."""
+        ...
+
+    def remove(self, where: Where, /) -> FileInfo:
+        """Remove a file, a link (never its target) or an empty directory; returns what it was."""
+        ...
+
+    def remove_tree(self, where: Where, /) -> FileInfo:
+        """Remove whatever is there, with everything in it; returns what it was."""
+        ...
+
+    def move(self, source: Where, /, target: Where, *, existing: Existing) -> FileInfo:
+        """Rename within this root; returns what was moved, as it was."""
+        ...
+
+    def copy(self, source: Where, /, target: Where, *, existing: Existing, limit: int | None) -> Change:
+        """Copy one regular file of at most *limit* bytes within this root, making parents as needed."""
+        ...
+
+    def close(self) -> None:
+        """End all use; running operations finish first."""
+        ...

@@ -1,0 +1,1 @@
+"""Lexical rules: what a caller may write, before any file is touched."""

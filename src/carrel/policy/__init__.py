@@ -1,0 +1,1 @@
+"""Decide: which path may be read or written."""

@@ -1,0 +1,156 @@
+"""Ordered path rules: the first rule whose root holds a path decides about it.
+
+This module only decides. That a path which a rule allows cannot lead out of the rule's root is the work of
+`fs`, where each rule is an open directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from carrel.errors import AccessError, OutsideError
+
+
+class Access(StrEnum):
+    """What an operation does to a path."""
+
+    READ = "read"
+    """read, list, stat, search, set the working directory, the source of a copy"""
+    WRITE = "write"
+    """write, remove, mkdir, the target of a copy, both ends of a move"""
+
+
+class AccessMode(StrEnum):
+    """What a rule allows."""
+
+    READ_ONLY = "ro"
+    READ_WRITE = "rw"
+
+    @classmethod
+    def parse(cls, text: str) -> AccessMode:
+        """Read a mode from a configuration; what is not plainly read-write is read-only."""
+        writable = text.strip().lower() in ("rw", "readwrite", "read-write")
+        return cls.READ_WRITE if writable else cls.READ_ONLY
+
+    def allows(self, access: Access) -> bool:
+        """Whether *access* is within this mode."""
+        return access is Access.READ or self is AccessMode.READ_WRITE
+
+
+@dataclass(frozen=True, slots=True)
+class PathRule:
+    """One directory and what may be done beneath it."""
+
+    root: str
+    """Absolute path of the directory on the host."""
+    mode: AccessMode = AccessMode.READ_ONLY
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", _absolute(self.root))
+        object.__setattr__(self, "mode", AccessMode(self.mode))
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names that lead to the directory."""
+        return PurePosixPath(self.root).parts[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPolicy:
+    """The rules of one workspace; an empty list allows nothing."""
+
+    workspace_root: str
+    """Where relative paths begin."""
+    allowed_paths: tuple[PathRule, ...] = ()
+    """First match wins; rule 0, if there is any, is the workspace itself."""
+    enabled: bool = True
+    """Whether the rules hold; only an operator may switch them off."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workspace_root", _absolute(self.workspace_root))
+        object.__setattr__(self, "allowed_paths", tuple(self.allowed_paths))
+        if self.allowed_paths and self.allowed_paths[0].root != self.workspace_root:
+            raise ValueError(
+                "the first rule must be the workspace itself:"
+                f" {self.allowed_paths[0].root!r} is not {self.workspace_root!r}"
+            )
+
+    @classmethod
+    def for_workspace(
+        cls,
+        root: str | os.PathLike[str],
+        mode: AccessMode = AccessMode.READ_WRITE,
+        allow: Iterable[PathRule] = (),
+    ) -> SandboxPolicy:
+        """The usual policy: the workspace first, then the paths in *allow*."""
+        return cls(os.fspath(root), (PathRule(os.fspath(root), mode), *allow))
+
+    def explain(self, path: str, access: Access | str) -> Decision:
+        """Which rule decides about *path*, read as text: absolute, or relative to the workspace."""
+        access = Access(access)
+        parts = PurePosixPath(os.path.normpath(os.path.join(self.workspace_root, path))).parts[1:]
+        for index, rule in enumerate(self.allowed_paths):
+            if parts[: len(rule.parts)] == rule.parts:
+                return self.decide(path, access, index)
+        return self.decide(path, access, None)
+
+    def allowed(self, index: int) -> frozenset[Access]:
+        """What the rule *index* allows beneath its root; nothing, if there is no such rule."""
+        known = index if index < len(self.allowed_paths) else None
+        return frozenset(access for access in Access if self.decide("", access, known).allowed)
+
+    def decide(self, path: str, access: Access, index: int | None) -> Decision:
+        """The answer of the rule *index* about *path*; of no rule, if `None`."""
+        rule = None if index is None else self.allowed_paths[index]
+        if not self.enabled:
+            reason = None
+        elif rule is None:
+            reason = "outside workspace"
+        elif rule.mode.allows(access):
+            reason = None
+        else:
+            reason = "read-only path" if index else "read-only workspace"
+        return Decision(path=path, access=access, index=index, rule=rule, reason=reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the policy says about one access, and which rule says so."""
+
+    path: str
+    access: Access
+    index: int | None
+    """Number of the deciding rule, 0 for the workspace; `None` if no rule has the path."""
+    rule: PathRule | None
+    reason: str | None
+    """Why not, or `None` if it is allowed."""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the access may go on."""
+        return self.reason is None
+
+    def require(self) -> None:
+        """Do nothing if the access is allowed.
+
+        Raises:
+            OutsideError: No rule has the path.
+            AccessError: Its rule does not allow this access.
+        """
+        if self.reason is None:
+            return
+        message = f"sandbox: {self.access} access denied for {self.path!r}: {self.reason}"
+        kind = OutsideError if self.rule is None else AccessError
+        raise kind(message, path=self.path)
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """The path with every `.` and `..` taken out."""
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"a rule's root must be str, not {type(text).__name__}")
+    return os.path.abspath(text)

@@ -1,0 +1,82 @@
+"""The one table from error codes to what a front tells the other side.
+
+Fronts do not branch on classes. A code of the form `area.*` stands for every code of that area.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from types import MappingProxyType
+
+
+class ExitStatus(IntEnum):
+    """What the command line exits with."""
+
+    DONE = 0
+    FAILED = 1
+    """The operation failed: missing, exists already, not a directory, ..."""
+    INVALID = 2
+    """Bad usage, or input that can never work."""
+    REFUSED = 3
+    """It leads out of the workspace, or a rule says no."""
+    LIMIT = 4
+    """A ceiling would be passed."""
+    UNAVAILABLE = 5
+    """The place cannot be used now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """What one error looks like outside."""
+
+    exit_status: ExitStatus
+    retry: bool = False
+    """Whether the same call may work later, so that an agent may try it again."""
+
+
+_FAILED = Wire(exit_status=ExitStatus.FAILED)
+_INVALID = Wire(exit_status=ExitStatus.INVALID)
+_REFUSED = Wire(exit_status=ExitStatus.REFUSED)
+_UNAVAILABLE = Wire(exit_status=ExitStatus.UNAVAILABLE)
+
+TABLE: Mapping[str, Wire] = MappingProxyType(
+    {
+        "access.denied": _REFUSED,
+        "access.outside": _REFUSED,
+        "carrel.error": _FAILED,
+        "config.invalid": _INVALID,
+        "disk.error": _UNAVAILABLE,
+        "disk.full": _UNAVAILABLE,
+        "edit.*": _FAILED,
+        "limit.*": Wire(exit_status=ExitStatus.LIMIT),
+        "path.absolute": _REFUSED,
+        "path.busy": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
+        "path.changed": Wire(exit_status=ExitStatus.FAILED, retry=True),
+        "path.escape": _REFUSED,
+        "path.exists": _FAILED,
+        "path.into_itself": _FAILED,
+        "path.invalid": _INVALID,
+        "path.is_directory": _FAILED,
+        "path.loop": _FAILED,
+        "path.missing": _FAILED,
+        "path.not_directory": _FAILED,
+        "path.not_empty": _FAILED,
+        "path.not_regular": _FAILED,
+        "path.permission": _FAILED,
+        "pattern.invalid": _INVALID,
+        "session.exists": _FAILED,
+        "session.invalid_id": _INVALID,
+        "session.missing": _FAILED,
+        "sessions.unavailable": _UNAVAILABLE,
+        "text.encoding": _INVALID,
+        "workspace.closed": _UNAVAILABLE,
+    }
+)
+
+
+def wire(code: str) -> Wire:
+    """The row for *code*, or for its area; one that nobody foresaw simply failed."""
+    area = code.partition(".")[0]
+    return TABLE.get(code) or TABLE.get(f"{area}.*") or TABLE["carrel.error"]

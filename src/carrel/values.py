@@ -1,0 +1,167 @@
+"""Frozen values shared by all layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Protocol
+
+MIB = 2**20
+
+
+class Clock(Protocol):
+    """Where the time comes from."""
+
+    def __call__(self) -> int:
+        """Nanoseconds since the epoch."""
+        ...
+
+
+class FileKind(StrEnum):
+    """What a name in a workspace stands for."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"
+    """A FIFO, a socket or a device."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """What is known about one entry; a link speaks of itself, never of its target."""
+
+    path: str
+    """Relative to the workspace, or absolute beneath an allowed path."""
+    kind: FileKind
+    size_bytes: int
+    """0 for a directory."""
+    modified_ns: int
+    """Nanoseconds since the epoch."""
+    mode: int
+    """Permission bits, at most 0o777."""
+    links: int
+    """How many names the entry has on its file system."""
+    inode: int
+    target: str | None = None
+    """The text of a link, where it was asked for by `stat`."""
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def version(self) -> str:
+        """A mark that differs when the content was replaced or changed."""
+        return f"{self.inode:x}-{self.size_bytes:x}-{self.modified_ns:x}"
+
+    @property
+    def is_file(self) -> bool:
+        """Whether this is a regular file."""
+        return self.kind is FileKind.FILE
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether this is a directory."""
+        return self.kind is FileKind.DIRECTORY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a write did to one file."""
+
+    before_bytes: int | None
+    """Size of what was there, or `None` if the file is new."""
+    info: FileInfo
+    """The file as it is now."""
+    made: tuple[str, ...] = ()
+    """Directories that were made for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Ceilings for one workspace; `None` means no ceiling."""
+
+    file_bytes: int | None = 100 * MIB
+    """Size of the largest file that may be written."""
+    read_bytes: int | None = 100 * MIB
+    """Most bytes that one read returns; larger files are read by chunks or by window."""
+    list_entries: int | None = 100_000
+    """Most entries of one directory in a listing."""
+    walk_entries: int | None = 1_000_000
+    """Most entries that one walk, glob, search or count visits."""
+    depth: int | None = 64
+    """Most directory levels of a path that is made, and of a walk."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and (type(value) is not int or value < 0):
+                raise ValueError(f"{field.name} must be a whole number of at least 0 or None, not {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a workspace holds."""
+
+    disk_bytes: int
+    """Sum of the sizes of all files, each inode once."""
+    entries: int
+    """Files, directories, links and anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineWindow:
+    """Some lines of a text file."""
+
+    text: str
+    """The lines as they stand in the file, line ends included."""
+    start: int
+    """Number of the first line returned, counted from 1."""
+    count: int
+    """How many lines `text` holds."""
+    size_bytes: int
+    """How many bytes of the file they are."""
+    total_lines: int
+    next_start: int | None
+    """Where the next window begins, or `None` at the end of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """What an edit did."""
+
+    replacements: int
+    diff: str
+    """Unified diff of the change."""
+    before_bytes: int
+    info: FileInfo
+    """The file as it is now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One line that a search found."""
+
+    path: str
+    line: int
+    """Counted from 1."""
+    column: int
+    """First character of the match in its line, counted from 1."""
+    text: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """What a search found, and whether that is all there is."""
+
+    matches: tuple[Match, ...]
+    truncated: bool
+    reason: str | None
+    """Which budget ended the search: `matches`, `files`, `bytes`, `time` or `entries`."""
+    files_searched: int
+    files_skipped: int
+    """Binary, too large or unreadable files."""

@@ -1,0 +1,1 @@
+"""The gate: every file operation goes through it."""

@@ -1,0 +1,192 @@
+"""`AsyncWorkspace`: the gate for code that must not wait.
+
+Handing a call to a worker thread costs far more than a small local operation, so what takes a few system
+calls runs at once and the rest in a thread. A call that is cancelled is not undone: its thread finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import wraps
+from itertools import islice
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+
+from carrel.audit.event import Event
+from carrel.errors import CarrelError
+from carrel.fs.api import Links
+from carrel.paths.rel import StrPath
+from carrel.policy.rules import Access, SandboxPolicy
+from carrel.values import FileInfo, Limits
+from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.gate import GateOptions
+from carrel.workspace.workspace import Workspace
+
+INLINE_BYTES = 2**16
+BATCH = 256
+"""How many entries of a walk one hop to the worker thread brings."""
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+Answer = Coroutine[Any, Any, Result]  # Any: what asyncio itself sends
+
+
+def _at_once(
+    method: Callable[Concatenate[Workspace, Params], Result],
+) -> Callable[Concatenate[AsyncWorkspace, Params], Answer[Result]]:
+    """The same operation, awaitable, for those that take a few system calls."""
+
+    @wraps(method)
+    async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return method(self.workspace, *args, **kwargs)
+
+    return call
+
+
+def _in_thread(
+    method: Callable[Concatenate[Workspace, Params], Result],
+) -> Callable[Concatenate[AsyncWorkspace, Params], Answer[Result]]:
+    """The same operation, awaitable, in a worker thread."""
+
+    @wraps(method)
+    async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return await asyncio.to_thread(method, self.workspace, *args, **kwargs)
+
+    return call
+
+
+class AsyncWorkspace:
+    """A `Workspace` whose operations are awaited; walks and chunks are asynchronous iterators."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        """Wrap *workspace*, which this closes in the end."""
+        self.workspace = workspace
+
+    @classmethod
+    async def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        policy: SandboxPolicy | None = None,
+        **options: Unpack[GateOptions],
+    ) -> AsyncWorkspace:
+        """Open an existing directory of the host; the options are those of `Workspace.open`."""
+        return cls(Workspace.open(directory, policy=policy, **options))
+
+    @property
+    def session_id(self) -> str | None:
+        """The session whose files these are."""
+        return self.workspace.session_id
+
+    @property
+    def limits(self) -> Limits:
+        """The ceilings in force."""
+        return self.workspace.limits
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        """The rules in force."""
+        return self.workspace.policy
+
+    @property
+    def confinement(self) -> str:
+        """How paths are kept inside."""
+        return self.workspace.confinement
+
+    async def close(self) -> None:
+        """End all use; running operations finish first, later ones raise `ClosedError`."""
+        self.workspace.close()
+
+    async def __aenter__(self) -> AsyncWorkspace:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def read(self, path: StrPath, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or *length* bytes of it from *offset* on."""
+        return await self._sized(path, lambda: self.workspace.read(path, offset=offset, length=length))
+
+    async def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
+        """The content of a file as text."""
+        return await self._sized(path, lambda: self.workspace.read_text(path, encoding=encoding))
+
+    async def _sized(self, path: StrPath, read: Callable[[], Result]) -> Result:
+        """Read a small file at once, a large one in a thread."""
+        if self._size(path) <= INLINE_BYTES:
+            return read()
+        return await asyncio.to_thread(read)
+
+    def _size(self, path: StrPath) -> int:
+        """How large the file is, or 0 where reading it will say what is wrong."""
+        try:
+            _, files, where = self.workspace.gate.explain(Access.READ, path)
+            return 0 if files is None else files.stat(where, Links.FOLLOW).size_bytes
+        except CarrelError:
+            return 0
+
+    async def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> AsyncIterator[bytes]:
+        """The content piece by piece, for files larger than memory."""
+        chunks = self.workspace.read_chunks(path, chunk_bytes=chunk_bytes)
+        while chunk := await asyncio.to_thread(next, chunks, b""):
+            yield chunk
+
+    def walk(self, path: StrPath = ".") -> AsyncIterator[FileInfo]:
+        """Everything beneath a directory, parents first, never through a link."""
+        return _iterated(lambda: self.workspace.walk(path))
+
+    def changes(self, since: int = 0) -> AsyncIterator[Event]:
+        """What was changed or refused after the record with the sequence number *since*."""
+        return _iterated(lambda: self.workspace.changes(since))
+
+    stat = _at_once(Workspace.stat)
+    exists = _at_once(Workspace.exists)
+    explain = _at_once(Workspace.explain)
+    host_path = _at_once(Workspace.host_path)
+    mkdir = _at_once(Workspace.mkdir)
+    read_lines = _in_thread(Workspace.read_lines)
+    write = _in_thread(Workspace.write)
+    write_chunks = _in_thread(Workspace.write_chunks)
+    append = _in_thread(Workspace.append)
+    edit = _in_thread(Workspace.edit)
+    list = _in_thread(Workspace.list)
+    list_files = _in_thread(Workspace.list_files)
+    glob = _in_thread(Workspace.glob)
+    search = _in_thread(Workspace.search)
+    usage = _in_thread(Workspace.usage)
+    remove = _in_thread(Workspace.remove)
+    move = _in_thread(Workspace.move)
+    copy = _in_thread(Workspace.copy)
+
+
+async def _iterated(start: Callable[[], Iterator[Item]]) -> AsyncIterator[Item]:
+    """The items of an iterator that is made and advanced in worker threads."""
+    items = await asyncio.to_thread(start)
+    while batch := await asyncio.to_thread(_take, items):
+        for item in batch.items:
+            yield item
+        if batch.error is not None:
+            raise batch.error
+
+
+class _Batch(Generic[Item]):
+    """Some items, and the error that ended the iteration after them."""
+
+    def __init__(self) -> None:
+        self.items: builtins.list[Item] = []
+        self.error: Exception | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.items) or self.error is not None
+
+
+def _take(items: Iterator[Item]) -> _Batch[Item]:
+    batch: _Batch[Item] = _Batch()
+    try:
+        batch.items.extend(islice(items, BATCH))
+    except Exception as error:
+        batch.error = error
+    return batch

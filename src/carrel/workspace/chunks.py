@@ -1,0 +1,56 @@
+"""Content on its way into a file, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from carrel.errors import LimitError
+from carrel.paths.rel import Where
+
+CHUNK_BYTES = 2**20
+
+
+class SourceError(Exception):
+    """Carries an error of the caller's own iterator past the translation of host errors."""
+
+
+def within(chunks: Iterable[bytes], limit: int | None, where: Where) -> Iterator[bytes]:
+    """Pass *chunks* on as long as the file may grow.
+
+    Raises:
+        LimitError: They are more than *limit* bytes.
+    """
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        require_size(size, limit, where)
+        yield chunk
+
+
+def require_size(size: int, limit: int | None, where: Where) -> None:
+    """Refuse to make a file of *size* bytes.
+
+    Raises:
+        LimitError: It is more than *limit*.
+    """
+    if limit is not None and size > limit:
+        raise LimitError(
+            "file_bytes",
+            limit=limit,
+            asked=size,
+            message=f"{where.asked!r} would be too large: {size} bytes, the limit is {limit}",
+            path=where.asked,
+        )
+
+
+def guarded(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Pass the chunks of a caller on; what its iterator raises comes as the cause of `SourceError`."""
+    source = iter(chunks)
+    while True:
+        try:
+            chunk = next(source)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise SourceError from error
+        yield chunk

@@ -1,0 +1,217 @@
+"""The half of a workspace that changes nothing."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from carrel.errors import LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
+from carrel.fs.api import Files, Links
+from carrel.fs.root import Root
+from carrel.paths.match import Pattern
+from carrel.paths.rel import StrPath
+from carrel.policy.rules import Access, Decision, SandboxPolicy
+from carrel.values import FileInfo, FileKind, Limits, LineWindow, SearchResult, Usage
+from carrel.workspace import find
+from carrel.workspace import text as texts
+from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.gate import Gate, gated
+from carrel.workspace.search import Query, Search, SearchBudget
+
+
+class Reading:
+    """Everything a workspace can tell."""
+
+    def __init__(self, files: Files, gate: Gate) -> None:
+        self.gate = gate
+        self._files = files
+
+    @property
+    def session_id(self) -> str | None:
+        """The session whose files these are."""
+        return self.gate.session_id
+
+    @property
+    def limits(self) -> Limits:
+        """The ceilings in force."""
+        return self.gate.limits
+
+    @property
+    def policy(self) -> SandboxPolicy:
+        """The rules in force."""
+        return self.gate.policy
+
+    @property
+    def confinement(self) -> str:
+        """How paths are kept inside: `kernel`, `walk`, `memory`, or `none` for a policy switched off."""
+        return self._files.confinement
+
+    @gated("read")
+    def read(self, path: StrPath, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or *length* bytes of it from *offset* on."""
+        if offset < 0 or (length is not None and length < 0):
+            raise ValueError(f"offset and length cannot be negative: {offset}, {length}")
+        files, where = self.gate.permit(Access.READ, path)
+        data = files.read(where, limit=self.gate.limits.read_bytes, offset=offset, length=length)
+        self.gate.log("read", where, size_bytes=len(data))
+        return data
+
+    def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
+        """The content of a file as text: utf-8, ascii, latin-1, or any bytes as base64."""
+        return texts.decode(self.read(path), encoding, str(path))
+
+    @gated("read")
+    def read_lines(
+        self, path: StrPath, *, start: int = 1, count: int | None = None, encoding: str = "utf-8"
+    ) -> LineWindow:
+        """Lines *start* to *start* + *count* - 1, counted from 1, of a file of any size."""
+        files, where = self.gate.permit(Access.READ, path)
+        reader = files.reader(where)
+        window = texts.line_window(
+            reader.chunks(CHUNK_BYTES),
+            start=start,
+            count=count,
+            encoding=encoding,
+            limit=self.gate.limits.read_bytes,
+            path=where.asked,
+        )
+        self.gate.log("read", where, size_bytes=window.size_bytes)
+        return window
+
+    @gated("read")
+    def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """The content piece by piece, for files larger than memory; the file is opened at once."""
+        if chunk_bytes < 1:
+            raise ValueError(f"chunk_bytes must be at least 1, not {chunk_bytes}")
+        files, where = self.gate.permit(Access.READ, path)
+        reader = files.reader(where)
+        self.gate.log("read", where, size_bytes=reader.info.size_bytes)
+        return reader.chunks(chunk_bytes)
+
+    @gated("stat")
+    def stat(self, path: StrPath, *, follow_symlinks: bool = True) -> FileInfo:
+        """What is at *path*; with `follow_symlinks=False` a link itself, with its text."""
+        files, where = self.gate.permit(Access.READ, path)
+        return files.stat(where, Links.FOLLOW if follow_symlinks else Links.KEEP)
+
+    @gated("exists")
+    def exists(self, path: StrPath) -> bool:
+        """Whether there is anything; a link that leads nowhere inside is nothing."""
+        files, where = self.gate.permit(Access.READ, path)
+        try:
+            files.stat(where, Links.FOLLOW)
+        except (MissingError, NotDirectoryError, LoopError):
+            return False
+        return True
+
+    @gated("list")
+    def list(self, path: StrPath = ".") -> builtins.list[FileInfo]:
+        """The entries of one directory, sorted by name; links are shown as links."""
+        files, where = self.gate.permit(Access.READ, path)
+        found = files.list(where, limit=self.gate.limits.list_entries)
+        self.gate.log("list", where, file_count=len(found))
+        return found
+
+    @gated("walk")
+    def walk(self, path: StrPath = ".") -> Iterator[FileInfo]:
+        """Everything beneath a directory, parents first, never through a link.
+
+        Raises:
+            LimitError: While iterating: there are more entries or levels than the limits allow. What lies
+                deeper is left out and told at the end.
+        """
+        files, where = self.gate.permit(Access.READ, path)
+        self.gate.log("list", where)
+        return files.walk(where, self.gate.limits)
+
+    @gated("glob")
+    def glob(self, pattern: str, *, hidden: bool = False) -> builtins.list[str]:
+        """The paths that match *pattern*, sorted; hidden ones only if asked for or named.
+
+        A pattern without a slash matches names at any depth, one with a slash the whole path; `**` stands
+        for any number of directories.
+        """
+        compiled = Pattern(pattern)
+        hidden = hidden or find.is_hidden(pattern)
+        found = sorted(
+            info.path for info in self._matching(compiled) if hidden or not find.is_hidden(info.path)
+        )
+        self.gate.log_listing(pattern, len(found))
+        return found
+
+    @gated("list")
+    def list_files(self, pattern: str | None = None) -> builtins.list[str]:
+        """The paths of all regular files, hidden ones too, sorted; or of those that match *pattern*."""
+        compiled = None if pattern is None else Pattern(pattern)
+        found = sorted(info.path for info in self._matching(compiled) if info.kind is FileKind.FILE)
+        self.gate.log_listing(pattern or "**", len(found))
+        return found
+
+    def _matching(self, pattern: Pattern | None) -> Iterator[FileInfo]:
+        top = "/".join(pattern.literal_parent) if pattern and pattern.literal_parent else "."
+        files, where = self.gate.permit(Access.READ, top)
+        return find.matching(files, where, pattern, self.gate.limits)
+
+    @gated("search")
+    def search(
+        self,
+        query: str,
+        path: StrPath = ".",
+        *,
+        regex: bool = True,
+        ignore_case: bool = False,
+        include: str | None = None,
+        hidden: bool = False,
+        context: int = 0,
+        budget: SearchBudget | None = None,
+    ) -> SearchResult:
+        """Find lines that match *query*, a regular expression of RE2 or, with `regex=False`, plain text.
+
+        Binary files are skipped, and hidden ones unless *hidden*. The search ends with its budget and then
+        says `truncated`.
+        """
+        search = Search(
+            Query(text=query, regex=regex, ignore_case=ignore_case, context=context),
+            budget or SearchBudget(),
+        )
+        files, where = self.gate.permit(Access.READ, path)
+        wanted = None if include is None else Pattern(include)
+        result = search.run(
+            find.searchable(files, where, wanted, self.gate.limits, hidden=hidden),
+            lambda file: files.read(file, limit=search.budget.file_bytes, offset=0, length=None),
+        )
+        self.gate.log("search", where, match_count=len(result.matches))
+        return result
+
+    @gated("usage")
+    def usage(self) -> Usage:
+        """How much the workspace holds, counted now.
+
+        Raises:
+            LimitError: There are more entries or levels than the limits of a walk allow.
+        """
+        files, where = self.gate.permit(Access.READ, ".")
+        return find.measure(files, where, self.gate.limits)
+
+    def explain(self, path: StrPath, access: Access | str = Access.READ) -> Decision:
+        """Which rule decides about *path*, and what it says; nothing is read, changed or recorded."""
+        decision, files, where = self.gate.explain(Access(access), path)
+        if files is None:
+            return decision
+        try:
+            files.stat(where, Links.FOLLOW)
+        except PathError:
+            return replace(decision, index=None, rule=None, reason="outside workspace")
+        except OSError:
+            return decision
+        return decision
+
+    @gated("stat")
+    def host_path(self, path: StrPath) -> Path:
+        """Where a path of the workspace lies on the host now; what is opened by it later may be another."""
+        files, where = self.gate.permit(Access.READ, path)
+        if not isinstance(files, Root):
+            raise UnavailableError("the workspace is not on the host's disk")
+        return Path(files.host_path(where))

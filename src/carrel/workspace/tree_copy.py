@@ -1,0 +1,105 @@
+"""Copy whatever is at a path, with everything in it, also from one root to another."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from carrel.errors import ExistsError, IntoItselfError, LimitError, MissingError, NotRegularError
+from carrel.fs.api import Existing, Files, Links, Parents
+from carrel.paths.rel import Where, child, relative
+from carrel.values import Change, FileInfo, FileKind, Limits
+from carrel.workspace.chunks import CHUNK_BYTES, within
+from carrel.workspace.find import below
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCopy:
+    """One copy from *source* to *target*.
+
+    Links are copied as links, if they do not lead out of the target. What is neither a file, a directory nor
+    a link is refused. The source is listed and judged before anything is written.
+    """
+
+    source: Files
+    target: Files
+    existing: Existing
+    limits: Limits
+
+    def run(self, where: Where, place: Where) -> None:
+        """Copy what is at *where* to *place*."""
+        top = self.source.stat(where, Links.KEEP)
+        if not top.is_directory:
+            self._copy(where, top, place)
+            return
+        inside = [(info, below(top, info)) for info in self.source.walk(where, self.limits)]
+        self._require_apart(top, where, place)
+        self._require_shallow(inside, place)
+        made = self.target.mkdir(place, parents=Parents.MAKE)
+        if not made and self.existing is Existing.REFUSE:
+            raise ExistsError(f"{place.asked!r} already exists", path=place.asked)
+        try:
+            for info, name in inside:
+                self._copy(child(where, name), info, child(place, name))
+        except BaseException:
+            if made:
+                self.target.remove_tree(place)
+            raise
+
+    def copy_file(self, where: Where, place: Where) -> Change:
+        """Copy one regular file."""
+        limit = self.limits.file_bytes
+        if self.source is self.target:
+            return self.source.copy(where, place, existing=self.existing, limit=limit)
+        reader = self.source.reader(where)
+        return self.target.write(
+            place,
+            within(reader.chunks(CHUNK_BYTES), limit, where),
+            existing=self.existing,
+            parents=Parents.MAKE,
+            mode=reader.info.mode,
+        )
+
+    def _copy(self, where: Where, info: FileInfo, place: Where) -> None:
+        if info.kind is FileKind.DIRECTORY:
+            self.target.mkdir(place, parents=Parents.MAKE)
+        elif info.kind is FileKind.LINK:
+            self._copy_link(where, place)
+        elif info.kind is FileKind.FILE:
+            self.copy_file(where, place)
+        else:
+            raise NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+
+    def _copy_link(self, where: Where, place: Where) -> None:
+        text = self.source.stat(where, Links.KEEP).target
+        if text is None:
+            raise MissingError(f"no such link: {where.asked!r}", path=where.asked)
+        if self.existing is Existing.REPLACE:
+            with suppress(MissingError):
+                self.target.remove(place)
+        self.target.link(place, text)
+
+    def _require_apart(self, top: FileInfo, where: Where, place: Where) -> None:
+        """Refuse a target that lies in the directory that is copied."""
+        if self.source is not self.target:
+            return
+        for count in range(len(place.parts) + 1):
+            try:
+                above = self.target.stat(relative(place, place.parts[:count]), Links.FOLLOW)
+            except OSError:
+                return
+            if above.inode == top.inode:
+                raise IntoItselfError(f"{where.asked!r} cannot be put inside itself", path=where.asked)
+
+    def _require_shallow(self, inside: list[tuple[FileInfo, str]], place: Where) -> None:
+        limit = self.limits.depth
+        depth = len(place.parts) + max((name.count("/") + 1 for _, name in inside), default=0)
+        if limit is not None and depth > limit:
+            raise LimitError(
+                "depth",
+                limit=limit,
+                asked=depth,
+                message=f"a copy at {place.asked[:80]!r} would be too deep: {depth} levels,"
+                f" the limit is {limit}",
+                path=place.asked,
+            )

@@ -1,0 +1,327 @@
+"""`Workspace`, all operations on the files of a session; each reads parse, permit, act, record.
+
+Not covered: what a process on the host does to the directory without asking the gate is neither permitted nor
+recorded here; it still cannot make an operation of the gate leave the directory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator
+from typing import Unpack
+
+from carrel.audit.event import Event
+from carrel.errors import ExistsError, MissingError, PathError
+from carrel.fs.api import Confinement, Existing, Files, Links, Parents
+from carrel.fs.root import Root
+from carrel.fs.scratch import Scratch
+from carrel.paths.rel import StrPath, Where
+from carrel.policy.rules import Access, SandboxPolicy
+from carrel.values import Change, Edited, FileInfo
+from carrel.workspace import edit as edits
+from carrel.workspace import text as texts
+from carrel.workspace.areas import Areas
+from carrel.workspace.chunks import SourceError, guarded, within
+from carrel.workspace.gate import Gate, GateOptions, gated
+from carrel.workspace.reading import Reading
+from carrel.workspace.tree_copy import TreeCopy
+
+MOUNT = "/workspace"
+"""What a workspace is called by those inside it."""
+
+
+class Workspace(Reading):
+    """Files of one session, which nothing in it can leave.
+
+    Paths are relative to the workspace, or absolute beneath `/workspace` or an allowed path. Every operation
+    raises errors of `carrel.errors`: `EscapeError` (a `ValueError`) for what leads out, `AccessError` (a
+    `PermissionError`) for what a rule forbids, `MissingError` (a `FileNotFoundError`) and the like.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        policy: SandboxPolicy,
+        mount: str = MOUNT,
+        confinement: Confinement | None = None,
+        **options: Unpack[GateOptions],
+    ) -> None:
+        """Open the gate to *files*; most callers want `Workspace.open`."""
+        areas = Areas(policy, files, mount=mount, confinement=confinement)
+        super().__init__(files, Gate(areas, policy, **options))
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        policy: SandboxPolicy | None = None,
+        mount: str = MOUNT,
+        scratch: Scratch | None = None,
+        confinement: Confinement | str | None = None,
+        **options: Unpack[GateOptions],
+    ) -> Workspace:
+        """Open an existing directory of the host as a workspace.
+
+        Args:
+            directory: The directory; its contents become the workspace.
+            policy: Rules for the workspace and for other paths; read and write in the workspace by default.
+            mount: The absolute path that stands for the workspace.
+            scratch: Where unfinished files and removed trees go; in the workspace itself by default.
+            confinement: Demand `kernel` or `walk` instead of what the host offers.
+            options: Limits, logger, journal, session id and so on; see `GateOptions`.
+
+        Raises:
+            UnavailableError: The directory is not there, or this platform cannot confine.
+        """
+        policy = policy or SandboxPolicy.for_workspace(directory)
+        demanded = None if confinement is None else Confinement(confinement)
+        root = Root.open(
+            directory, scratch=scratch, confinement=demanded if policy.enabled else Confinement.NONE
+        )
+        if scratch is None and Access.WRITE in policy.allowed(0):
+            root.sweep_drafts(time.time())
+        return cls(root, policy=policy, mount=mount, confinement=demanded, **options)
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all use; running operations finish first, later ones raise `ClosedError`."""
+        self.gate.close()
+
+    # Writing
+
+    @gated("write")
+    def write(
+        self,
+        path: StrPath,
+        data: bytes | str,
+        *,
+        overwrite: bool = True,
+        parents: bool = True,
+        encoding: str = "utf-8",
+        if_version: str | None = None,
+    ) -> FileInfo:
+        """Store *data* at once or not at all, making parent directories as needed.
+
+        Text is encoded; with `encoding="base64"` it stands for bytes. With *if_version*, only that version of
+        the file is replaced.
+
+        Raises:
+            ExistsError: There is something and *overwrite* is off.
+            ChangedError: The file is no longer *if_version*.
+            LimitError: The data is more than a file may hold, or the path too deep.
+        """
+        content = _content(data, encoding, path)
+        files, where = self.gate.permit(Access.WRITE, path)
+        self.gate.require_size(len(content), where)
+        change = files.write(
+            where,
+            (content,),
+            existing=Existing.REPLACE if overwrite else Existing.REFUSE,
+            parents=Parents.MAKE if parents else Parents.REQUIRE,
+            expect=if_version,
+        )
+        self.gate.changed("write", where, change)
+        return change.info
+
+    @gated("write")
+    def write_chunks(
+        self, path: StrPath, chunks: Iterable[bytes], *, overwrite: bool = True, parents: bool = True
+    ) -> FileInfo:
+        """Store what *chunks* gives, for files larger than memory; at once or not at all, as `write`."""
+        files, where = self.gate.permit(Access.WRITE, path)
+        self.gate.require_size(0, where)
+        try:
+            change = files.write(
+                where,
+                within(guarded(chunks), self.gate.limits.file_bytes, where),
+                existing=Existing.REPLACE if overwrite else Existing.REFUSE,
+                parents=Parents.MAKE if parents else Parents.REQUIRE,
+            )
+        except SourceError as error:
+            cause = error.__cause__
+        else:
+            self.gate.changed("write", where, change)
+            return change.info
+        raise cause or OSError("the source of the chunks failed")
+
+    @gated("append")
+    def append(self, path: StrPath, data: bytes | str, *, encoding: str = "utf-8") -> FileInfo:
+        """Add to the end of a file, which is made if it is missing.
+
+        Raises:
+            HostDeniedError: The file has other names (hard links), which would change too.
+        """
+        content = _content(data, encoding, path)
+        files, where = self.gate.permit(Access.WRITE, path)
+        self.gate.require_size(len(content), where)
+        change = self._append(files, where, content)
+        self.gate.changed("append", where, change)
+        return change.info
+
+    def _append(self, files: Files, where: Where, content: bytes) -> Change:
+        limit = self.gate.limits.file_bytes
+        try:
+            return files.append(where, content, limit=limit)
+        except MissingError:
+            pass
+        try:
+            return files.write(where, (content,), existing=Existing.REFUSE, parents=Parents.MAKE)
+        except ExistsError:
+            # Somebody else made it meanwhile, so it can be appended to.
+            return files.append(where, content, limit=limit)
+
+    @gated("edit")
+    def edit(
+        self,
+        path: StrPath,
+        old: str,
+        new: str,
+        *,
+        replace_all: bool = False,
+        if_version: str | None = None,
+    ) -> Edited:
+        """Replace *old* by *new*; it must be there exactly once unless *replace_all*. Line ends are kept.
+
+        Raises:
+            EditError: *old* is empty, equal to *new*, not found, or found several times; nothing is changed.
+            ChangedError: Somebody else changed the file meanwhile, or it is not *if_version*.
+        """
+        files, where = self.gate.permit(Access.WRITE, path)
+        before = files.stat(where, Links.FOLLOW)
+        content = files.read(where, limit=self.gate.limits.read_bytes, offset=0, length=None)
+        done = edits.replace(content, old, new, replace_all=replace_all, path=where.asked)
+        self.gate.require_size(len(done.content), where)
+        change = files.write(
+            where,
+            (done.content,),
+            existing=Existing.REPLACE,
+            parents=Parents.REQUIRE,
+            expect=if_version or before.version,
+        )
+        self.gate.changed("edit", where, change)
+        return Edited(
+            replacements=done.count,
+            diff=done.diff,
+            before_bytes=before.size_bytes,
+            info=change.info,
+        )
+
+    @gated("mkdir")
+    def mkdir(self, path: StrPath, *, parents: bool = True, exist_ok: bool = False) -> None:
+        """Make a directory and those above it.
+
+        Raises:
+            ExistsError: There is something and, unless *exist_ok*, be it a directory.
+        """
+        files, where = self.gate.permit(Access.WRITE, path)
+        self.gate.require_depth(where)
+        made = files.mkdir(where, parents=Parents.MAKE if parents else Parents.REQUIRE)
+        if not made and not exist_ok:
+            raise ExistsError(f"{where.asked!r} already exists", path=where.asked)
+        for name in made:
+            self.gate.record("mkdir", name)
+        if made:
+            self.gate.log("mkdir", where)
+
+    # Removing, moving, copying
+
+    @gated("remove")
+    def remove(self, path: StrPath, *, recursive: bool = False, force: bool = False) -> None:
+        """Remove a file, a link (never its target) or a directory, with its content if *recursive*.
+
+        Raises:
+            NotEmptyError: The directory is not empty and *recursive* is off.
+            MissingError: There is nothing and *force* is off.
+            PathError: It is the workspace itself.
+        """
+        files, where = self.gate.permit(Access.WRITE, path)
+        try:
+            info = files.remove_tree(where) if recursive else files.remove(where)
+        except MissingError:
+            if force:
+                return
+            raise
+        self.gate.record("remove", where.asked, before_bytes=info.size_bytes)
+        self.gate.log("delete", where, recursive=recursive)
+
+    @gated("move")
+    def move(self, source: StrPath, target: StrPath, *, overwrite: bool = False) -> None:
+        """Give a file, link or directory another name; from one rule to another, copy and then remove it.
+
+        Raises:
+            ExistsError: There is something at *target* and *overwrite* is off.
+            IntoItselfError: A directory cannot go into itself.
+        """
+        files, where = self.gate.permit(Access.WRITE, source)
+        target_files, place = self.gate.permit(Access.WRITE, target)
+        self.gate.require_depth(place)
+        existing = Existing.REPLACE if overwrite else Existing.REFUSE
+        if files is target_files:
+            info = files.move(where, place, existing=existing)
+        else:
+            info = self._move_across(TreeCopy(files, target_files, existing, self.gate.limits), where, place)
+        self.gate.record(
+            "move", where.asked, other=place.asked, before_bytes=info.size_bytes, after_bytes=info.size_bytes
+        )
+        self.gate.log("move", where, target=place.asked)
+
+    def _move_across(self, copy: TreeCopy, where: Where, place: Where) -> FileInfo:
+        """Copy from one rule to another, and then remove the source."""
+        if not where.name:
+            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+        info = copy.source.stat(where, Links.KEEP)
+        copy.run(where, place)
+        copy.source.remove_tree(where)
+        return info
+
+    @gated("copy")
+    def copy(
+        self, source: StrPath, target: StrPath, *, overwrite: bool = False, recursive: bool = False
+    ) -> None:
+        """Copy a file, or with *recursive* a directory; links inside it stay links.
+
+        Raises:
+            ExistsError: There is something at *target* and *overwrite* is off.
+            IsDirectoryError: It is a directory and *recursive* is off.
+            IntoItselfError: A directory cannot go into itself.
+        """
+        files, where = self.gate.permit(Access.READ, source)
+        target_files, place = self.gate.permit(Access.WRITE, target)
+        self.gate.require_depth(place)
+        existing = Existing.REPLACE if overwrite else Existing.REFUSE
+        copy = TreeCopy(files, target_files, existing, self.gate.limits)
+        if recursive:
+            copy.run(where, place)
+            self.gate.record("copy", where.asked, other=place.asked)
+        else:
+            change = copy.copy_file(where, place)
+            self.gate.record(
+                "copy",
+                where.asked,
+                other=place.asked,
+                before_bytes=change.before_bytes,
+                after_bytes=change.info.size_bytes,
+            )
+        self.gate.log("copy", where, target=place.asked)
+
+    # The journal
+
+    def changes(self, since: int = 0) -> Iterator[Event]:
+        """What was changed or refused after the record with the sequence number *since*."""
+        return self.gate.events(since)
+
+
+def _content(data: bytes | str, encoding: str, path: StrPath) -> bytes:
+    if isinstance(data, str):
+        return texts.encode(data, encoding, os.fspath(path))
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"data must be bytes or str, not {type(data).__name__}")

@@ -1,0 +1,71 @@
+"""Places to test in: a workspace, a directory outside it, and a user without rights."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from carrel.workspace.workspace import Workspace
+
+NOBODY = 65534
+PR_SET_DUMPABLE = 4
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """The directory of the host that is the workspace."""
+    made = tmp_path / "ws"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A directory beside the workspace that nothing in it may touch."""
+    made = tmp_path / "outside"
+    made.mkdir()
+    (made / "secret").write_bytes(b"secret data")
+    return made
+
+
+@pytest.fixture
+def workspace(directory: Path) -> Iterator[Workspace]:
+    """The open gate to `directory`."""
+    with Workspace.open(directory, session_id="abc-123") as opened:
+        yield opened
+
+
+@pytest.fixture
+def unprivileged() -> Iterator[Path]:
+    """A directory of a user without rights, who runs the test, also where root runs the tests."""
+    place = Path(tempfile.mkdtemp(prefix="carrel-test-"))
+    if os.geteuid() != 0:
+        yield place
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    groups, group = os.getgroups(), os.getegid()
+    os.chown(place, NOBODY, NOBODY)
+    os.setgroups([])
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    _keep_proc_readable()
+    try:
+        yield place
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)
+        _keep_proc_readable()
+        shutil.rmtree(place)
+
+
+def _keep_proc_readable() -> None:
+    """Let the process see its own /proc, as a fresh one would; a change of user hides it."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
