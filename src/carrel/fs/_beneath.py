@@ -98,14 +98,16 @@ class Beneath:
             if error.errno == errno.EXDEV:
                 raise
 
+    @translated
     def target(self, where: Where, existing: Existing, parents: Parents) -> Target:
         """The place to write to: *where*, or where the links at its end lead."""
         made: list[Made] = []
         for _ in range(LINKS + 1):
             if where.must_dir and where.name:
+                self._require_inside(self.use(where), where)
                 raise translate(errno.EISDIR, where)
             parent = self.parent_for_writing(where, parents, made)
-            before = _entry(parent, where.name)
+            before = entry(parent, where.name)
             if before is None or existing is Existing.REFUSE or not stat.S_ISLNK(before.st_mode):
                 _require_writable(parent, where, before, existing)
                 return Target(where, parent, before, made)
@@ -168,7 +170,8 @@ class Beneath:
         return self._label + "/".join(where.parts) + "/" if where.parts else self._label
 
 
-def _entry(parent: Handle, name: bytes) -> os.stat_result | None:
+def entry(parent: Handle, name: bytes) -> os.stat_result | None:
+    """What stands at *name*, if anything; a link speaks of itself."""
     try:
         return os.stat(name, dir_fd=parent.fd, follow_symlinks=False)
     except FileNotFoundError:

@@ -23,6 +23,8 @@ RETRIES = 128
 """How often openat2 may answer EAGAIN, as it does when `..` meets a rename, before that is an error."""
 LINKS = 40
 """Most links in one path, as in Linux."""
+SWAPS = 3
+"""How often a name may turn out not to be the link that it seemed to be."""
 STEPS = 100_000
 """Most names one walk opens; a path through links can ask for far more than its length."""
 
@@ -114,6 +116,7 @@ class _Walk:
         self._trail: list[bytes] = []
         self._todo: list[bytes] = []
         self._links = 0
+        self._swaps = 0
         self._steps = 0
 
     def run(self, path: bytes) -> int:
@@ -200,7 +203,12 @@ class _Walk:
         try:
             target = os.readlink(name, dir_fd=self._here)
         except OSError:
-            raise error from None
+            if self._swaps >= SWAPS:
+                raise error from None
+            # It may have been a link a moment ago; look again.
+            self._swaps += 1
+            self._todo.append(name)
+            return
         self._links += 1
         if self._links > LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

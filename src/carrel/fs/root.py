@@ -27,7 +27,7 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs import _sys, tree
-from carrel.fs._beneath import PARENT, Beneath, Made, Target, require_write_bit, unmake
+from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake
 from carrel.fs._content import FileReader, append_all, copy_all, not_a_file, read_on, too_large
 from carrel.fs._draft import Draft, rename_without_replacing, sweep
 from carrel.fs._resolve import Resolver
@@ -112,6 +112,8 @@ class Root:
                 wanted = min(wanted, length)
             if limit is not None and wanted > limit:
                 raise too_large("read_bytes", limit, wanted, where)
+            if not wanted and offset:
+                return b""
             if offset:
                 os.lseek(fd, offset, os.SEEK_SET)
             data = os.read(fd, wanted + 1)
@@ -198,9 +200,9 @@ class Root:
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
         target = self._beneath.target(where, existing, parents)
-        if expect is not None and expect != target.version:
-            raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
         with self._drafted(target) as draft:
+            if expect is not None and expect != target.version:
+                raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
             for piece in data:
                 draft.write(piece)
             return self._publish(draft, target, existing, mode)
@@ -278,6 +280,8 @@ class Root:
                 path=where.asked,
             )
         parent = self._beneath.parent(where)
+        if where.must_dir and not entry(parent, where.name):
+            raise translate(errno.ENOENT, where)
         os.symlink(os.fsencode(target), where.name, dir_fd=parent.fd)
 
     # Removing and moving
@@ -347,17 +351,15 @@ class Root:
         """Put a finished draft in its place and say what changed."""
         before = target.before
         keep = mode if before is None else before.st_mode
-        found = os.fstat(draft.fd)
-        if keep is not None and (keep ^ found.st_mode) & 0o777:
+        if keep is not None and (keep ^ os.fstat(draft.fd).st_mode) & 0o777:
             os.fchmod(draft.fd, keep & 0o777)
-            found = os.fstat(draft.fd)
         if existing is Existing.REFUSE:
             draft.create(target.parent, target.where.name)
         else:
             draft.replace(target.parent, target.where.name)
         return Change(
             before_bytes=None if before is None else before.st_size,
-            info=tree.info_of(self._beneath.shown(target.where), found),
+            info=tree.info_of(self._beneath.shown(target.where), os.fstat(draft.fd)),
             made=tuple(directory.path for directory in target.made),
         )
 

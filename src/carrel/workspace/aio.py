@@ -108,19 +108,21 @@ class AsyncWorkspace:
 
     async def read(self, path: StrPath, *, offset: int = 0, length: int | None = None) -> bytes:
         """The content of a file, or *length* bytes of it from *offset* on."""
+        path = os.fspath(path)
         return await self._sized(path, lambda: self.workspace.read(path, offset=offset, length=length))
 
     async def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
         """The content of a file as text."""
+        path = os.fspath(path)
         return await self._sized(path, lambda: self.workspace.read_text(path, encoding=encoding))
 
-    async def _sized(self, path: StrPath, read: Callable[[], Result]) -> Result:
+    async def _sized(self, path: str, read: Callable[[], Result]) -> Result:
         """Read a small file at once, a large one in a thread."""
         if self._size(path) <= INLINE_BYTES:
             return read()
         return await asyncio.to_thread(read)
 
-    def _size(self, path: StrPath) -> int:
+    def _size(self, path: str) -> int:
         """How large the file is, or 0 where reading it will say what is wrong."""
         try:
             _, files, where = self.workspace.gate.explain(Access.READ, path)

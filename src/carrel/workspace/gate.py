@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
 
 from carrel.audit.event import Event
 from carrel.audit.journal import Journal, MemoryJournal
 from carrel.audit.logger import SandboxLogger
-from carrel.errors import AccessError, ClosedError, IntoItselfError, LimitError, PathError
+from carrel.errors import AccessError, ClosedError, IntoItselfError, LimitError, MissingError, PathError
 from carrel.fs.api import Files
 from carrel.paths.rel import StrPath, Where, parse, parse_any
 from carrel.policy.rules import Access, Decision, SandboxPolicy
@@ -55,11 +55,11 @@ def gated(
 class GateOptions(TypedDict, total=False):
     """How a gate may be set up; what is left out has a default."""
 
-    limits: Limits
-    """Ceilings."""
+    limits: Limits | None
+    """Ceilings; those of `Limits()` by default."""
     logger: SandboxLogger | None
     """Where events go; the stdlib logger `carrel` by default."""
-    journal: Journal
+    journal: Journal | None
     """Where changes and refusals are recorded; in memory by default."""
     session_id: str | None
     """Named in every event."""
@@ -76,7 +76,7 @@ class Gate:
     def __init__(self, areas: Areas, policy: SandboxPolicy, **options: Unpack[GateOptions]) -> None:
         """Guard *areas* by *policy*."""
         self.policy = policy
-        self.limits = options.get("limits", Limits())
+        self.limits = options.get("limits") or Limits()
         self.session_id = options.get("session_id")
         self._allowed = [policy.allowed(index) for index in range(len(policy.allowed_paths))]
         self._areas = areas
@@ -113,11 +113,16 @@ class Gate:
         return self._areas.files(index, where), where
 
     def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, Where]:
-        """What `permit` would say, without recording it."""
+        """What `permit` would say, without recording it; no files if it says no or there are none yet."""
         asked = self._parse(path)
         index, where = self._areas.locate(asked)
         decision = self.policy.decide(asked.asked, access, index)
-        return decision, self._areas.files(index, where) if decision.allowed else None, where
+        if not decision.allowed:
+            return decision, None, where
+        try:
+            return decision, self._areas.files(index, where), where
+        except MissingError:
+            return decision, None, where
 
     def require_size(self, size: int, where: Where) -> None:
         """Refuse to make a file of *size* bytes, or one so deep.
@@ -149,11 +154,15 @@ class Gate:
 
     def changed(self, operation: str, where: Where, change: Change) -> None:
         """Remember what was written."""
-        for directory in change.made:
-            self.record("mkdir", directory)
+        self.made(change.made)
         size = change.info.size_bytes
         self.record(operation, where.asked, before_bytes=change.before_bytes, after_bytes=size)
         self.log(operation, where, size_bytes=size)
+
+    def made(self, directories: Iterable[str]) -> None:
+        """Remember directories that were made."""
+        for directory in directories:
+            self.record("mkdir", directory)
 
     def refused(self, operation: str, error: PathError | AccessError) -> None:
         """Remember an attempt that was refused, unless it was merely clumsy."""

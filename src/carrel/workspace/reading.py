@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,8 @@ class Reading:
 
     def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
         """The content of a file as text: utf-8, ascii, latin-1, or any bytes as base64."""
-        return texts.decode(self.read(path), encoding, str(path))
+        path = os.fspath(path)
+        return texts.decode(self.read(path), encoding, path)
 
     @gated("read")
     def read_lines(

@@ -22,11 +22,15 @@ class SearchBudget:
     """Where a search ends and says `truncated`."""
 
     matches: int = 1000
+    """Most lines that are returned."""
     files: int = 10_000
+    """Most files that are looked into."""
     file_bytes: int = 10 * MIB
     """Larger files are skipped."""
     total_bytes: int = 512 * MIB
+    """Most bytes that are looked through."""
     seconds: float = 10.0
+    """Longest time, looked at before each file and now and then within one."""
     line_characters: int = 1000
     """Longer lines are cut."""
 

@@ -12,6 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 
 from carrel.audit.journal import FileJournal
@@ -19,11 +20,13 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import sessions_dir
 from carrel.errors import SessionExistsError, SessionMissingError, UnavailableError
 from carrel.fs.api import Confinement
+from carrel.fs.handle import Handle
 from carrel.fs.memory import MemoryFiles
 from carrel.fs.owned import make_own, open_own, open_store
 from carrel.fs.root import Root, require_platform
 from carrel.fs.scratch import Scratch
 from carrel.paths.names import require_session_id
+from carrel.paths.rel import parse
 from carrel.policy.rules import SandboxPolicy
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
@@ -46,7 +49,7 @@ class Sessions:
         logger: SandboxLogger | None = None,
         confinement: Confinement | str | None = None,
     ) -> None:
-        """Use the directory *root*, making it and its state if they are missing.
+        """Use the directory *root*, making it if it is missing.
 
         Raises:
             UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
@@ -56,9 +59,6 @@ class Sessions:
         self._logger = SandboxLogger.of(logger)
         self._confinement = confinement
         self._directory = open_store(self.root)
-        state = make_own(self._directory, STATE)
-        self._journals = make_own(state, "journal")
-        self._scratch = Scratch.make(state)
 
     def create(
         self,
@@ -111,7 +111,7 @@ class Sessions:
         return Workspace(
             Root(directory, scratch=self._scratch, confinement=demanded),
             policy=policy or SandboxPolicy.for_workspace(self.root / session_id),
-            limits=limits or Limits(),
+            limits=limits,
             logger=self._logger,
             journal=FileJournal(os.dup(self._journals.fd), f"{session_id}.log"),
             session_id=session_id,
@@ -139,6 +139,19 @@ class Sessions:
     def clear_leftovers(self) -> None:
         """Remove what processes that were killed left unfinished; what cannot be removed waits."""
         self._scratch.clear(time.time())
+
+    @cached_property
+    def _state(self) -> Handle:
+        """What is ours, made only when there is a session to keep it for."""
+        return make_own(self._directory, STATE)
+
+    @cached_property
+    def _scratch(self) -> Scratch:
+        return Scratch.make(self._state)
+
+    @cached_property
+    def _journals(self) -> Handle:
+        return make_own(self._state, "journal")
 
 
 def list_session_files(
@@ -229,7 +242,12 @@ def _validate_session_path(
         ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
         FileNotFoundError: There is no such session.
     """
-    with _open(session_id, workspace_root, None) as workspace:
+    session_id = require_session_id(session_id)
+    parse(relative_path)
+    root = _root(workspace_root)
+    if not os.path.lexists(root):
+        raise SessionMissingError(f"no such session: {session_id!r}")
+    with Sessions(root).open(session_id, absolute_paths=False) as workspace:
         return workspace.host_path(relative_path)
 
 

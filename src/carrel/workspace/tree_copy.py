@@ -5,7 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from carrel.errors import ExistsError, IntoItselfError, LimitError, MissingError, NotRegularError
+from carrel.errors import (
+    ChangedError,
+    ExistsError,
+    IntoItselfError,
+    LimitError,
+    MissingError,
+    NotRegularError,
+)
 from carrel.fs.api import Existing, Files, Links, Parents
 from carrel.paths.rel import Where, child, relative
 from carrel.values import Change, FileInfo, FileKind, Limits
@@ -26,12 +33,11 @@ class TreeCopy:
     existing: Existing
     limits: Limits
 
-    def run(self, where: Where, place: Where) -> None:
-        """Copy what is at *where* to *place*."""
+    def run(self, where: Where, place: Where) -> list[str]:
+        """Copy what is at *where* to *place*; returns the directories that were made above it."""
         top = self.source.stat(where, Links.KEEP)
         if not top.is_directory:
-            self._copy(where, top, place)
-            return
+            return self._copy(where, top, place)
         inside = [(info, below(top, info)) for info in self.source.walk(where, self.limits)]
         self._require_apart(top, where, place)
         self._require_shallow(inside, place)
@@ -45,6 +51,7 @@ class TreeCopy:
             if made:
                 self.target.remove_tree(place)
             raise
+        return made[:-1]
 
     def copy_file(self, where: Where, place: Where) -> Change:
         """Copy one regular file."""
@@ -60,24 +67,22 @@ class TreeCopy:
             mode=reader.info.mode,
         )
 
-    def _copy(self, where: Where, info: FileInfo, place: Where) -> None:
+    def _copy(self, where: Where, info: FileInfo, place: Where) -> list[str]:
+        """Copy one entry; returns the directories that were made above it."""
         if info.kind is FileKind.DIRECTORY:
-            self.target.mkdir(place, parents=Parents.MAKE)
-        elif info.kind is FileKind.LINK:
-            self._copy_link(where, place)
-        elif info.kind is FileKind.FILE:
-            self.copy_file(where, place)
-        else:
+            return self.target.mkdir(place, parents=Parents.MAKE)
+        if info.kind is FileKind.FILE:
+            return list(self.copy_file(where, place).made)
+        if info.kind is not FileKind.LINK:
             raise NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
-
-    def _copy_link(self, where: Where, place: Where) -> None:
         text = self.source.stat(where, Links.KEEP).target
         if text is None:
-            raise MissingError(f"no such link: {where.asked!r}", path=where.asked)
+            raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
         if self.existing is Existing.REPLACE:
             with suppress(MissingError):
                 self.target.remove(place)
         self.target.link(place, text)
+        return []
 
     def _require_apart(self, top: FileInfo, where: Where, place: Where) -> None:
         """Refuse a target that lies in the directory that is copied."""

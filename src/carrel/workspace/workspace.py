@@ -118,8 +118,8 @@ class Workspace(Reading):
             ChangedError: The file is no longer *if_version*.
             LimitError: The data is more than a file may hold, or the path too deep.
         """
-        content = _content(data, encoding, path)
         files, where = self.gate.permit(Access.WRITE, path)
+        content = _content(data, encoding, where)
         self.gate.require_size(len(content), where)
         change = files.write(
             where,
@@ -159,8 +159,8 @@ class Workspace(Reading):
         Raises:
             HostDeniedError: The file has other names (hard links), which would change too.
         """
-        content = _content(data, encoding, path)
         files, where = self.gate.permit(Access.WRITE, path)
+        content = _content(data, encoding, where)
         self.gate.require_size(len(content), where)
         change = self._append(files, where, content)
         self.gate.changed("append", where, change)
@@ -226,8 +226,7 @@ class Workspace(Reading):
         made = files.mkdir(where, parents=Parents.MAKE if parents else Parents.REQUIRE)
         if not made and not exist_ok:
             raise ExistsError(f"{where.asked!r} already exists", path=where.asked)
-        for name in made:
-            self.gate.record("mkdir", name)
+        self.gate.made(made)
         if made:
             self.gate.log("mkdir", where)
 
@@ -278,7 +277,7 @@ class Workspace(Reading):
         if not where.name:
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
         info = copy.source.stat(where, Links.KEEP)
-        copy.run(where, place)
+        self.gate.made(copy.run(where, place))
         copy.source.remove_tree(where)
         return info
 
@@ -299,10 +298,11 @@ class Workspace(Reading):
         existing = Existing.REPLACE if overwrite else Existing.REFUSE
         copy = TreeCopy(files, target_files, existing, self.gate.limits)
         if recursive:
-            copy.run(where, place)
+            self.gate.made(copy.run(where, place))
             self.gate.record("copy", where.asked, other=place.asked)
         else:
             change = copy.copy_file(where, place)
+            self.gate.made(change.made)
             self.gate.record(
                 "copy",
                 where.asked,
@@ -319,9 +319,9 @@ class Workspace(Reading):
         return self.gate.events(since)
 
 
-def _content(data: bytes | str, encoding: str, path: StrPath) -> bytes:
+def _content(data: bytes | str, encoding: str, where: Where) -> bytes:
     if isinstance(data, str):
-        return texts.encode(data, encoding, os.fspath(path))
+        return texts.encode(data, encoding, where.asked)
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"data must be bytes or str, not {type(data).__name__}")
