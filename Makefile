@@ -16,13 +16,13 @@ endif
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench)
+CODE := $(wildcard src tests bench docs/generate.py)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix bench mutants lock clean
+.PHONY: help setup demo test lint fix docs bench mutants lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -53,6 +53,9 @@ fix: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
+docs: setup ## make the generated pages of docs/reference anew
+	$(BIN)/python docs/generate.py
+
 bench: setup ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
@@ -68,4 +71,4 @@ lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the 
 clean: ## remove what the other targets made
 	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find $(CODE) -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +

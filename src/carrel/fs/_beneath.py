@@ -15,7 +15,7 @@ from typing import NamedTuple
 from carrel.errors import ClosedError, HostDeniedError, MissingError, PathError
 from carrel.fs import tree
 from carrel.fs._content import not_a_file
-from carrel.fs._resolve import LINKS, Resolver, identity
+from carrel.fs._resolve import LINKS, Resolver
 from carrel.fs._translate import translate, translated
 from carrel.fs.api import Existing, Parents
 from carrel.fs.handle import Handle
@@ -86,9 +86,12 @@ class Beneath:
         if not where.name:
             self._require_inside(directory, where)
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
-        if where.parent == b".":
-            return directory
-        return Handle(self.resolver.open(directory.fd, where.parent, PARENT))
+        parent = directory
+        if where.parent != b".":
+            parent = Handle(self.resolver.open(directory.fd, where.parent, PARENT))
+        if self.resolver.barred is not None:
+            self.resolver.barred.require_name(parent.fd, where.name)
+        return parent
 
     def _require_inside(self, directory: Handle, where: Where) -> None:
         """Raise for a path that leads out, whatever else is wrong with it."""
@@ -119,6 +122,9 @@ class Beneath:
             where = sibling(where, os.fsdecode(text))
             if where.absolute:
                 raise translate(errno.EXDEV, where)
+            if where.dotted:
+                os.close(self.resolver.open(self.use(where).fd, where.encoded, PARENT))
+                raise translate(errno.EISDIR, where)
         raise translate(errno.ELOOP, where)
 
     def parent_for_writing(self, where: Where, parents: Parents, made: list[Made]) -> Handle:
@@ -134,6 +140,8 @@ class Beneath:
             raise translate(errno.ENOENT, where)
         for count, part in enumerate(parts[known:], known + 1):
             name = os.fsencode(part)
+            if self.resolver.barred is not None:
+                self.resolver.barred.require_name(here.fd, name)
             with suppress(FileExistsError):
                 os.mkdir(name, 0o777, dir_fd=here.fd)
                 made.append(Made(here, name, self._label + "/".join(parts[:count])))
@@ -156,8 +164,8 @@ class Beneath:
         found = os.stat(where.name, dir_fd=parent.fd, follow_symlinks=False)
         if where.must_dir and not stat.S_ISDIR(found.st_mode):
             raise translate(errno.ENOTDIR, where)
-        if identity(found) in self.resolver.barred:
-            raise translate(errno.EACCES, where)
+        if self.resolver.barred is not None:
+            self.resolver.barred.require_movable(found)
         return tree.info_of(self.shown(where), found)
 
     def shown(self, where: Where) -> str:

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable
 
 from carrel.fs import _sys
+from carrel.fs._barred import Barred
 from carrel.fs.api import Confinement
 
 BENEATH = _sys.RESOLVE_BENEATH | _sys.RESOLVE_NO_MAGICLINKS | _sys.RESOLVE_NO_XDEV
@@ -25,7 +26,7 @@ LINKS = 40
 """Most links in one path, as in Linux."""
 SWAPS = 3
 """How often a name may turn out not to be the link that it seemed to be."""
-STEPS = 100_000
+STEPS = 20_000
 """Most names one walk opens; a path through links can ask for far more than its length."""
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -38,12 +39,10 @@ Open = Callable[[int, bytes, int], int]
 class Resolver:
     """Opens beneath a base; takes the kernel's way until the kernel turns out not to have it."""
 
-    def __init__(
-        self, demanded: Confinement | None = None, barred: frozenset[tuple[int, int]] = frozenset()
-    ) -> None:
-        """Take the way that is *demanded*, and never enter the directories (device, inode) in *barred*.
+    def __init__(self, demanded: Confinement | None = None, barred: Barred | None = None) -> None:
+        """Take the way that is *demanded*, and never enter what is *barred*.
 
-        The kernel cannot be told about barred directories, so where there are any, the walk is taken.
+        The kernel cannot be told about barred places, so where there are any, the walk is taken.
         """
         if barred and demanded is not Confinement.NONE:
             demanded = Confinement.WALK
@@ -68,11 +67,6 @@ class Resolver:
 
     def _walk_open(self, base: int, path: bytes, flags: int) -> int:
         return _Walk(base, flags | os.O_CLOEXEC, self.barred).run(path)
-
-
-def identity(found: os.stat_result) -> tuple[int, int]:
-    """What stays the same when a directory is renamed."""
-    return found.st_dev, found.st_ino
 
 
 def kernel_open(base: int, path: bytes, flags: int) -> int:
@@ -107,7 +101,7 @@ def unconfined_open(base: int, path: bytes, flags: int) -> int:
 class _Walk:
     """One resolution name by name, never letting the kernel follow a link."""
 
-    def __init__(self, base: int, flags: int, barred: frozenset[tuple[int, int]]) -> None:
+    def __init__(self, base: int, flags: int, barred: Barred | None) -> None:
         self._base = base
         self._barred = barred
         self._flags = flags
@@ -147,9 +141,13 @@ class _Walk:
 
     def _up(self) -> None:
         """Answer `..` by walking again from the base: the directory may have moved since."""
-        if not self._trail:
+        ups = 1
+        while self._todo and self._todo[-1] == b"..":
+            self._todo.pop()
+            ups += 1
+        if ups > len(self._trail):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-        self._trail.pop()
+        del self._trail[-ups:]
         self._todo.extend(reversed(self._trail))
         self._trail.clear()
         self._stand(self._base)
@@ -184,17 +182,15 @@ class _Walk:
         if self._steps > STEPS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         fd = os.open(name, flags, dir_fd=self._here)
-        if problem := self._problem(fd):
+        try:
+            if _sys.mount_id_unchecked(fd) != self._mount:
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            if self._barred is not None:
+                self._barred.require_free(os.fstat(fd))
+        except OSError:
             os.close(fd)
-            raise OSError(problem, os.strerror(problem))
+            raise
         return fd
-
-    def _problem(self, fd: int) -> int:
-        if _sys.mount_id_unchecked(fd) != self._mount:
-            return errno.EXDEV
-        if self._barred and identity(os.fstat(fd)) in self._barred:
-            return errno.EACCES
-        return 0
 
     def _follow(self, name: bytes, error: OSError) -> None:
         """Go on through the link *name*; if it is none, *error* was the answer."""

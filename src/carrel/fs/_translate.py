@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from carrel.errors import (
+    AccessError,
     BusyError,
     CarrelError,
     DiskError,
@@ -25,6 +26,7 @@ from carrel.errors import (
     NotRegularError,
     PathError,
 )
+from carrel.fs._barred import BarredError
 from carrel.paths.rel import Where
 
 Params = ParamSpec("Params")
@@ -74,6 +76,10 @@ def translated(
             return method(self, where, *args, **kwargs)
         except CarrelError as error:
             problem = error
+        except BarredError:
+            problem = AccessError(
+                f"sandbox: access denied for {where.asked!r}: it belongs to another rule", path=where.asked
+            )
         except OSError as error:
             problem = translate(error.errno, where)
         # Outside the handlers, so that no host error hangs on to ours as its context; and without the

@@ -310,6 +310,9 @@ class MemoryFiles:
             where = sibling(where, before.target)
             if where.absolute:
                 raise failure(errno.EXDEV)
+            if where.dotted:
+                self._use(where).directory(where.parts)
+                raise failure(errno.EISDIR)
         raise failure(errno.ELOOP)
 
     def _parent_for_writing(self, where: Where, parents: Parents, made: builtins.list[Made]) -> Directory:

@@ -27,6 +27,7 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs import _sys, tree
+from carrel.fs._barred import Barred
 from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake
 from carrel.fs._content import FileReader, append_all, copy_all, not_a_file, read_on, too_large
 from carrel.fs._draft import Draft, rename_without_replacing, sweep
@@ -53,14 +54,15 @@ class Root:
         label: str = "",
         scratch: Scratch | None = None,
         confinement: Confinement | None = None,
-        barred: frozenset[tuple[int, int]] = frozenset(),
+        barred: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         """Take over an open directory.
 
-        Paths in answers begin with *label*; *confinement* demands one way of resolving; the directories
-        (device, inode) in *barred* belong to somebody else.
+        Paths in answers begin with *label*; *confinement* demands one way of resolving; the places in
+        *barred*, given by the names that lead to them, belong to another rule.
         """
-        self._beneath = Beneath(directory, Resolver(confinement, barred), label)
+        resolver = Resolver(confinement, Barred(directory, barred) if barred else None)
+        self._beneath = Beneath(directory, resolver, label)
         self._scratch = scratch if scratch and _same_mount(directory, scratch) else None
 
     @classmethod
@@ -71,7 +73,7 @@ class Root:
         label: str = "",
         scratch: Scratch | None = None,
         confinement: Confinement | None = None,
-        barred: frozenset[tuple[int, int]] = frozenset(),
+        barred: tuple[tuple[str, ...], ...] = (),
     ) -> Root:
         """Open a directory of the host.
 
@@ -276,7 +278,7 @@ class Root:
         place = sibling(where, target)
         if place.absolute or _climbs_out(place.parts):
             raise EscapeError(
-                f"a link to {target!r} at {where.asked!r} escapes session workspace",
+                f"a link at {where.asked!r} would lead out: it escapes session workspace",
                 path=where.asked,
             )
         parent = self._beneath.parent(where)

@@ -161,6 +161,9 @@ def remove_tree(open_child: Open, parent: int, name: bytes) -> None:
             top = _open_to_empty(open_child, parent, name)
         except FileNotFoundError:
             return
+        except NotADirectoryError:
+            _unlink(parent, name)
+            return
         try:
             for _ in range(PASSES):
                 if not _empty_once(open_child, top):

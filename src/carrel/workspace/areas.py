@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
 from threading import Lock
 
 from carrel.errors import ClosedError, MissingError
@@ -65,7 +64,7 @@ class Areas:
         """
         if self._closed:
             raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
-        if index == 0 or (index is None and not where.asked.startswith("/")):
+        if index == 0 or (index is None and where.asked[0] not in "/\\"):
             return self._workspace
         with self._lock:
             found = self._others.get(index)
@@ -89,17 +88,13 @@ class Areas:
             root.sweep_drafts(time.time())
         return root
 
-    def _barred(self, index: int) -> frozenset[tuple[int, int]]:
-        """The directories beneath rule *index* that belong to earlier rules."""
+    def _barred(self, index: int) -> tuple[tuple[str, ...], ...]:
+        """The places beneath rule *index* that belong to earlier rules, whether they exist yet or not."""
         own = self._roots[index][1]
-        barred: set[tuple[int, int]] = set()
-        for earlier in range(index):
-            parts = self._roots[earlier][1]
-            if len(parts) > len(own) and parts[: len(own)] == own:
-                with suppress(OSError):
-                    found = os.stat(self._policy.allowed_paths[earlier].root)
-                    barred.add((found.st_dev, found.st_ino))
-        return frozenset(barred)
+        earlier = (self._roots[number][1] for number in range(index))
+        return tuple(
+            parts[len(own) :] for parts in earlier if len(parts) > len(own) and parts[: len(own)] == own
+        )
 
     def close(self) -> None:
         """Close every directory."""

@@ -112,7 +112,8 @@ def _hunks(places: list[int], length: int, starts: list[int]) -> list[tuple[int,
         last = min(len(starts) - 1, bisect_right(starts, place + length - 1) + CONTEXT_LINES)
         if hunks and first <= hunks[-1][1]:
             start, end, inside = hunks[-1]
-            hunks[-1] = (start, max(end, last), [*inside, place])
+            inside.append(place)
+            hunks[-1] = (start, max(end, last), inside)
         else:
             hunks.append((first, last, [place]))
     return hunks

@@ -95,10 +95,17 @@ def _line(info: FileInfo) -> str:
 
 
 def _long_line(info: FileInfo) -> str:
+    return f"{info.kind:<9} {info.size_bytes:>12} {_time(info.modified_ns // 10**9):<20} {_line(info)}"
+
+
+def _time(seconds: int) -> str:
+    """The time in UTC, or its bare number if a file claims to be from beyond the calendar."""
     from datetime import UTC, datetime
 
-    changed = datetime.fromtimestamp(info.modified_ns // 10**9, UTC)
-    return f"{info.kind:<9} {info.size_bytes:>12} {changed:%Y-%m-%dT%H:%M:%SZ} {_line(info)}"
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds}"
 
 
 def _as_json(info: FileInfo) -> dict[str, Any]:

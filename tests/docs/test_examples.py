@@ -1,0 +1,65 @@
+"""Every example in the documentation runs, and prints what its page says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, examples, name_of
+
+MARK = "\n-- the next block --\n"
+SETTINGS = ("CARREL_SESSIONS_DIR", "SHANNON_SESSION_WORKSPACES_DIR")
+
+
+def environment() -> dict[str, str]:
+    """The environment without our settings, and with the `carrel` of this interpreter first."""
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    return {**kept, "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
+
+
+def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env=environment(),
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "python")], ids=name_of)
+def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+    blocks = examples(page, "python")
+    script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
+    done = run(sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=script)
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split(MARK)
+    assert len(printed) == len(blocks)
+    for block, text in zip(blocks, printed, strict=True):
+        if block.prints is not None:
+            assert text.rstrip("\n") == block.prints.rstrip("\n")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "console")], ids=name_of)
+def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
+    for block in examples(page, "console"):
+        shown = ""
+        for line in block.text.splitlines(keepends=True):
+            if line.startswith("$ "):
+                shown += line + run("bash", "-c", line[2:], cwd=tmp_path, merged=True).stdout
+        assert shown == block.text
+
+
+def test_most_pages_have_an_example() -> None:
+    """So that a slip in the reading of blocks does not go unseen."""
+    assert sum(len(examples(page, "python")) for page in PAGES) >= 20
+    assert sum(block.prints is not None for page in PAGES for block in examples(page, "python")) >= 15
+    assert sum(len(examples(page, "console")) for page in PAGES) >= 2

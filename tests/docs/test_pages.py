@@ -1,0 +1,54 @@
+"""The pages are whole: links lead somewhere, and nothing is said that does not belong there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, name_of
+
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ADR = ROOT / "docs" / "adr"
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link into *page* may name."""
+    return {
+        re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(page.read_text())
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for target, anchor in LINK.findall(page.read_text()):
+        there = (page.parent / target).resolve() if target else page
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_has_one_title_and_no_path_of_a_machine(page: Path) -> None:
+    text = page.read_text()
+    assert text.startswith("# ")
+    assert not re.search(r"/(?:home|root|work|Users)/", text)
+
+
+def test_every_page_of_the_docs_is_in_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target).resolve() for target, _ in LINK.findall(index.read_text())}
+    missing = {page for page in PAGES if page.is_relative_to(ROOT / "docs") and page != index} - linked
+    assert not missing
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = [int(page.name[:4]) for page in PAGES if page.parent == ADR]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent == ADR], ids=name_of)
+def test_a_decision_says_why_and_what_follows(page: Path) -> None:
+    titles = HEADING.findall(page.read_text())
+    assert titles[1:] == ["Context", "Decision", "Consequences"]

@@ -1,0 +1,47 @@
+"""The reference is complete and says what the code says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+import carrel
+from carrel import AsyncWorkspace, Workspace
+from docs.generate import DOCS, PAGES
+from tests.docs.pages import ROOT
+
+API = (ROOT / "docs" / "reference" / "api.md").read_text()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_made_page_is_not_stale(name: str) -> None:
+    assert (DOCS / name).read_text() == PAGES[name](), "run: python docs/generate.py"
+
+
+def public_methods(kind: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", carrel.__all__)
+def test_every_public_name_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"`{name}\b", API)
+
+
+@pytest.mark.parametrize("name", sorted(public_methods(Workspace)))
+def test_every_method_of_a_workspace_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"`{name}\b", API)
+
+
+def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
+    for name in public_methods(AsyncWorkspace) ^ public_methods(Workspace):
+        assert re.search(rf"`{name}\b", API), name
+
+
+def test_the_reference_names_no_parameter_that_is_not_there() -> None:
+    for name, words in re.findall(r"^\| `(\w+)\(([^)]*)\)` \|", API, re.MULTILINE):
+        method = getattr(Workspace, name, None) or getattr(carrel, name)
+        wanted = [word.strip().partition("=")[0] for word in words.split(",")]
+        known = ["*", *inspect.signature(method).parameters]
+        assert [word for word in wanted if word and word not in known] == [], name

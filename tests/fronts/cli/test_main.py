@@ -1,0 +1,230 @@
+"""The program as a whole: help, version, errors, streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fronts.cli.conftest import Answer, Carrel
+from tests.requirements import requirement
+
+WEIGH = """
+import sys
+from carrel.fronts.cli.main import run
+status = run(["--help"])
+print(*sys.modules, file=sys.stderr)
+sys.exit(status)
+"""
+HEAVY = {
+    "asyncio",
+    "re2",
+    "sqlite3",
+    "ctypes",
+    "logging",
+    "json",
+    "tempfile",
+    "carrel.workspace",
+    "carrel.fs",
+}
+
+
+def test_help_shows_every_command_in_its_section(carrel: Carrel) -> None:
+    answer = carrel("--help")
+    assert answer.status == 0
+    text = answer.out.decode()
+    for words in ("Files of a session:", "Rules about paths:", "files ls", "policy explain", "demo"):
+        assert words in text
+
+
+def test_no_words_at_all_show_the_help(carrel: Carrel) -> None:
+    assert carrel().out == carrel("--help").out
+
+
+def test_help_stays_light() -> None:
+    done = subprocess.run([sys.executable, "-c", WEIGH], capture_output=True, check=True, timeout=60)
+    modules = set(done.stderr.decode().split())
+    assert not modules & HEAVY
+    assert len(modules) < 160
+    assert len([name for name in modules if name.startswith("carrel")]) < 16
+
+
+def test_the_version_is_that_of_the_package(carrel: Carrel) -> None:
+    from importlib.metadata import version
+
+    assert carrel("--version").out.decode() == f"carrel {version('carrel')}\n"
+
+
+def test_the_console_script_is_the_same_program() -> None:
+    from importlib.metadata import entry_points
+
+    (script,) = entry_points(group="console_scripts", name="carrel")
+    assert script.value == "carrel.fronts.cli.main:main"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nope"],
+        ["--nope"],
+        ["files"],
+        ["files", "ls"],
+        ["files", "cat", "s1"],
+        ["files", "cat", "s1", "a", "b"],
+        ["files", "put", "s1", "-"],
+        ["files", "cat", "s1", "a", "--lines", "x"],
+        ["files", "cat", "s1", "a", "--lines", "0:3"],
+        ["files", "cat", "s1", "a", "--lines", "1:-3"],
+        ["policy", "explain", "s1", "a", "--access", "own"],
+        ["policy", "explain", "s1", "a", "--allow", ""],
+    ],
+)
+def test_words_that_make_no_sense_exit_with_2_and_one_line(carrel: Carrel, words: list[str]) -> None:
+    answer = carrel(*words)
+    assert answer.status == 2
+    assert answer.out == b""
+    assert answer.err.startswith("carrel: ")
+    assert answer.err.count("\n") == 1
+    assert not carrel.sessions.exists()
+
+
+def test_words_that_make_no_sense_are_told_as_json_if_asked(carrel: Carrel) -> None:
+    answer = carrel("files", "ls", "--json")
+    assert answer.status == 2
+    assert answer.error["code"] == "cli.usage"
+
+
+def test_after_two_dashes_json_is_a_name(carrel: Carrel, session: str) -> None:
+    answer = carrel("files", "cat", session, "--", "--json")
+    assert answer.status == 1
+    assert answer.err == "carrel: no such file or directory: '--json'\n"
+
+
+def test_an_empty_sessions_directory_name_is_refused(carrel: Carrel) -> None:
+    answer = carrel("--sessions-dir", "", "files", "ls", "s1")
+    assert answer.status == 2
+    assert "--sessions-dir" in answer.err
+
+
+@pytest.mark.parametrize("name", ["CARREL_SESSIONS_DIR", "SHANNON_SESSION_WORKSPACES_DIR"])
+def test_the_sessions_directory_comes_from_the_environment(tmp_path: Path, name: str) -> None:
+    env = {key: value for key, value in os.environ.items() if key not in ("CARREL_SESSIONS_DIR",)}
+    subprocess.run(
+        [sys.executable, "-m", "carrel", "files", "put", "s1", "-", "a"],
+        env={**env, name: str(tmp_path / "else")},
+        input=b"x",
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert (tmp_path / "else" / "s1" / "a").read_bytes() == b"x"
+
+
+BAD_IDS = ["../etc", "..\\etc", "a/b", ".hidden", "", "a..b", "we ird\n", "a;rm", "x" * 129]
+
+
+@requirement("ID-04", "ID-05", "ID-06", "ID-07", "ID-14")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(["files", "ls", bad] for bad in BAD_IDS),
+        ["files", "cat", "../etc", "a"],
+        ["files", "put", "../etc", "-", "a"],
+        ["files", "get", "../etc", "a"],
+        ["files", "rm", "../etc", "a"],
+        ["policy", "explain", "../etc", "a"],
+    ],
+)
+def test_a_bad_id_is_refused_and_nothing_is_made(carrel: Carrel, tmp_path: Path, words: list[str]) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    answer = carrel(*words)
+    assert answer.status == 2
+    assert answer.err.startswith("carrel: invalid session id")
+    assert answer.err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_reading_from_an_unknown_session_makes_nothing(carrel: Carrel) -> None:
+    for words in (["ls", "s9"], ["cat", "s9", "a"], ["get", "s9", "a"], ["rm", "-f", "s9", "a"]):
+        answer = carrel("files", *words)
+        assert answer.status == 1
+        assert answer.err == "carrel: no such session: 's9'\n"
+    assert not carrel.sessions.exists()
+
+
+def test_a_sessions_directory_that_others_may_write_to_exits_with_5(carrel: Carrel) -> None:
+    carrel.sessions.mkdir()
+    carrel.sessions.chmod(0o777)
+    answer = carrel("files", "ls", "s1", "--json")
+    assert answer.status == 5
+    assert answer.error["code"] == "sessions.unavailable"
+    assert str(carrel.sessions) not in answer.err
+
+
+def test_a_refusal_is_told_once(carrel: Carrel, session: str) -> None:
+    answer = carrel("files", "cat", session, "../secret")
+    assert answer == Answer(3, b"", "carrel: path '../secret' escapes session workspace\n")
+
+
+def test_verbose_tells_the_events_too(carrel: Carrel, session: str) -> None:
+    answer = carrel("-v", "files", "cat", session, "../secret\n")
+    assert answer.status == 3
+    event, error = answer.err.splitlines()
+    assert event.startswith(
+        "carrel: WARNING security.path_escape session_id=s1 operation=read path=../secret\\n"
+    )
+    assert error.startswith("carrel: path '../secret\\n' escapes")
+
+
+def test_a_reader_that_goes_away_ends_the_program_quietly(carrel: Carrel, session: str) -> None:
+    carrel("files", "put", session, "-", "large", stdin=b"0123456789" * 500_000)
+    for words in (["cat", session, "large"], ["get", session, "large", "-"]):
+        child = carrel.start("files", *words)
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.close()
+        assert child.stdout.read(10) == b"0123456789"
+        child.stdout.close()
+        assert child.wait(timeout=60) == 141
+        assert child.stderr.read() == b""
+        child.stderr.close()
+
+
+def test_control_c_ends_the_program_quietly_and_leaves_nothing(carrel: Carrel, session: str) -> None:
+    child = carrel.start("files", "put", session, "-", "new")
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdin.write(b"x" * 2**22)  # more than a pipe holds, so the child is reading by now
+    child.stdin.flush()
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=60) == 130
+    assert (child.stdout.read(), child.stderr.read()) == (b"", b"")
+    for stream in (child.stdin, child.stdout, child.stderr):
+        stream.close()
+    assert not (carrel.workspace(session) / "new").exists()
+    assert carrel.drafts == []
+
+
+def test_a_full_disk_behind_standard_output_is_told(carrel: Carrel, session: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            carrel.argv("files", "cat", session, "a.txt"), stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == b"carrel: input or output failed: No space left on device\n"
+
+
+def test_a_closed_stream_is_refused_before_anything_is_opened(carrel: Carrel) -> None:
+    command = 'exec "$0" -m carrel --sessions-dir "$1" files put s1 - a <&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable, str(carrel.sessions)], capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == b"carrel: standard input, output and error must be open\n"
+    assert not carrel.sessions.exists()

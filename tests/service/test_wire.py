@@ -1,0 +1,61 @@
+"""Every error has a row, and every row an error."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from carrel import errors
+from carrel.errors import CarrelError, EditError, LimitError
+from carrel.service.wire import TABLE, ExitStatus, wire
+
+AREAS = {LimitError: "limit.*", EditError: "edit.*"}
+
+
+def codes() -> set[str]:
+    """The code of every error in the tree; an error with a code per case is known by its area."""
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, CarrelError)]
+    return {AREAS.get(kind, kind.code) for kind in kinds}
+
+
+def test_every_error_has_a_row_and_every_row_an_error() -> None:
+    assert codes() == set(TABLE)
+
+
+def test_the_table_is_sorted() -> None:
+    assert list(TABLE) == sorted(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("path.missing", ExitStatus.FAILED),
+        ("path.invalid", ExitStatus.INVALID),
+        ("session.invalid_id", ExitStatus.INVALID),
+        ("path.escape", ExitStatus.REFUSED),
+        ("path.absolute", ExitStatus.REFUSED),
+        ("access.denied", ExitStatus.REFUSED),
+        ("access.outside", ExitStatus.REFUSED),
+        ("limit.depth", ExitStatus.LIMIT),
+        ("limit.file_bytes", ExitStatus.LIMIT),
+        ("edit.ambiguous", ExitStatus.FAILED),
+        ("path.busy", ExitStatus.UNAVAILABLE),
+        ("disk.full", ExitStatus.UNAVAILABLE),
+        ("workspace.closed", ExitStatus.UNAVAILABLE),
+    ],
+)
+def test_a_code_gives_its_exit_status(code: str, status: ExitStatus) -> None:
+    assert wire(code).exit_status is status
+
+
+def test_a_code_nobody_foresaw_simply_failed() -> None:
+    assert wire("comet.impact").exit_status is ExitStatus.FAILED
+
+
+def test_only_what_may_work_later_is_to_be_tried_again() -> None:
+    assert {code for code, row in TABLE.items() if row.retry} == {"path.busy", "path.changed"}
+
+
+def test_no_error_exits_as_if_all_were_well() -> None:
+    assert all(row.exit_status is not ExitStatus.DONE for row in TABLE.values())
