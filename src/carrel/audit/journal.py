@@ -79,7 +79,7 @@ class FileJournal:
             except FileNotFoundError:
                 return
         with file:
-            start = file.seek(since)
+            start = file.seek(max(0, since))
             for line in file:
                 record = line.rstrip(b"\n")
                 event = Event.parse(record, start + len(record)) if record else None

@@ -49,10 +49,10 @@ class Target(NamedTuple):
     made: list[Made]
     """Directories that were made on the way."""
 
-    @property
-    def version(self) -> str | None:
-        """The version that is there, if any."""
-        return None if self.before is None else tree.info_of("", self.before).version
+
+def version_of(found: os.stat_result | None) -> str | None:
+    """The version of what was found, if anything."""
+    return None if found is None else tree.info_of("", found).version
 
 
 class Beneath:

@@ -16,6 +16,7 @@ import errno
 import fcntl
 import os
 import stat
+import time
 from contextlib import suppress
 
 from carrel.fs import _sys
@@ -24,6 +25,9 @@ from carrel.fs.handle import Handle
 PREFIX = b".carrel-draft-"
 ABANDONED_SECONDS = 60
 """A draft younger than this may belong to somebody who has not locked it yet."""
+
+LOCK_TRIES = 500
+LOCK_WAIT_SECONDS = 0.001
 
 _NAMED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
@@ -95,6 +99,29 @@ class Draft:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+def replace_by_link(text: bytes, directory: Handle, name: bytes) -> None:
+    """Put a link with *text* in place of whatever file or link is at *name*."""
+    temporary = _fresh_name()
+    os.symlink(text, temporary, dir_fd=directory.fd)
+    try:
+        os.rename(temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+    except OSError:
+        os.unlink(temporary, dir_fd=directory.fd)
+        raise
+
+
+def lock_soon(fd: int) -> None:
+    """Lock an open file against others of us; EAGAIN if somebody keeps it for long."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOCK_WAIT_SECONDS)
+        else:
+            return
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def _fresh_name() -> bytes:

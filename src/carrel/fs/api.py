@@ -34,6 +34,13 @@ class Existing(Enum):
     REPLACE = "replace"
 
 
+class Unreadable(Enum):
+    """What a walk does with a directory that it may not enter."""
+
+    SKIP = "skip"
+    REFUSE = "refuse"
+
+
 class Parents(Enum):
     """What to do when the directory above is missing."""
 
@@ -97,7 +104,9 @@ class Files(Protocol):
         """The entries of a directory, sorted by name."""
         ...
 
-    def walk(self, where: Where, /, limits: Limits) -> Iterator[FileInfo]:
+    def walk(
+        self, where: Where, /, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+    ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         ...
 
@@ -105,8 +114,8 @@ class Files(Protocol):
         """Make a directory; returns the paths of all that were made, none if it was there."""
         ...
 
-    def link(self, where: Where, /, target: str) -> None:
-        """Make a link with the text *target*."""
+    def link(self, where: Where, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+        """Make a link with the text *target*, which must not lead out."""
         ...
 
     def remove(self, where: Where, /) -> FileInfo:

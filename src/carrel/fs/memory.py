@@ -10,7 +10,6 @@ import builtins
 import errno
 import time
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 from threading import Lock
 from typing import NamedTuple
 
@@ -27,8 +26,8 @@ from carrel.fs._memory_tree import FILE_MODE, Directory, File, Link, Made, Memor
 from carrel.fs._memory_walk import Visit, scan
 from carrel.fs._resolve import LINKS
 from carrel.fs._translate import translate, translated
-from carrel.fs.api import Existing, Links, Parents
-from carrel.paths.rel import Where, sibling
+from carrel.fs.api import Existing, Links, Parents, Unreadable
+from carrel.paths.rel import Where, leads_out, sibling
 from carrel.values import Change, Clock, FileInfo, Limits
 
 
@@ -120,8 +119,10 @@ class MemoryFiles:
             return scan(self._use(where).directory(where.parts), _prefix(where), limit)
 
     @translated
-    def walk(self, where: Where, limits: Limits) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
+    def walk(
+        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+    ) -> Iterator[FileInfo]:
+        """Everything beneath a directory, parents first, never through a link; all of it is readable."""
         with self._lock:
             top = self._use(where).directory(where.parts)
         return Visit(self._lock, limits).run(top, _prefix(where))
@@ -202,14 +203,22 @@ class MemoryFiles:
         return True
 
     @translated
-    def link(self, where: Where, target: str) -> None:
+    def link(self, where: Where, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        place = sibling(where, target)
-        if place.absolute or _climbs_out(place.parts):
+        if leads_out(where, target):
             raise EscapeError(
-                f"a link to {target!r} at {where.asked!r} escapes session workspace", path=where.asked
+                f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
+        if existing is Existing.REPLACE:
+            self._remove_for_link(where)
         self.plant(where, target)
+
+    def _remove_for_link(self, where: Where) -> None:
+        with self._lock:
+            parent = self._parent(where)
+            if isinstance(parent.entries.get(where.parts[-1]), Directory):
+                raise failure(errno.EISDIR)
+            parent.entries.pop(where.parts[-1], None)
 
     @translated
     def plant(self, where: Where, target: str) -> None:
@@ -386,7 +395,3 @@ def _publish(
 
 def _prefix(where: Where) -> str:
     return where.text + "/" if where.parts else ""
-
-
-def _climbs_out(parts: tuple[str, ...]) -> bool:
-    return min(accumulate(-1 if part == ".." else 1 for part in parts), default=0) < 0

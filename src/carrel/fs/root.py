@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 from carrel.errors import (
     CarrelError,
@@ -27,16 +28,16 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs import _sys, tree
-from carrel.fs._barred import Barred
-from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake
+from carrel.fs._barred import Barred, identity
+from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake, version_of
 from carrel.fs._content import FileReader, append_all, copy_all, not_a_file, read_on, too_large
-from carrel.fs._draft import Draft, rename_without_replacing, sweep
+from carrel.fs._draft import Draft, lock_soon, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
 from carrel.fs._translate import translate, translated
-from carrel.fs.api import Confinement, Existing, Links, Parents
+from carrel.fs.api import Confinement, Existing, Links, Parents, Unreadable
 from carrel.fs.handle import Handle
 from carrel.fs.scratch import Scratch
-from carrel.paths.rel import Where, parse, sibling
+from carrel.paths.rel import Where, leads_out, parse
 from carrel.values import Change, FileInfo, FileKind, Limits
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
@@ -64,6 +65,7 @@ class Root:
         resolver = Resolver(confinement, Barred(directory, barred) if barred else None)
         self._beneath = Beneath(directory, resolver, label)
         self._scratch = scratch if scratch and _same_mount(directory, scratch) else None
+        self._publishing = Lock()
 
     @classmethod
     def open(
@@ -163,7 +165,9 @@ class Root:
             os.close(fd)
 
     @translated
-    def walk(self, where: Where, limits: Limits) -> Iterator[FileInfo]:
+    def walk(
+        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+    ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         top = Handle(self._beneath.open(where, _LIST))
         visit = tree.Visit(
@@ -171,6 +175,7 @@ class Root:
             depth=limits.depth,
             entries=limits.walk_entries,
             listing=limits.list_entries,
+            unreadable=unreadable,
         )
         return _visited(visit, top, self._beneath.prefix(where), where)
 
@@ -203,11 +208,11 @@ class Root:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
         target = self._beneath.target(where, existing, parents)
         with self._drafted(target) as draft:
-            if expect is not None and expect != target.version:
+            if expect is not None and expect != version_of(target.before):
                 raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
             for piece in data:
                 draft.write(piece)
-            return self._publish(draft, target, existing, mode)
+            return self._publish(draft, target, existing, mode, expect)
 
     @translated
     def append(self, where: Where, data: bytes, *, limit: int | None) -> Change:
@@ -273,18 +278,20 @@ class Root:
         return True
 
     @translated
-    def link(self, where: Where, target: str) -> None:
+    def link(self, where: Where, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        place = sibling(where, target)
-        if place.absolute or _climbs_out(place.parts):
+        if leads_out(where, target):
             raise EscapeError(
-                f"a link at {where.asked!r} would lead out: it escapes session workspace",
-                path=where.asked,
+                f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
         parent = self._beneath.parent(where)
         if where.must_dir and not entry(parent, where.name):
             raise translate(errno.ENOENT, where)
-        os.symlink(os.fsencode(target), where.name, dir_fd=parent.fd)
+        text = os.fsencode(target)
+        if existing is Existing.REFUSE:
+            os.symlink(text, where.name, dir_fd=parent.fd)
+        else:
+            replace_by_link(text, parent, where.name)
 
     # Removing and moving
 
@@ -349,21 +356,47 @@ class Root:
             return
         raise translate(number, source if number == errno.ENOENT else target)
 
-    def _publish(self, draft: Draft, target: Target, existing: Existing, mode: int | None) -> Change:
+    def _publish(
+        self,
+        draft: Draft,
+        target: Target,
+        existing: Existing,
+        mode: int | None,
+        expect: str | None = None,
+    ) -> Change:
         """Put a finished draft in its place and say what changed."""
         before = target.before
         keep = mode if before is None else before.st_mode
         if keep is not None and (keep ^ os.fstat(draft.fd).st_mode) & 0o777:
             os.fchmod(draft.fd, keep & 0o777)
-        if existing is Existing.REFUSE:
-            draft.create(target.parent, target.where.name)
-        else:
-            draft.replace(target.parent, target.where.name)
+        with self._publishing:
+            if existing is Existing.REFUSE:
+                draft.create(target.parent, target.where.name)
+            elif expect is None:
+                draft.replace(target.parent, target.where.name)
+            else:
+                before = self._replace_version(draft, target, expect)
         return Change(
             before_bytes=None if before is None else before.st_size,
             info=tree.info_of(self._beneath.shown(target.where), os.fstat(draft.fd)),
             made=tuple(directory.path for directory in target.made),
         )
+
+    def _replace_version(self, draft: Draft, target: Target, expect: str) -> os.stat_result:
+        """Replace a file only if it is still the version *expect*, whatever other processes do."""
+        name, parent = target.where.name, target.parent
+        changed = ChangedError(f"{target.where.asked!r} was changed meanwhile", path=target.where.asked)
+        try:
+            held = Handle(os.open(name, _READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))
+        except FileNotFoundError:
+            raise changed from None
+        # Whoever replaces this version holds its lock; when we have it, the name says whether we are first.
+        lock_soon(held.fd)
+        now = entry(parent, name)
+        if now is None or identity(now) != identity(os.fstat(held.fd)) or version_of(now) != expect:
+            raise changed
+        draft.replace(parent, name)
+        return now
 
     @contextmanager
     def _drafted(self, target: Target) -> Iterator[Draft]:
@@ -418,12 +451,3 @@ def require_platform() -> None:
 def _same_mount(directory: Handle, scratch: Scratch) -> bool:
     """Whether a rename from the scratch directories into the root can work."""
     return _sys.mount_id_unchecked(directory.fd) == _sys.mount_id_unchecked(scratch.drafts.fd)
-
-
-def _climbs_out(parts: tuple[str, ...]) -> bool:
-    depth = 0
-    for part in parts:
-        depth += -1 if part == ".." else 1
-        if depth < 0:
-            return True
-    return False

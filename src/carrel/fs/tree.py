@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from carrel.errors import LimitError
 from carrel.fs import _sys
 from carrel.fs._resolve import Open
+from carrel.fs.api import Unreadable
 from carrel.fs.handle import Handle
 from carrel.values import FileInfo, FileKind
 
@@ -85,11 +86,13 @@ class Visit:
         depth: int | None,
         entries: int | None,
         listing: int | None,
+        unreadable: Unreadable,
     ) -> None:
         self._open = open_child
         self._depth = depth
         self._entries = entries
         self._listing = listing
+        self._unreadable = unreadable
 
     def run(self, top: Handle, prefix: str) -> Iterator[FileInfo]:
         """Visit what is beneath the directory *top*.
@@ -120,11 +123,13 @@ class Visit:
             raise _too_deep(self._depth, too_deep)
 
     def _enter(self, parent: Handle, info: FileInfo) -> Handle | None:
-        """The open directory, or `None` if it is gone, swapped, shut or another mount."""
+        """The open directory, or `None` if it is gone, swapped or, where those are skipped, shut to us."""
         try:
             return Handle(self._open(parent.fd, os.fsencode(info.name), SCAN))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
+            if self._unreadable is Unreadable.REFUSE or error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
             return None
 

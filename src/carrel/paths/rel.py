@@ -97,6 +97,17 @@ def sibling(where: Where, target: str) -> Where:
     )
 
 
+def leads_out(where: Where, target: str) -> bool:
+    """Whether a link with the text *target* at *where* is absolute or, as text, climbs above the root."""
+    then = sibling(where, target)
+    depth = 0
+    for part in then.parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return then.absolute
+
+
 def _plain(path: object) -> str:
     """A real `str`, whatever a subclass or a path object would answer the second time."""
     given = path if isinstance(path, str) else os.fspath(path)  # type: ignore[call-overload]  # raises TypeError itself

@@ -9,12 +9,28 @@ from __future__ import annotations
 import os
 import time
 from threading import Lock
+from typing import NamedTuple
 
 from carrel.errors import ClosedError, MissingError
 from carrel.fs.api import Confinement, Files
 from carrel.fs.root import Root
 from carrel.paths.rel import Where, relative
 from carrel.policy.rules import Access, SandboxPolicy
+
+WORKSPACE = 0
+HOST = -1
+"""Everything else on the host, which only a policy that is switched off opens."""
+
+
+class Place(NamedTuple):
+    """Where a path leads."""
+
+    rule: int | None
+    """The rule that decides about it, if one has it."""
+    area: int
+    """The workspace, the number of another rule, or the host."""
+    where: Where
+    """The way from the root of the area."""
 
 
 class Areas:
@@ -34,57 +50,57 @@ class Areas:
         self._lock = Lock()
         self._mount = _parts(mount)
         self._workspace = workspace
-        self._others: dict[int | None, Files] = {}
+        self._others: dict[int, Files] = {}
         self._closed = False
         self._roots = [(_parts(rule.root), _parts(_real(rule.root))) for rule in policy.allowed_paths]
 
-    def locate(self, where: Where) -> tuple[int | None, Where]:
-        """The number of the first rule that has *where*, and the way from there."""
-        if not where.absolute:
-            return (0 if self._policy.allowed_paths else None), where
-        parts = where.parts
-        if parts[: len(self._mount)] == self._mount:
-            return (0 if self._policy.allowed_paths else None), relative(where, parts[len(self._mount) :])
+    def locate(self, where: Where) -> Place:
+        """Where the first rule that has *where* lies, and the way from there."""
+        in_workspace = not where.absolute or where.parts[: len(self._mount)] == self._mount
+        if in_workspace:
+            parts = where.parts[len(self._mount) :] if where.absolute else where.parts
+            return Place(0 if self._policy.allowed_paths else None, WORKSPACE, relative(where, parts))
         for index, spellings in enumerate(self._roots):
             for root in spellings:
-                if parts[: len(root)] == root:
-                    return self._at_own_path(index), relative(where, parts[len(root) :])
-        return None, relative(where, parts)
+                if where.parts[: len(root)] != root:
+                    continue
+                if index == 0:
+                    # The workspace is named by its mount, never by where it lies on the host.
+                    return Place(None, HOST, relative(where, where.parts))
+                return Place(index, index, relative(where, where.parts[len(root) :]))
+        return Place(None, HOST, relative(where, where.parts))
 
-    def _at_own_path(self, index: int) -> int | None:
-        """The workspace is named by its mount, never by where it lies on the host."""
-        return index or None
-
-    def files(self, index: int | None, where: Where) -> Files:
-        """The files beneath rule *index*; of the whole host for `None`, if the policy is switched off.
+    def files(self, place: Place) -> Files:
+        """The files of the area that *place* lies in.
 
         Raises:
             MissingError: The rule's directory is not there.
             ClosedError: Everything was closed.
         """
-        if self._closed:
-            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
-        if index == 0 or (index is None and where.asked[0] not in "/\\"):
+        if place.area == WORKSPACE:
             return self._workspace
+        asked = place.where.asked
         with self._lock:
-            found = self._others.get(index)
+            if self._closed:
+                raise ClosedError(f"workspace is closed: {asked!r}", path=asked)
+            found = self._others.get(place.area)
             if found is None:
-                found = self._others[index] = self._open(index, where)
+                found = self._others[place.area] = self._open(place.area, asked)
             return found
 
-    def _open(self, index: int | None, where: Where) -> Files:
-        if index is None:
+    def _open(self, area: int, asked: str) -> Files:
+        if area == HOST:
             return Root.open("/", label="/", confinement=Confinement.NONE)
-        path = self._policy.allowed_paths[index].root
+        path = self._policy.allowed_paths[area].root
         if not os.path.isdir(path):
-            raise MissingError(f"no such file or directory: {where.asked!r}", path=where.asked)
+            raise MissingError(f"no such file or directory: {asked!r}", path=asked)
         root = Root.open(
             path,
             label=path.rstrip("/") + "/",
             confinement=self._confinement,
-            barred=self._barred(index),
+            barred=self._barred(area),
         )
-        if Access.WRITE in self._policy.allowed(index):
+        if Access.WRITE in self._policy.allowed(area):
             root.sweep_drafts(time.time())
         return root
 
@@ -98,9 +114,9 @@ class Areas:
 
     def close(self) -> None:
         """Close every directory."""
-        self._closed = True
         self._workspace.close()
         with self._lock:
+            self._closed = True
             for files in self._others.values():
                 files.close()
             self._others.clear()

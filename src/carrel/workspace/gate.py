@@ -107,22 +107,22 @@ class Gate:
         if self._closed:
             raise ClosedError(f"workspace is closed: {path!r}", path=str(path))
         asked = self._parse(path)
-        index, where = self._areas.locate(asked)
-        if index is None or access not in self._allowed[index]:
-            self.policy.decide(asked.asked, access, index).require()
-        return self._areas.files(index, where), where
+        place = self._areas.locate(asked)
+        if place.rule is None or access not in self._allowed[place.rule]:
+            self.policy.decide(asked.asked, access, place.rule).require()
+        return self._areas.files(place), place.where
 
     def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, Where]:
         """What `permit` would say, without recording it; no files if it says no or there are none yet."""
         asked = self._parse(path)
-        index, where = self._areas.locate(asked)
-        decision = self.policy.decide(asked.asked, access, index)
+        place = self._areas.locate(asked)
+        decision = self.policy.decide(asked.asked, access, place.rule)
         if not decision.allowed:
-            return decision, None, where
+            return decision, None, place.where
         try:
-            return decision, self._areas.files(index, where), where
+            return decision, self._areas.files(place), place.where
         except MissingError:
-            return decision, None, where
+            return decision, None, place.where
 
     def require_size(self, size: int, where: Where) -> None:
         """Refuse to make a file of *size* bytes, or one so deep.

@@ -6,15 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from carrel.errors import (
+    CarrelError,
     ChangedError,
+    EscapeError,
     ExistsError,
     IntoItselfError,
     LimitError,
-    MissingError,
     NotRegularError,
 )
-from carrel.fs.api import Existing, Files, Links, Parents
-from carrel.paths.rel import Where, child, relative
+from carrel.fs.api import Existing, Files, Links, Parents, Unreadable
+from carrel.paths.rel import Where, child, leads_out, relative
 from carrel.values import Change, FileInfo, FileKind, Limits
 from carrel.workspace.chunks import CHUNK_BYTES, within
 from carrel.workspace.find import below
@@ -38,9 +39,12 @@ class TreeCopy:
         top = self.source.stat(where, Links.KEEP)
         if not top.is_directory:
             return self._copy(where, top, place)
-        inside = [(info, below(top, info)) for info in self.source.walk(where, self.limits)]
+        found = self.source.walk(where, self.limits, unreadable=Unreadable.REFUSE)
+        inside = [(info, below(top, info)) for info in found]
         self._require_apart(top, where, place)
         self._require_shallow(inside, place)
+        for info, name in inside:
+            self._require_copyable(info, child(where, name), child(place, name))
         made = self.target.mkdir(place, parents=Parents.MAKE)
         if not made and self.existing is Existing.REFUSE:
             raise ExistsError(f"{place.asked!r} already exists", path=place.asked)
@@ -48,10 +52,18 @@ class TreeCopy:
             for info, name in inside:
                 self._copy(child(where, name), info, child(place, name))
         except BaseException:
-            if made:
-                self.target.remove_tree(place)
+            self._take_away(place, len(made))
             raise
         return made[:-1]
+
+    def _take_away(self, place: Where, made: int) -> None:
+        """Remove a copy that failed, and the directories that were made for it."""
+        if not made:
+            return
+        self.target.remove_tree(place)
+        for count in range(1, made):
+            with suppress(CarrelError):
+                self.target.remove(relative(place, place.parts[:-count]))
 
     def copy_file(self, where: Where, place: Where) -> Change:
         """Copy one regular file."""
@@ -73,16 +85,25 @@ class TreeCopy:
             return self.target.mkdir(place, parents=Parents.MAKE)
         if info.kind is FileKind.FILE:
             return list(self.copy_file(where, place).made)
-        if info.kind is not FileKind.LINK:
+        self._require_copyable(info, where, place)
+        self.target.link(place, self._link_text(where), existing=self.existing)
+        return []
+
+    def _require_copyable(self, info: FileInfo, where: Where, place: Where) -> None:
+        """Refuse what could not be copied, before anything is."""
+        if info.kind is FileKind.OTHER:
             raise NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+        if info.kind is FileKind.LINK and leads_out(place, self._link_text(where)):
+            raise EscapeError(
+                f"the link {where.asked!r} would lead out of its copy: it escapes session workspace",
+                path=where.asked,
+            )
+
+    def _link_text(self, where: Where) -> str:
         text = self.source.stat(where, Links.KEEP).target
         if text is None:
             raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
-        if self.existing is Existing.REPLACE:
-            with suppress(MissingError):
-                self.target.remove(place)
-        self.target.link(place, text)
-        return []
+        return text
 
     def _require_apart(self, top: FileInfo, where: Where, place: Where) -> None:
         """Refuse a target that lies in the directory that is copied."""

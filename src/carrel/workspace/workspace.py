@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from typing import Unpack
 
 from carrel.audit.event import Event
-from carrel.errors import ExistsError, MissingError, PathError
+from carrel.errors import ExistsError, MissingError, NotEmptyError, PathError
 from carrel.fs.api import Confinement, Existing, Files, Links, Parents
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import StrPath, Where
 from carrel.policy.rules import Access, SandboxPolicy
-from carrel.values import Change, Edited, FileInfo
+from carrel.values import Change, Edited, FileInfo, Limits
 from carrel.workspace import edit as edits
 from carrel.workspace import text as texts
 from carrel.workspace.areas import Areas
@@ -75,8 +75,11 @@ class Workspace(Reading):
 
         Raises:
             UnavailableError: The directory is not there, or this platform cannot confine.
+            ValueError: The policy is about another directory.
         """
         policy = policy or SandboxPolicy.for_workspace(directory)
+        if os.path.realpath(policy.workspace_root) != os.path.realpath(directory):
+            raise ValueError("the policy is about another directory than the one to be opened")
         demanded = None if confinement is None else Confinement(confinement)
         root = Root.open(
             directory, scratch=scratch, confinement=demanded if policy.enabled else Confinement.NONE
@@ -277,6 +280,8 @@ class Workspace(Reading):
         if not where.name:
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
         info = copy.source.stat(where, Links.KEEP)
+        if info.is_directory and copy.existing is Existing.REPLACE:
+            _require_empty(copy.target, place, self.gate.limits)
         self.gate.made(copy.run(where, place))
         copy.source.remove_tree(where)
         return info
@@ -325,3 +330,13 @@ def _content(data: bytes | str, encoding: str, where: Where) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"data must be bytes or str, not {type(data).__name__}")
+
+
+def _require_empty(files: Files, place: Where, limits: Limits) -> None:
+    """Refuse to move a directory onto one with content, as a rename does."""
+    try:
+        inside = next(files.walk(place, limits), None)
+    except MissingError:
+        return
+    if inside is not None:
+        raise NotEmptyError(f"directory {place.asked!r} is not empty", path=place.asked)
