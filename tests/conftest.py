@@ -10,11 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from carrel.workspace.workspace import Workspace
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
+
+# Clocks lie on busy machines; what took how long decides nothing here.
+settings.register_profile("carrel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("carrel")
 
 
 @pytest.fixture

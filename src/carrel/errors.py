@@ -30,6 +30,7 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── TextError           ValueError            text.encoding       bytes and encoding do not fit
     ├── EditError           ValueError            edit.*              the edit cannot be made
     ├── PatternError        ValueError            pattern.invalid     a glob or regular expression is wrong
+    ├── ArchiveError        ValueError            archive.invalid     no archive we read, or one that lies
     └── ConfigError         ValueError            config.invalid      a setting is wrong
 
 `code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
@@ -264,6 +265,12 @@ class PatternError(CarrelError, ValueError):
     """A glob or a regular expression that cannot be used."""
 
     code = "pattern.invalid"
+
+
+class ArchiveError(CarrelError, ValueError):
+    """The bytes are no archive that carrel reads, or the archive is broken or contradicts itself."""
+
+    code = "archive.invalid"
 
 
 class ConfigError(CarrelError, ValueError):

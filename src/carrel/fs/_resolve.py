@@ -156,10 +156,12 @@ class _Walk:
         try:
             fd = self._step(name, _DIRECTORY)
         except OSError as error:
-            self._follow(name, error)
+            number = _may_be_link(error)
+        else:
+            self._trail.append(name)
+            self._stand(fd)
             return
-        self._trail.append(name)
-        self._stand(fd)
+        self._follow(name, number)
 
     def _last(self, name: bytes) -> int | None:
         """Open the last name as asked, or follow it and say `None`."""
@@ -169,12 +171,13 @@ class _Walk:
         except OSError as error:
             if keep_link:
                 raise
-            self._follow(name, error)
-            return None
-        if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):
-            return fd
-        os.close(fd)
-        self._follow(name, OSError(errno.ELOOP, os.strerror(errno.ELOOP)))
+            number = _may_be_link(error)
+        else:
+            if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):
+                return fd
+            os.close(fd)
+            number = errno.ELOOP
+        self._follow(name, number)
         return None
 
     def _step(self, name: bytes, flags: int) -> int:
@@ -192,15 +195,15 @@ class _Walk:
             raise
         return fd
 
-    def _follow(self, name: bytes, error: OSError) -> None:
-        """Go on through the link *name*; if it is none, *error* was the answer."""
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise error
+    def _follow(self, name: bytes, number: int) -> None:
+        """Go on through the link *name*; if it is none, the error *number* was the answer."""
         try:
             target = os.readlink(name, dir_fd=self._here)
         except OSError:
+            target = b""
+        if not target:
             if self._swaps >= SWAPS:
-                raise error from None
+                raise OSError(number, os.strerror(number))
             # It may have been a link a moment ago; look again.
             self._swaps += 1
             self._todo.append(name)
@@ -213,3 +216,13 @@ class _Walk:
         if not self._todo and target.endswith((b"/", b"/.")):
             self._flags |= os.O_DIRECTORY
         self._push(target)
+
+
+def _may_be_link(error: OSError) -> int:
+    """The number of an error that a link may have caused; any other is raised again.
+
+    The error itself is not kept: it would keep every frame it went through, and their descriptors.
+    """
+    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+        raise error
+    return error.errno

@@ -22,6 +22,7 @@ from carrel.errors import (
     PathError,
 )
 from carrel.fs._content import too_large
+from carrel.fs._memory_reader import MemoryReader
 from carrel.fs._memory_tree import FILE_MODE, Directory, File, Link, Made, MemoryTree, Node, describe, failure
 from carrel.fs._memory_walk import Visit, scan
 from carrel.fs._resolve import LINKS
@@ -39,31 +40,6 @@ class _Target(NamedTuple):
     before: File | None
     made: list[Made]
     """Directories that were made on the way."""
-
-    @property
-    def version(self) -> str | None:
-        return None if self.before is None else describe("", self.before).version
-
-
-class MemoryReader:
-    """An open file, read by chunks; it outlives the name and the workspace."""
-
-    def __init__(self, file: File, info: FileInfo, lock: Lock) -> None:
-        self._file = file
-        self._lock = lock
-        self._at = 0
-        self.info = info
-
-    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
-        """The rest of the content, at most *chunk_bytes* at a time."""
-        while piece := self._read(chunk_bytes):
-            yield piece
-
-    def _read(self, count: int) -> bytes:
-        with self._lock:
-            piece = bytes(self._file.content[self._at : self._at + count])
-            self._at += len(piece)
-            return piece
 
 
 class MemoryFiles:
@@ -145,10 +121,10 @@ class MemoryFiles:
             tree = self._use(where)
             target = self._target(where, existing, parents)
         try:
-            if expect is not None and expect != target.version:
-                raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
+            _require_version(where, target.before, expect)
             content = b"".join(data)
             with self._lock:
+                _require_version(where, target.parent.entries.get(target.where.parts[-1]), expect)
                 return _publish(tree, content, target, existing, mode)
         except BaseException:
             with self._lock:
@@ -209,27 +185,20 @@ class MemoryFiles:
             raise EscapeError(
                 f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
-        if existing is Existing.REPLACE:
-            self._remove_for_link(where)
-        self.plant(where, target)
-
-    def _remove_for_link(self, where: Where) -> None:
-        with self._lock:
-            parent = self._parent(where)
-            if isinstance(parent.entries.get(where.parts[-1]), Directory):
-                raise failure(errno.EISDIR)
-            parent.entries.pop(where.parts[-1], None)
+        self._put_link(where, target, existing)
 
     @translated
     def plant(self, where: Where, target: str) -> None:
         """Make a link with any text, as somebody beneath the gate could."""
+        self._put_link(where, target, Existing.REFUSE)
+
+    def _put_link(self, where: Where, target: str, existing: Existing) -> None:
         with self._lock:
             tree = self._use(where)
             parent = self._parent(where)
-            if where.parts[-1] in parent.entries:
-                raise failure(errno.EEXIST)
-            if where.must_dir:
-                raise failure(errno.ENOENT)
+            old = parent.entries.get(where.parts[-1])
+            if problem := _link_problem(where, old, existing):
+                raise failure(problem)
             tree.put(parent, where.parts[-1], tree.new_link(target))
 
     # Removing and moving
@@ -356,6 +325,17 @@ def _require_entry(parent: Directory, where: Where) -> Node:
     return node
 
 
+def _link_problem(where: Where, old: Node | None, existing: Existing) -> int:
+    """Why no link can be put there, as an errno, or 0."""
+    if old is None:
+        return errno.ENOENT if where.must_dir else 0
+    if existing is Existing.REFUSE:
+        return errno.EEXIST
+    if where.must_dir:
+        return errno.ENOTDIR
+    return errno.EISDIR if isinstance(old, Directory) else 0
+
+
 def _require_writable(before: Node | None, where: Where, existing: Existing) -> File | None:
     """What may be replaced, if anything is there."""
     if before is None:
@@ -371,6 +351,11 @@ def _require_writable(before: Node | None, where: Where, existing: Existing) -> 
 def _require_write_bit(file: File, where: Where) -> None:
     if not file.mode & 0o222:
         raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
+
+
+def _require_version(where: Where, found: Node | None, expect: str | None) -> None:
+    if expect is not None and (found is None or describe("", found).version != expect):
+        raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
 
 
 def _publish(

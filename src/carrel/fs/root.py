@@ -285,13 +285,15 @@ class Root:
                 f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
         parent = self._beneath.parent(where)
+        text = os.fsencode(target)
+        if existing is Existing.REPLACE:
+            if where.must_dir:
+                raise translate(errno.ENOTDIR, where)
+            replace_by_link(text, parent, where.name)
+            return
         if where.must_dir and not entry(parent, where.name):
             raise translate(errno.ENOENT, where)
-        text = os.fsencode(target)
-        if existing is Existing.REFUSE:
-            os.symlink(text, where.name, dir_fd=parent.fd)
-        else:
-            replace_by_link(text, parent, where.name)
+        os.symlink(text, where.name, dir_fd=parent.fd)
 
     # Removing and moving
 
@@ -385,18 +387,19 @@ class Root:
     def _replace_version(self, draft: Draft, target: Target, expect: str) -> os.stat_result:
         """Replace a file only if it is still the version *expect*, whatever other processes do."""
         name, parent = target.where.name, target.parent
-        changed = ChangedError(f"{target.where.asked!r} was changed meanwhile", path=target.where.asked)
         try:
             held = Handle(os.open(name, _READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))
-        except FileNotFoundError:
-            raise changed from None
-        # Whoever replaces this version holds its lock; when we have it, the name says whether we are first.
-        lock_soon(held.fd)
-        now = entry(parent, name)
-        if now is None or identity(now) != identity(os.fstat(held.fd)) or version_of(now) != expect:
-            raise changed
-        draft.replace(parent, name)
-        return now
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ELOOP):
+                raise
+        else:
+            # Whoever replaces this version holds its lock; when we have it, the name says if we are first.
+            lock_soon(held.fd)
+            now = entry(parent, name)
+            if now and identity(now) == identity(os.fstat(held.fd)) and version_of(now) == expect:
+                draft.replace(parent, name)
+                return now
+        raise ChangedError(f"{target.where.asked!r} was changed meanwhile", path=target.where.asked)
 
     @contextmanager
     def _drafted(self, target: Target) -> Iterator[Draft]:

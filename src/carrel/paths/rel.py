@@ -129,7 +129,7 @@ def _split(asked: str, text: str) -> Where:
     if not text:
         raise PathError("path is empty", path=asked)
     if "\0" in text:
-        raise PathError(f"path {asked!r} holds a NUL", path=asked)
+        raise PathError(f"path {_shortened(asked)!r} holds a NUL", path=asked)
     _check_length(asked, text)
     pieces = text.split("/")
     last = pieces[-1]
@@ -195,7 +195,7 @@ def encode(text: str, asked: str) -> bytes:
     except UnicodeEncodeError:
         found = None
     if found is None or found.decode("utf-8", "surrogateescape") != text:
-        raise PathError(f"path {asked!r} holds a lone surrogate", path=asked)
+        raise PathError(f"path {_shortened(asked)!r} holds a lone surrogate", path=asked)
     return found
 
 

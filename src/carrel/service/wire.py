@@ -45,6 +45,7 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
     {
         "access.denied": _REFUSED,
         "access.outside": _REFUSED,
+        "archive.invalid": _INVALID,
         "carrel.error": _FAILED,
         "config.invalid": _INVALID,
         "disk.error": _UNAVAILABLE,

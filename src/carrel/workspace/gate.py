@@ -12,7 +12,7 @@ from carrel.audit.journal import Journal, MemoryJournal
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import AccessError, ClosedError, IntoItselfError, LimitError, MissingError, PathError
 from carrel.fs.api import Files
-from carrel.paths.rel import StrPath, Where, parse, parse_any
+from carrel.paths.rel import PATH_BYTES, StrPath, Where, parse, parse_any
 from carrel.policy.rules import Access, Decision, SandboxPolicy
 from carrel.values import Change, Clock, Limits
 from carrel.workspace.areas import Areas
@@ -104,9 +104,7 @@ class Gate:
             OutsideError: No rule has the path.
             AccessError: Its rule does not allow this access.
         """
-        if self._closed:
-            raise ClosedError(f"workspace is closed: {path!r}", path=str(path))
-        asked = self._parse(path)
+        asked = self._asked(path)
         place = self._areas.locate(asked)
         if place.rule is None or access not in self._allowed[place.rule]:
             self.policy.decide(asked.asked, access, place.rule).require()
@@ -114,7 +112,7 @@ class Gate:
 
     def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, Where]:
         """What `permit` would say, without recording it; no files if it says no or there are none yet."""
-        asked = self._parse(path)
+        asked = self._asked(path)
         place = self._areas.locate(asked)
         decision = self.policy.decide(asked.asked, access, place.rule)
         if not decision.allowed:
@@ -123,6 +121,11 @@ class Gate:
             return decision, self._areas.files(place), place.where
         except MissingError:
             return decision, None, place.where
+
+    def _asked(self, path: StrPath) -> Where:
+        if self._closed:
+            raise ClosedError(f"workspace is closed: {str(path)[:PATH_BYTES]!r}", path=str(path))
+        return self._parse(path)
 
     def require_size(self, size: int, where: Where) -> None:
         """Refuse to make a file of *size* bytes, or one so deep.
@@ -168,7 +171,7 @@ class Gate:
         """Remember an attempt that was refused, unless it was merely clumsy."""
         if isinstance(error, IntoItselfError):
             return
-        path = error.path or ""
+        path = (error.path or "")[:PATH_BYTES]
         self.record(operation, path, error=error.code)
         self._logger.log_security_event(
             error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path
