@@ -50,11 +50,6 @@ class Target(NamedTuple):
     """Directories that were made on the way."""
 
 
-def version_of(found: os.stat_result | None) -> str | None:
-    """The version of what was found, if anything."""
-    return None if found is None else tree.info_of("", found).version
-
-
 class Beneath:
     """One open directory, and the way to everything in it."""
 

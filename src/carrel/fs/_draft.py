@@ -101,24 +101,29 @@ class Draft:
             self.fd = -1
 
 
-def replace_by_link(text: bytes, directory: Handle, name: bytes) -> None:
-    """Put a link with *text* in place of whatever file or link is at *name*."""
+def replace_by_link(text: bytes, names: Handle, directory: Handle, name: bytes) -> None:
+    """Put a link with *text* in place of whatever file or link is at *name*, made in *names* first."""
     temporary = _fresh_name()
-    os.symlink(text, temporary, dir_fd=directory.fd)
+    os.symlink(text, temporary, dir_fd=names.fd)
     try:
-        os.rename(temporary, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        os.rename(temporary, name, src_dir_fd=names.fd, dst_dir_fd=directory.fd)
     except OSError:
-        os.unlink(temporary, dir_fd=directory.fd)
+        os.unlink(temporary, dir_fd=names.fd)
         raise
 
 
 def lock_soon(fd: int) -> None:
-    """Lock an open file against others of us; EAGAIN if somebody keeps it for long."""
+    """Lock an open file against others of us; EAGAIN if somebody keeps it for long.
+
+    Where the file system has no locks, this does nothing.
+    """
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(LOCK_WAIT_SECONDS)
+        except OSError:
+            return
         else:
             return
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -164,31 +169,28 @@ def rename_without_replacing(source_dir: int, source: bytes, target_dir: int, ta
 def sweep(directory: int, now: float) -> int:
     """Remove the drafts in *directory* whose writers are gone; say how many."""
     removed = 0
-    oldest = now - ABANDONED_SECONDS
     with os.scandir(directory) as entries:
         names = [os.fsencode(entry.name) for entry in entries]
     for name in names:
-        if name.startswith(PREFIX) and _is_abandoned(directory, name, oldest):
-            try:
+        if not name.startswith(PREFIX):
+            continue
+        with suppress(OSError):
+            if _is_abandoned(directory, name, now - ABANDONED_SECONDS):
                 os.unlink(name, dir_fd=directory)
                 removed += 1
-            except FileNotFoundError:
-                continue
     return removed
 
 
 def _is_abandoned(directory: int, name: bytes, oldest: float) -> bool:
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
-    except OSError:
+    """Whether this is a file or link of ours that is old and that nobody holds."""
+    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if found.st_mtime > oldest:
         return False
+    if not stat.S_ISREG(found.st_mode):
+        return stat.S_ISLNK(found.st_mode)
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
     try:
-        if os.fstat(fd).st_mtime > oldest:
-            return False
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    else:
-        return True
     finally:
         os.close(fd)
+    return True

@@ -327,13 +327,13 @@ def _require_entry(parent: Directory, where: Where) -> Node:
 
 def _link_problem(where: Where, old: Node | None, existing: Existing) -> int:
     """Why no link can be put there, as an errno, or 0."""
-    if old is None:
-        return errno.ENOENT if where.must_dir else 0
-    if existing is Existing.REFUSE:
+    if existing is Existing.REPLACE:
+        if where.must_dir:
+            return errno.ENOTDIR
+        return errno.EISDIR if isinstance(old, Directory) else 0
+    if old is not None:
         return errno.EEXIST
-    if where.must_dir:
-        return errno.ENOTDIR
-    return errno.EISDIR if isinstance(old, Directory) else 0
+    return errno.ENOENT if where.must_dir else 0
 
 
 def _require_writable(before: Node | None, where: Where, existing: Existing) -> File | None:

@@ -14,7 +14,6 @@ import builtins
 import errno
 import os
 import stat
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,14 +27,16 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs import _sys, tree
-from carrel.fs._barred import Barred, identity
-from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake, version_of
+from carrel.fs._barred import Barred
+from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake
 from carrel.fs._content import FileReader, append_all, copy_all, not_a_file, read_on, too_large
-from carrel.fs._draft import Draft, lock_soon, rename_without_replacing, replace_by_link, sweep
+from carrel.fs._draft import Draft, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
 from carrel.fs._translate import translate, translated
+from carrel.fs._version import locked, replace_version, version_of
 from carrel.fs.api import Confinement, Existing, Links, Parents, Unreadable
 from carrel.fs.handle import Handle
+from carrel.fs.platform import require_platform
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import Where, leads_out, parse
 from carrel.values import Change, FileInfo, FileKind, Limits
@@ -289,7 +290,7 @@ class Root:
         if existing is Existing.REPLACE:
             if where.must_dir:
                 raise translate(errno.ENOTDIR, where)
-            replace_by_link(text, parent, where.name)
+            replace_by_link(text, self._names(where), parent, where.name)
             return
         if where.must_dir and not entry(parent, where.name):
             raise translate(errno.ENOENT, where)
@@ -371,45 +372,26 @@ class Root:
         keep = mode if before is None else before.st_mode
         if keep is not None and (keep ^ os.fstat(draft.fd).st_mode) & 0o777:
             os.fchmod(draft.fd, keep & 0o777)
+        held = None if expect is None else locked(target)
         with self._publishing:
             if existing is Existing.REFUSE:
                 draft.create(target.parent, target.where.name)
             elif expect is None:
                 draft.replace(target.parent, target.where.name)
             else:
-                before = self._replace_version(draft, target, expect)
+                before = replace_version(draft, target, expect, held)
         return Change(
             before_bytes=None if before is None else before.st_size,
             info=tree.info_of(self._beneath.shown(target.where), os.fstat(draft.fd)),
             made=tuple(directory.path for directory in target.made),
         )
 
-    def _replace_version(self, draft: Draft, target: Target, expect: str) -> os.stat_result:
-        """Replace a file only if it is still the version *expect*, whatever other processes do."""
-        name, parent = target.where.name, target.parent
-        try:
-            held = Handle(os.open(name, _READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))
-        except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ELOOP):
-                raise
-        else:
-            # Whoever replaces this version holds its lock; when we have it, the name says if we are first.
-            lock_soon(held.fd)
-            now = entry(parent, name)
-            if now and identity(now) == identity(os.fstat(held.fd)) and version_of(now) == expect:
-                draft.replace(parent, name)
-                return now
-        raise ChangedError(f"{target.where.asked!r} was changed meanwhile", path=target.where.asked)
-
     @contextmanager
     def _drafted(self, target: Target) -> Iterator[Draft]:
         """A draft for *target*; if it is not put in place, nothing stays behind."""
-        scratch = self._scratch
+        names = self._names(target.where)
         try:
-            if scratch is not None:
-                draft = Draft(scratch.drafts)
-            else:
-                draft = Draft(self._beneath.use(target.where), unnamed_in=target.parent)
+            draft = Draft(names, unnamed_in=target.parent if self._scratch is None else None)
             try:
                 yield draft
             finally:
@@ -417,6 +399,11 @@ class Root:
         except BaseException:
             unmake(target.made)
             raise
+
+    def _names(self, where: Where) -> Handle:
+        """The directory where drafts get their names."""
+        scratch = self._scratch
+        return self._beneath.use(where) if scratch is None else scratch.drafts
 
     def sweep_drafts(self, now: float) -> None:
         """Remove the drafts that killed writers left at the top, if we may."""
@@ -435,20 +422,6 @@ def _visited(visit: tree.Visit, top: Handle, prefix: str, where: Where) -> Itera
     else:
         return
     raise translate(number, where)
-
-
-def require_platform() -> None:
-    """Refuse to start where the guarantees cannot be given.
-
-    Raises:
-        UnavailableError: The platform is not Linux, or file names are not UTF-8 for Python.
-    """
-    if sys.platform != "linux":
-        raise UnavailableError(f"carrel cannot confine files on {sys.platform}, only on Linux")
-    if sys.getfilesystemencoding() != "utf-8":
-        raise UnavailableError(
-            "carrel needs UTF-8 file names; start Python with PYTHONUTF8=1 or in a UTF-8 locale"
-        )
 
 
 def _same_mount(directory: Handle, scratch: Scratch) -> bool:

@@ -23,7 +23,8 @@ from carrel.fs.api import Confinement
 from carrel.fs.handle import Handle
 from carrel.fs.memory import MemoryFiles
 from carrel.fs.owned import make_own, open_own, open_store
-from carrel.fs.root import Root, require_platform
+from carrel.fs.platform import require_platform
+from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.names import require_session_id
 from carrel.paths.rel import parse
