@@ -87,6 +87,8 @@ class Limits:
     """Size of the largest file that may be written."""
     read_bytes: int | None = 100 * MIB
     """Most bytes that one read returns; larger files are read by chunks or by window."""
+    scan_bytes: int | None = 1024 * MIB
+    """Size of the largest file whose lines are counted, which looks at every byte."""
     list_entries: int | None = 100_000
     """Most entries of one directory in a listing."""
     walk_entries: int | None = 1_000_000

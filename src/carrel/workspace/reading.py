@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from carrel.errors import LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
+from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
 from carrel.fs.api import Files, Links
 from carrel.fs.root import Root
 from carrel.paths.match import Pattern
-from carrel.paths.rel import StrPath
+from carrel.paths.rel import StrPath, Where
 from carrel.policy.rules import Access, Decision, SandboxPolicy
 from carrel.values import FileInfo, FileKind, Limits, LineWindow, SearchResult, Usage
 from carrel.workspace import find
@@ -68,9 +68,14 @@ class Reading:
     def read_lines(
         self, path: StrPath, *, start: int = 1, count: int | None = None, encoding: str = "utf-8"
     ) -> LineWindow:
-        """Lines *start* to *start* + *count* - 1, counted from 1, of a file of any size."""
+        """Lines *start* to *start* + *count* - 1, counted from 1, of a file that need not fit into memory.
+
+        Raises:
+            LimitError: The file or the lines asked for are larger than the limits.
+        """
         files, where = self.gate.permit(Access.READ, path)
         reader = files.reader(where)
+        self._require_scannable(reader.info, where)
         window = texts.line_window(
             reader.chunks(CHUNK_BYTES),
             start=start,
@@ -81,6 +86,18 @@ class Reading:
         )
         self.gate.log("read", where, size_bytes=window.size_bytes)
         return window
+
+    def _require_scannable(self, info: FileInfo, where: Where) -> None:
+        limit = self.gate.limits.scan_bytes
+        if limit is not None and info.size_bytes > limit:
+            raise LimitError(
+                "scan_bytes",
+                limit=limit,
+                asked=info.size_bytes,
+                message=f"{where.asked!r} is too large to count its lines: {info.size_bytes} bytes,"
+                f" the limit is {limit}",
+                path=where.asked,
+            )
 
     @gated("read")
     def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
