@@ -29,6 +29,8 @@ SWAPS = 3
 STEPS = 20_000
 """Most names one walk opens; a path through links can ask for far more than its length."""
 
+_MAY_BE_LINK = (errno.ELOOP, errno.ENOTDIR)
+"""What opening a link as something else answers."""
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -156,7 +158,9 @@ class _Walk:
         try:
             fd = self._step(name, _DIRECTORY)
         except OSError as error:
-            number = _may_be_link(error)
+            if error.errno not in _MAY_BE_LINK:
+                raise
+            number = error.errno
         else:
             self._trail.append(name)
             self._stand(fd)
@@ -169,9 +173,9 @@ class _Walk:
         try:
             fd = self._step(name, self._flags | os.O_NOFOLLOW)
         except OSError as error:
-            if keep_link:
+            if keep_link or error.errno not in _MAY_BE_LINK:
                 raise
-            number = _may_be_link(error)
+            number = error.errno
         else:
             if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):
                 return fd
@@ -196,7 +200,10 @@ class _Walk:
         return fd
 
     def _follow(self, name: bytes, number: int) -> None:
-        """Go on through the link *name*; if it is none, the error *number* was the answer."""
+        """Go on through the link *name*; if it is none, the error *number* was the answer.
+
+        The number, not the error: that would keep every frame it went through, and their descriptors.
+        """
         try:
             target = os.readlink(name, dir_fd=self._here)
         except OSError:
@@ -216,13 +223,3 @@ class _Walk:
         if not self._todo and target.endswith((b"/", b"/.")):
             self._flags |= os.O_DIRECTORY
         self._push(target)
-
-
-def _may_be_link(error: OSError) -> int:
-    """The number of an error that a link may have caused; any other is raised again.
-
-    The error itself is not kept: it would keep every frame it went through, and their descriptors.
-    """
-    if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-        raise error
-    return error.errno

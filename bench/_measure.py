@@ -1,0 +1,96 @@
+"""Race several ways of doing the same thing, so that the noise of a busy machine hits all of them alike.
+
+The ways take turns in small batches, in another order every round. A way's time is that of its best batch:
+what made another batch slower was not its own work. The median stands beside it, to show how they differ.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from time import monotonic, perf_counter_ns
+
+FEWEST_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of doing the operation."""
+
+    batch: Callable[[], object]
+    """Does it as often as the race says."""
+    prepare: Callable[[], object] | None = None
+    """Runs before each batch, off the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Microseconds for one operation."""
+
+    best_us: float
+    median_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation, and what each way took for it."""
+
+    operation: str
+    detail: str
+    """At which depth, or what it was about."""
+    timings: Mapping[str, Timing]
+
+    def ratio(self, way: str, other: str) -> float:
+        """How many times the time of *other* that *way* takes, by their best batches."""
+        return self.timings[way].best_us / self.timings[other].best_us
+
+    def median_ratio(self, way: str, other: str) -> float:
+        """The same, by their medians."""
+        return self.timings[way].median_us / self.timings[other].median_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How long to race."""
+
+    rounds: int
+    """Batches of each way, besides one to warm up."""
+    seconds: float
+    """After this long the race ends, unless it had hardly any rounds."""
+
+
+def race(operation: str, detail: str, ways: Mapping[str, Way], *, count: int, effort: Effort) -> Row:
+    """Let *ways* take turns; a batch is *count* operations."""
+    samples: dict[str, list[float]] = {name: [] for name in ways}
+    deadline = monotonic() + effort.seconds
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(effort.rounds + 1):
+            if turn > FEWEST_ROUNDS and monotonic() > deadline:
+                break
+            for name in _order(list(ways), turn):
+                elapsed_us = _time(ways[name]) / 1000
+                if turn:
+                    samples[name].append(elapsed_us / count)
+    finally:
+        gc.enable()
+    timings = {name: Timing(min(found), median(found)) for name, found in samples.items()}
+    return Row(operation, detail, timings)
+
+
+def _order(names: list[str], turn: int) -> list[str]:
+    """The names, beginning with another one each turn, every second time backwards."""
+    start = turn % len(names)
+    order = names[start:] + names[:start]
+    return order[::-1] if turn % 2 else order
+
+
+def _time(way: Way) -> int:
+    if way.prepare is not None:
+        way.prepare()
+    start = perf_counter_ns()
+    way.batch()
+    return perf_counter_ns() - start

@@ -1,0 +1,57 @@
+"""A place for worlds, reachable for every user."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from carrel.values import Limits
+from tests.attack.special import discard, mount_memory, unbind
+from tests.attack.world import DEFAULT, MakeWorld, Variant, World
+
+
+@pytest.fixture(scope="session")
+def places() -> Iterator[Path]:
+    """A directory that anyone may enter; pytest's own are shut to other users.
+
+    In memory where that can be had, because the suite makes a hundred thousand small trees; `TMPDIR` says
+    where else.
+    """
+    gc.collect()
+    gc.freeze()  # what is there now stays, and need not be looked at whenever a leak is looked for
+    top = Path(tempfile.mkdtemp(prefix="attack-"))
+    in_memory = "TMPDIR" not in os.environ and mount_memory(top)
+    top.chmod(0o755)
+    yield top
+    if in_memory:
+        unbind(top)
+    discard(top)
+
+
+@pytest.fixture(scope="session")
+def _numbers() -> Iterator[int]:
+    return count(1)
+
+
+@pytest.fixture
+def place(places: Path, _numbers: Iterator[int]) -> Path:
+    """An empty directory."""
+    directory = places / str(next(_numbers))
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def world(places: Path, _numbers: Iterator[int]) -> MakeWorld:
+    """Make a `World`, to be entered by `with`."""
+
+    def make(layout: str, variant: Variant, limits: Limits = DEFAULT) -> World:
+        return World(places / str(next(_numbers)), layout, variant, limits)
+
+    return make

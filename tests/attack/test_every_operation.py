@@ -1,0 +1,68 @@
+"""Every path of the table with every operation: whatever the answer, nothing outside is touched or told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.attack.everything import try_everything
+from tests.attack.more import MORE
+from tests.attack.special import marks
+from tests.attack.table import ROWS
+from tests.attack.world import PAIRS, RESOLVERS, MakeWorld, Variant
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.attack
+
+SUFFIXES = ("/", "//", "/.", "/./")
+
+
+def _places() -> Iterator[tuple[str, str]]:
+    """Each layout with each path that a row tries in it, once."""
+    for row in (*ROWS, *MORE):
+        for path in row.request.arguments or (".",):
+            yield row.layout, path
+
+
+PLACES = sorted(set(_places()))
+
+
+PARAMETERS = [
+    pytest.param((layout, path), id=f"{layout}: {path[:40]!r}", marks=marks(layout))
+    for layout, path in PLACES
+]
+LINKED = [(layout, path) for layout, path in PLACES if " => " in layout]
+
+
+@requirement("P-09", "D-07", "D-17", "AP-13", "SE-7", "L-19")
+@pytest.mark.parametrize("variant", PAIRS, ids=str)
+@pytest.mark.parametrize("place", PARAMETERS)
+def test_no_operation_reaches_out(place: tuple[str, str], variant: Variant, world: MakeWorld) -> None:
+    layout, path = place
+    with world(layout, variant) as here:
+        try_everything(here, [path])
+
+
+@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
+@pytest.mark.parametrize("place", PARAMETERS)
+def test_no_operation_reaches_out_by_a_slash_more(
+    place: tuple[str, str], variant: Variant, world: MakeWorld
+) -> None:
+    """E21: what follows the path may only make it a directory's."""
+    layout, path = place
+    with world(layout, variant) as here:
+        try_everything(here, [path + suffix for suffix in SUFFIXES])
+
+
+@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
+@pytest.mark.parametrize("place", LINKED, ids=": ".join)
+def test_no_operation_reaches_out_by_a_slash_more_in_a_link(
+    place: tuple[str, str], variant: Variant, world: MakeWorld
+) -> None:
+    """E20, E21: nor may what follows the text of a link."""
+    layout, path = place
+    for suffix in SUFFIXES:
+        lines = (line + suffix if " => " in line else line for line in layout.split("; "))
+        with world("; ".join(lines), variant) as here:
+            try_everything(here, [path])

@@ -1,0 +1,1080 @@
+"""Take out one guard at a time and see whether a test notices.
+
+Each mutant is a copy of the sources with one piece of text replaced. The test named by the mutant must fail
+on it; if it passes, the mutant has survived, and a hole of that shape would go unseen.
+
+    python tests/mutants.py            all of them, and the tests on the unchanged sources first
+    python tests/mutants.py NAME...    only those
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[1]
+SOURCES = TOP / "src"
+SECONDS = 120
+"""Tests that hang on a mutant have noticed it."""
+RUN = """
+import sys
+import carrel
+import pytest
+if not carrel.__file__.startswith(sys.argv[1] + "/"):
+    sys.exit(f"the tests would run on {carrel.__file__}, not on {sys.argv[1]}")
+sys.exit(10 + pytest.main(sys.argv[2:]))
+"""
+PASSED, FAILED = 10, 11
+"""The exit status of the above; any other means that the tests were not run."""
+
+PATHS = "tests/faults/test_guards_of_paths.py"
+FILES = "tests/faults/test_guards_of_files.py"
+GATE = "tests/faults/test_guards_of_the_gate.py"
+RESOLVER = "tests/faults/test_resolver.py"
+DRAFTS = "tests/faults/test_drafts.py"
+KILLED = "tests/faults/test_killed.py"
+CLOSED = "tests/faults/test_closed.py"
+GROWTH = "tests/faults/test_growth.py"
+DEPTH = "tests/faults/test_depth.py"
+
+
+class StaleError(Exception):
+    """The text that a mutant replaces is not in the sources exactly once."""
+
+
+class BrokenError(Exception):
+    """The tests could not be run at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One guard less."""
+
+    name: str
+    file: str
+    """Beneath `src/carrel`."""
+    old: str
+    new: str
+    tests: str
+    """A file, and after a `::` the name of a test in it."""
+
+    def apply(self, sources: Path) -> None:
+        """Replace the text in a copy of the sources.
+
+        Raises:
+            StaleError: It is not there exactly once.
+        """
+        path = sources / "carrel" / self.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            found = f"{text.count(self.old)} times in {self.file}"
+            raise StaleError(f"mutant {self.name!r} is stale: its text is {found}, not once")
+        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+
+
+MUTANTS = [
+    # The kernel's way
+    Mutant(
+        "kernel: beneath",
+        "fs/_resolve.py",
+        "_sys.RESOLVE_BENEATH | _sys.RESOLVE_NO_MAGICLINKS",
+        "_sys.RESOLVE_NO_MAGICLINKS",
+        f"{PATHS}::test_nothing_above_the_workspace_is_reached_by_dots",
+    ),
+    Mutant(
+        "kernel: no magic links",
+        "fs/_resolve.py",
+        "| _sys.RESOLVE_NO_MAGICLINKS |",
+        "|",
+        f"{PATHS}::test_a_magic_link_is_refused_as_such",
+    ),
+    Mutant(
+        "kernel: no other mount",
+        "fs/_resolve.py",
+        " | _sys.RESOLVE_NO_XDEV",
+        "",
+        f"{PATHS}::test_another_mount_is_refused_in_the_middle_and_at_the_end",
+    ),
+    Mutant(
+        "kernel: asked again",
+        "fs/_resolve.py",
+        "except BlockingIOError:\n            continue",
+        "except BlockingIOError:\n            break",
+        f"{RESOLVER}::test_an_unsure_kernel_is_asked_again",
+    ),
+    Mutant(
+        "kernel: asked again, but not for ever",
+        "fs/_resolve.py",
+        "for _ in range(RETRIES):",
+        "while True:",
+        f"{RESOLVER}::test_a_kernel_that_stays_unsure_means_busy_and_not_forever",
+    ),
+    Mutant(
+        "kernel: closed on exec",
+        "fs/_resolve.py",
+        "    flags |= os.O_CLOEXEC\n",
+        "",
+        f"{GATE}::test_every_descriptor_is_closed_on_exec",
+    ),
+    Mutant(
+        "kernel: interrupted",
+        "fs/_sys.py",
+        "            return fd\n        number = ctypes.get_errno()\n        if number != errno.EINTR:",
+        "            return fd\n        number = ctypes.get_errno()\n        if number:",
+        f"{RESOLVER}::test_an_interrupted_open_or_rename_goes_on",
+    ),
+    # Falling back
+    Mutant(
+        "fallback: missing",
+        "fs/_resolve.py",
+        "if error.errno == errno.ENOSYS:\n        return True",
+        "if error.errno == errno.ENOSYS:\n        return False",
+        f"{RESOLVER}::test_without_openat2_the_walk_is_taken_and_confines_as_well",
+    ),
+    Mutant(
+        "fallback: filtered",
+        "fs/_resolve.py",
+        "except PermissionError:\n        return True",
+        "except PermissionError:\n        return False",
+        f"{RESOLVER}::test_without_openat2_the_walk_is_taken_and_confines_as_well",
+    ),
+    Mutant(
+        "fallback: only if all is filtered",
+        "fs/_resolve.py",
+        "        return True\n    return False\n\n\ndef unconfined_open",
+        "        return True\n    return True\n\n\ndef unconfined_open",
+        f"{RESOLVER}::test_one_file_that_is_really_forbidden_stays_forbidden_and_the_kernel_in_force",
+    ),
+    Mutant(
+        "fallback: only if nothing is demanded",
+        "fs/_resolve.py",
+        "self._may_fall_back = demanded is None",
+        "self._may_fall_back = True",
+        f"{RESOLVER}::test_a_demanded_kernel_is_never_replaced_by_the_walk",
+    ),
+    Mutant(
+        "fallback: to the walk",
+        "fs/_resolve.py",
+        "        self.open = self._walk_open\n        return self._walk_open(base, path, flags)",
+        "        self.open = unconfined_open\n        return unconfined_open(base, path, flags)",
+        f"{RESOLVER}::test_without_openat2_the_walk_is_taken_and_confines_as_well",
+    ),
+    # The walk
+    Mutant(
+        "walk: absolute links",
+        "fs/_resolve.py",
+        'if target.startswith(b"/"):',
+        "if not target:",
+        f"{PATHS}::test_an_absolute_link_is_refused_even_if_it_leads_inside",
+    ),
+    Mutant(
+        "walk: above the base",
+        "fs/_resolve.py",
+        "        if ups > len(self._trail):\n"
+        "            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))",
+        "        if ups > len(self._trail):\n"
+        "            return self._stand(os.open(b'..', _DIRECTORY, dir_fd=self._base))",
+        f"{PATHS}::test_nothing_above_the_workspace_is_reached_by_dots",
+    ),
+    Mutant(
+        "walk: number of links",
+        "fs/_resolve.py",
+        "if self._links > LINKS:",
+        "if self._links > 10 * LINKS:",
+        f"{PATHS}::test_forty_links_are_followed_and_not_one_more",
+    ),
+    Mutant(
+        "walk: number of steps",
+        "fs/_resolve.py",
+        "if self._steps > STEPS:",
+        "if self._steps < 0:",
+        f"{PATHS}::test_a_walk_ends_after_a_number_of_steps",
+    ),
+    Mutant(
+        "walk: no other mount",
+        "fs/_resolve.py",
+        "if _sys.mount_id_unchecked(fd) != self._mount:",
+        "if fd < 0:",
+        f"{PATHS}::test_another_mount_is_refused_in_the_middle_and_at_the_end",
+    ),
+    Mutant(
+        "walk: no following in the middle",
+        "fs/_resolve.py",
+        "_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC",
+        f"{PATHS}::test_a_relative_link_out_is_refused",
+    ),
+    Mutant(
+        "walk: no following at the end",
+        "fs/_resolve.py",
+        "fd = self._step(name, self._flags | os.O_NOFOLLOW)",
+        "fd = self._step(name, self._flags)",
+        f"{PATHS}::test_a_relative_link_out_is_refused",
+    ),
+    Mutant(
+        "walk: a last link is followed by us",
+        "fs/_resolve.py",
+        "if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):",
+        "if fd >= 0:",
+        f"{PATHS}::test_links_inside_are_followed_in_the_middle_and_at_the_end",
+    ),
+    Mutant(
+        "walk: a slash in a link",
+        "fs/_resolve.py",
+        'if not self._todo and target.endswith((b"/", b"/.")):',
+        "if not target:",
+        f"{PATHS}::test_the_text_of_a_link_that_ends_in_a_slash_asks_for_a_directory",
+    ),
+    Mutant(
+        "walk: out of descriptors is no escape",
+        "fs/_sys.py",
+        "if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):",
+        "if error.errno is None:",
+        f"{RESOLVER}::test_the_walk_out_of_descriptors_does_not_cry_escape",
+    ),
+    # What belongs to an earlier rule
+    Mutant(
+        "barred: not entered",
+        "fs/_resolve.py",
+        "                self._barred.require_free(os.fstat(fd))",
+        "                pass",
+        f"{PATHS}::test_a_directory_of_an_earlier_rule_is_not_entered_through_a_later_one",
+    ),
+    Mutant(
+        "barred: the kernel cannot tell",
+        "fs/_resolve.py",
+        "if barred and demanded is not Confinement.NONE:",
+        "if demanded is Confinement.WALK:",
+        f"{PATHS}::test_a_directory_of_an_earlier_rule_is_not_entered_through_a_later_one",
+    ),
+    Mutant(
+        "barred: not moved away",
+        "fs/_beneath.py",
+        "            self.resolver.barred.require_movable(found)",
+        "            pass",
+        f"{PATHS}::test_a_directory_of_an_earlier_rule_is_not_moved_away_with_one_above_it",
+    ),
+    Mutant(
+        "barred: not made",
+        "fs/_beneath.py",
+        "            self.resolver.barred.require_name(parent.fd, where.name)",
+        "            pass",
+        f"{PATHS}::test_the_place_of_an_earlier_rule_is_not_made_through_a_later_one",
+    ),
+    Mutant(
+        "barred: not made on the way",
+        "fs/_beneath.py",
+        "                self.resolver.barred.require_name(here.fd, name)",
+        "                pass",
+        f"{PATHS}::test_directories_on_the_way_are_not_made_at_the_place_of_an_earlier_rule",
+    ),
+    Mutant(
+        "barred: by earlier rules",
+        "workspace/areas.py",
+        "parts[len(own) :] for parts in earlier if len(parts) > len(own) and parts[: len(own)] == own",
+        "parts[len(own) :] for parts in earlier if not parts",
+        f"{PATHS}::test_a_directory_of_an_earlier_rule_is_not_entered_through_a_later_one",
+    ),
+    # Parsing
+    Mutant(
+        "parse: NUL",
+        "paths/rel.py",
+        'if "\\0" in text:',
+        "if text is None:",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: absolute",
+        "paths/rel.py",
+        "    if where.absolute:\n        raise AbsoluteError(",
+        "    if where is None:\n        raise AbsoluteError(",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: drive letter",
+        "paths/rel.py",
+        'if path[1:2] == ":" and',
+        "if path is None and",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: backslash",
+        "paths/rel.py",
+        'path.replace("\\\\", "/")',
+        "path",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: empty",
+        "paths/rel.py",
+        "if not text:",
+        "if text is None:",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: length",
+        "paths/rel.py",
+        "if len(encode(text, asked)) >= PATH_BYTES:",
+        "if not encode(text, asked):",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: length of a name",
+        "paths/rel.py",
+        "if len(part) > NAME_BYTES:",
+        "if part is None:",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: surrogates",
+        "paths/rel.py",
+        'if found is None or found.decode("utf-8", "surrogateescape") != text:',
+        "if found is None:",
+        f"{PATHS}::test_a_surrogate_that_stands_for_text_is_not_taken_for_a_byte",
+    ),
+    Mutant(
+        "parse: a slash at the end",
+        "paths/rel.py",
+        'must_dir=last in ("", ".", ".."),',
+        "must_dir=False,",
+        f"{PATHS}::test_what_a_path_ends_in_is_remembered",
+    ),
+    Mutant(
+        "parse: dots at the end",
+        "paths/rel.py",
+        "dotted=_ends_in_dots(pieces) or not parts,",
+        "dotted=not parts,",
+        f"{PATHS}::test_what_a_path_ends_in_is_remembered",
+    ),
+    Mutant(
+        "parse: a plain str",
+        "paths/rel.py",
+        "return str.__str__(given)",
+        "return given",
+        f"{PATHS}::test_a_path_object_is_asked_once",
+    ),
+    Mutant(
+        "pattern: dots",
+        "paths/match.py",
+        'if ".." in parts:',
+        "if parts is None:",
+        f"{PATHS}::test_a_pattern_that_leads_anywhere_else_is_refused",
+    ),
+    Mutant(
+        "pattern: absolute",
+        "paths/match.py",
+        'if plain.startswith("/"):',
+        "if plain is None:",
+        f"{PATHS}::test_a_pattern_that_leads_anywhere_else_is_refused",
+    ),
+    # Reading
+    Mutant(
+        "read: regular files only",
+        "fs/root.py",
+        "            found = os.fstat(fd)\n            if not stat.S_ISREG(found.st_mode):\n"
+        "                raise not_a_file(found, where)\n            wanted",
+        "            found = os.fstat(fd)\n            wanted",
+        f"{FILES}::test_only_regular_files_are_read",
+    ),
+    Mutant(
+        "read by chunks: regular files only",
+        "fs/root.py",
+        "        found = os.fstat(handle.fd)\n        if not stat.S_ISREG(found.st_mode):\n",
+        "        found = os.fstat(handle.fd)\n        if found is None:\n",
+        f"{FILES}::test_a_device_is_not_read",
+    ),
+    Mutant(
+        "read: does not wait",
+        "fs/root.py",
+        "_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY",
+        "_READ = os.O_RDONLY | os.O_NOCTTY",
+        f"{FILES}::test_only_regular_files_are_read",
+    ),
+    Mutant(
+        "append: does not wait",
+        "fs/root.py",
+        "_APPEND = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY",
+        "_APPEND = os.O_WRONLY | os.O_APPEND | os.O_NOCTTY",
+        f"{FILES}::test_only_regular_files_are_read",
+    ),
+    Mutant(
+        "read: size",
+        "fs/root.py",
+        "if limit is not None and wanted > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "read: growth",
+        "fs/_content.py",
+        "piece = os.read(fd, min(2**16, ceiling + 1 - size))",
+        "piece = os.read(fd, 2**16)",
+        f"{GROWTH}::test_a_file_that_grows_past_the_limit_is_read_no_further_than_one_byte_past_it",
+    ),
+    Mutant(
+        "read: a slash after a file",
+        "fs/root.py",
+        '        """Content of a regular file, whole or a window of it."""\n'
+        "        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ",
+        '        """Content of a regular file, whole or a window of it."""\n        flags = _READ',
+        f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
+    ),
+    Mutant(
+        "stat: a slash after a file",
+        "fs/root.py",
+        "        if where.must_dir:\n            flags |= os.O_DIRECTORY\n",
+        "        if where is None:\n            flags |= os.O_DIRECTORY\n",
+        f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
+    ),
+    # Removing and moving
+    Mutant(
+        "remove, move: a slash after a file",
+        "fs/_beneath.py",
+        "if where.must_dir and not stat.S_ISDIR(found.st_mode):",
+        "if found is None:",
+        f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
+    ),
+    Mutant(
+        "move: a slash after the target of a file",
+        "fs/root.py",
+        "if target.must_dir and info.kind is not FileKind.DIRECTORY:",
+        "if target is None:",
+        f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
+    ),
+    Mutant(
+        "remove, move: the workspace itself",
+        "fs/_beneath.py",
+        '            self._require_inside(directory, where)\n            raise PathError(f"path',
+        "            self._require_inside(directory, where)\n            return directory\n"
+        '            raise PathError(f"path',
+        f"{FILES}::test_the_workspace_itself_is_neither_removed_nor_moved",
+    ),
+    Mutant(
+        "move: no clobbering",
+        "fs/root.py",
+        "            if existing is Existing.REPLACE:\n                os.rename(",
+        "            if existing:\n                os.rename(",
+        f"{FILES}::test_a_directory_goes_neither_into_itself_nor_over_another",
+    ),
+    Mutant(
+        "copy: not into itself",
+        "workspace/tree_copy.py",
+        "if above.inode == top.inode:",
+        "if above is None:",
+        f"{FILES}::test_a_directory_goes_neither_into_itself_nor_over_another",
+    ),
+    # Writing
+    Mutant(
+        "append: other names",
+        "fs/root.py",
+        "if found.st_nlink != 1:",
+        "if found.st_nlink == 0:",
+        f"{FILES}::test_an_append_does_not_change_another_name_of_the_file",
+    ),
+    Mutant(
+        "append: regular files only",
+        "fs/root.py",
+        "            found = os.fstat(fd)\n            if not stat.S_ISREG(found.st_mode):\n"
+        "                raise not_a_file(found, where)\n            require_write_bit",
+        "            found = os.fstat(fd)\n            require_write_bit",
+        f"{FILES}::test_appending_to_a_fifo_with_a_reader_is_refused",
+    ),
+    Mutant(
+        "append: size",
+        "fs/root.py",
+        "if limit is not None and found.st_size + len(data) > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "append: as long as before",
+        "fs/_content.py",
+        "    except OSError:\n        os.ftruncate(fd, size)\n        raise",
+        "    except OSError:\n        raise",
+        f"{DRAFTS}::test_a_failed_append_leaves_the_file_as_long_as_it_was",
+    ),
+    Mutant(
+        "write: read-only files",
+        "fs/_beneath.py",
+        "if not found.st_mode & 0o222:",
+        "if found is None:",
+        f"{FILES}::test_a_file_that_nobody_may_write_is_not_written",
+    ),
+    Mutant(
+        "write: regular files only",
+        "fs/_beneath.py",
+        "if not stat.S_ISREG(before.st_mode):",
+        "if before is None:",
+        f"{FILES}::test_only_regular_files_are_read",
+    ),
+    Mutant(
+        "write: through an absolute link",
+        "fs/_beneath.py",
+        "            if where.absolute:\n                raise translate(errno.EXDEV, where)\n",
+        "",
+        f"{FILES}::test_a_write_goes_through_links_inside_and_through_no_others",
+    ),
+    Mutant(
+        "mkdir: dots in what is missing",
+        "fs/_beneath.py",
+        'if ".." in parts[known:]:',
+        "if parts is None:",
+        f"{FILES}::test_directories_are_made_only_below_what_is_there",
+    ),
+    Mutant(
+        "mkdir: no following of what was just made",
+        "fs/_beneath.py",
+        "here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))",
+        "here = Handle(self.resolver.open(here.fd, name, PARENT))",
+        f"{FILES}::test_a_directory_that_is_swapped_while_directories_are_made_is_not_followed",
+    ),
+    Mutant(
+        "write: a version that goes meanwhile",
+        "fs/_version.py",
+        "identity(now) == identity(os.fstat(held.fd)) and version_of(now) == expect:",
+        "held:",
+        f"{FILES}::test_a_version_that_goes_while_another_is_written_is_not_replaced",
+    ),
+    Mutant(
+        "write: one version at a time",
+        "fs/_version.py",
+        "    lock_soon(held.fd)\n",
+        "",
+        f"{FILES}::test_a_version_that_somebody_else_is_replacing_is_left_to_them",
+    ),
+    Mutant(
+        "link: not out",
+        "paths/rel.py",
+        "        if depth < 0:\n            return True\n",
+        "        if depth is None:\n            return True\n",
+        f"{FILES}::test_no_link_that_leads_out_is_made_by_copying",
+    ),
+    Mutant(
+        "link: not absolute",
+        "paths/rel.py",
+        "return then.absolute",
+        "return False",
+        f"{FILES}::test_no_link_that_leads_out_is_made_by_copying",
+    ),
+    # Drafts
+    Mutant(
+        "draft: no clobbering of what appears, unnamed",
+        "fs/_draft.py",
+        "            _sys.link_held_unchecked(self.fd, directory.fd, name)\n            return\n",
+        "            self.replace(directory, name)\n            return\n",
+        f"{FILES}::test_a_file_that_appears_meanwhile_is_not_clobbered",
+    ),
+    Mutant(
+        "draft: no clobbering of what appears, named",
+        "fs/_draft.py",
+        "        rename_without_replacing(self._names.fd, self._name, directory.fd, name)",
+        "        os.rename(self._name, name, src_dir_fd=self._names.fd, dst_dir_fd=directory.fd)",
+        f"{FILES}::test_a_file_that_appears_meanwhile_is_not_clobbered",
+    ),
+    Mutant(
+        "draft: no clobbering without flags",
+        "fs/_draft.py",
+        "    os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)\n"
+        "    os.unlink(source, dir_fd=source_dir)",
+        "    os.rename(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir)",
+        f"{DRAFTS}::test_moves_still_replace_nothing",
+    ),
+    Mutant(
+        "draft: no clobbering of directories without flags",
+        "fs/_draft.py",
+        "        os.mkdir(target, 0o700, dir_fd=target_dir)\n",
+        "",
+        f"{DRAFTS}::test_moves_still_replace_nothing",
+    ),
+    Mutant(
+        "draft: discarded",
+        "fs/_draft.py",
+        "                os.unlink(self._name, dir_fd=self._names.fd)",
+        "                pass",
+        f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
+    ),
+    Mutant(
+        "draft: discarded on failure",
+        "fs/root.py",
+        "            finally:\n                draft.discard()\n",
+        "            finally:\n                pass\n",
+        f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
+    ),
+    Mutant(
+        "draft: directories taken away on failure",
+        "fs/root.py",
+        "        except BaseException:\n            unmake(target.made)\n            raise",
+        "        except BaseException:\n            raise",
+        f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
+    ),
+    Mutant(
+        "draft: locked",
+        "fs/_draft.py",
+        "            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "            pass",
+        f"{FILES}::test_a_draft_is_locked_as_long_as_it_is_written",
+    ),
+    Mutant(
+        "sweep: not what is locked",
+        "fs/_draft.py",
+        "        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n    finally",
+        "        pass\n    finally",
+        f"{FILES}::test_a_draft_is_locked_as_long_as_it_is_written",
+    ),
+    Mutant(
+        "sweep: not what is young",
+        "fs/_draft.py",
+        "if found.st_mtime > oldest:",
+        "if found is None:",
+        f"{FILES}::test_a_young_draft_is_left_alone_and_an_old_one_is_not",
+    ),
+    Mutant(
+        "sweep: drafts only",
+        "fs/_draft.py",
+        "if not name.startswith(PREFIX):",
+        "if not name:",
+        f"{FILES}::test_a_young_draft_is_left_alone_and_an_old_one_is_not",
+    ),
+    Mutant(
+        "sweep: trash that is young",
+        "fs/scratch.py",
+        "if entry.stat(follow_symlinks=False).st_ctime < now - ABANDONED_SECONDS:",
+        "if entry:",
+        f"{KILLED}::test_a_tree_in_the_trash_that_is_young_is_left_to_its_remover",
+    ),
+    Mutant(
+        "draft: named where nothing else can be had",
+        "fs/_draft.py",
+        "        if error.errno not in _NO_TMPFILE:\n            raise\n        return -1",
+        "        raise",
+        f"{DRAFTS}::test_files_are_still_created_replaced_and_never_clobbered",
+    ),
+    # Trees
+    Mutant(
+        "tree: no following",
+        "fs/tree.py",
+        "SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
+        "SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC",
+        f"{FILES}::test_a_removal_does_not_follow_a_link_that_was_a_directory",
+    ),
+    Mutant(
+        "tree: no following by a walk",
+        "fs/tree.py",
+        "return Handle(self._open(parent.fd, os.fsencode(info.name), SCAN))",
+        "return Handle(self._open(parent.fd, os.fsencode(info.name), SCAN & ~os.O_NOFOLLOW))",
+        f"{FILES}::test_a_walk_does_not_follow_a_link_that_was_a_directory",
+    ),
+    Mutant(
+        "tree: a listing does not ask targets",
+        "fs/tree.py",
+        "entry.stat(follow_symlinks=False)))",
+        "entry.stat()))",
+        f"{FILES}::test_a_listing_tells_nothing_about_the_target_of_a_link",
+    ),
+    Mutant(
+        "tree: depth of a walk",
+        "fs/tree.py",
+        "if self._depth is not None and len(levels) >= self._depth:",
+        "if self._depth is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "tree: too deep is told",
+        "fs/tree.py",
+        "if too_deep is not None and self._depth is not None:",
+        "if too_deep is not None and self._depth is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "tree: entries of a walk",
+        "fs/tree.py",
+        "if self._entries is not None and seen >= self._entries:",
+        "if self._entries is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "tree: entries of a listing",
+        "fs/tree.py",
+        "if limit is not None and len(found) >= limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "tree: depth of a removal",
+        "fs/tree.py",
+        "if len(levels) < LEVELS:",
+        "if levels:",
+        f"{DEPTH}::test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed[bare-kernel]",
+    ),
+    Mutant(
+        "tree: shut directories",
+        "fs/tree.py",
+        "    except PermissionError:\n        unlock(open_child, parent, name)\n"
+        "        fd = open_child(parent, name, SCAN)",
+        "    except PermissionError:\n        raise",
+        f"{DEPTH}::test_shut_directories_at_any_depth_are_removed_without_root",
+    ),
+    Mutant(
+        "tree: what cannot be opened up is not gone",
+        "fs/_sys.py",
+        "        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None",
+        "        raise",
+        f"{DEPTH}::test_without_proc_a_shut_directory_is_refused_or_removed_but_never_said_to_be_gone",
+    ),
+    # Policy
+    Mutant(
+        "policy: read-only",
+        "policy/rules.py",
+        "return access is Access.READ or self is AccessMode.READ_WRITE",
+        "return True",
+        f"{GATE}::test_a_read_only_workspace_is_not_changed",
+    ),
+    Mutant(
+        "policy: outside",
+        "policy/rules.py",
+        '            reason = "outside workspace"',
+        "            reason = None",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: the first match",
+        "workspace/areas.py",
+        "for index, spellings in enumerate(self._roots):",
+        "for index, spellings in reversed(list(enumerate(self._roots))):",
+        f"{GATE}::test_the_first_rule_that_has_a_path_decides",
+    ),
+    Mutant(
+        "policy: the first match, explained",
+        "policy/rules.py",
+        "for index, rule in enumerate(self.allowed_paths):",
+        "for index, rule in reversed(list(enumerate(self.allowed_paths))):",
+        f"{GATE}::test_the_first_rule_that_has_a_path_decides",
+    ),
+    Mutant(
+        "policy: the workspace is the first rule",
+        "policy/rules.py",
+        "if self.allowed_paths and self.allowed_paths[0].root != self.workspace_root:",
+        "if self.workspace_root is None:",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: the place on the host is not a name of the workspace",
+        "workspace/areas.py",
+        "                if index == 0:\n",
+        "                if index is None:\n",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: an unclear mode",
+        "policy/rules.py",
+        "return cls.READ_WRITE if writable else cls.READ_ONLY",
+        "return cls.READ_WRITE",
+        f"{GATE}::test_a_mode_that_is_not_plainly_read_write_is_read_only",
+    ),
+    # The gate
+    Mutant(
+        "gate: asks the policy",
+        "workspace/gate.py",
+        "if place.rule is None or access not in self._allowed[place.rule]:",
+        "if place.rule is None:",
+        f"{GATE}::test_a_read_only_workspace_is_not_changed",
+    ),
+    Mutant(
+        "gate: both ends of a move",
+        "workspace/workspace.py",
+        "        files, where = self.gate.permit(Access.WRITE, source)\n",
+        "        files, where = self.gate.permit(Access.READ, source)\n",
+        f"{GATE}::test_both_ends_of_a_move_and_the_target_of_a_copy_are_judged",
+    ),
+    Mutant(
+        "gate: refusals are recorded",
+        "workspace/gate.py",
+        "        self.record(operation, path, error=error.code)\n",
+        "",
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "gate: refusals are logged",
+        "workspace/gate.py",
+        '            error.code.replace(".", "_"), session_id=self.session_id,',
+        '            "something", session_id=self.session_id,',
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "gate: refusals are noticed",
+        "workspace/gate.py",
+        "                self.gate.refused(operation, error)\n",
+        "",
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "gate: a lost record is not the operation's failure",
+        "workspace/gate.py",
+        "        except (OSError, ClosedError):",
+        "        except ZeroDivisionError:",
+        "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
+    ),
+    Mutant(
+        "gate: depth",
+        "workspace/gate.py",
+        "if limit is not None and depth > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "gate: size of a file",
+        "workspace/chunks.py",
+        "if limit is not None and size > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "gate: size of a file by chunks",
+        "workspace/chunks.py",
+        "        require_size(size, limit, where)\n        yield chunk",
+        "        yield chunk",
+        f"{GROWTH}::test_a_source_that_gives_too_much_is_stopped_at_the_limit",
+    ),
+    Mutant(
+        "gate: closed",
+        "workspace/gate.py",
+        "        if self._closed:\n            raise ClosedError(f",
+        "        if not self:\n            raise ClosedError(f",
+        f"{CLOSED}::test_every_operation_on_a_closed_workspace_says_so",
+    ),
+    Mutant(
+        "root: closed",
+        "fs/_beneath.py",
+        '        """Let go of the directory; it closes when the last running operation is done."""\n'
+        "        self._directory = None",
+        '        """Let go of the directory; it closes when the last running operation is done."""',
+        f"{GATE}::test_a_closed_root_says_so",
+    ),
+    # Sessions
+    Mutant(
+        "id: its characters",
+        "paths/names.py",
+        "if not _ID.fullmatch(session_id):",
+        "if not _ID.match(session_id):",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: how it begins",
+        "paths/names.py",
+        'r"[A-Za-z0-9_][A-Za-z0-9_-]*',
+        'r"[A-Za-z0-9_-]*',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: ASCII",
+        "paths/names.py",
+        r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*\", re.ASCII)".replace('\\"', '"'),
+        r"\w[\w-]*(?:\.[\w-]+)*" + '")',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: its length",
+        "paths/names.py",
+        "if len(session_id) > ID_CHARACTERS:",
+        "if session_id is None:",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: device names",
+        "paths/names.py",
+        "if _DEVICE.match(session_id):",
+        "if session_id is None:",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: its type",
+        "paths/names.py",
+        "    if not isinstance(session_id, str):\n"
+        '        raise SessionIdError(f"session id must be str, not {type(session_id).__name__}")\n'
+        "    session_id = str.__str__(session_id)\n",
+        '    session_id = session_id if isinstance(session_id, str) else str(session_id).strip("b\'")\n',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "session: a link in its place",
+        "fs/owned.py",
+        "handle = Handle(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))",
+        "handle = Handle(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=parent.fd))",
+        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
+    ),
+    Mutant(
+        "session: a file in its place",
+        "fs/owned.py",
+        "elif not stat.S_ISDIR(found.st_mode):",
+        "elif found is None:",
+        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
+    ),
+    Mutant(
+        "session: somebody else's",
+        "fs/owned.py",
+        "return None if found.st_uid == os.geteuid() else",
+        "return None if found else",
+        f"{GATE}::test_a_directory_of_somebody_else_is_not_used",
+    ),
+    Mutant(
+        "session: nothing is adopted",
+        "workspace/sessions.py",
+        "        if not self._make(session_id):\n            raise SessionExistsError(",
+        "        if self._make(session_id) is None:\n            raise SessionExistsError(",
+        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
+    ),
+    Mutant(
+        "session: closed to others",
+        "workspace/sessions.py",
+        "os.mkdir(session_id, 0o700, dir_fd=self._directory.fd)",
+        "os.mkdir(session_id, dir_fd=self._directory.fd)",
+        f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
+    ),
+    Mutant(
+        "sessions: writable for others",
+        "fs/owned.py",
+        "if found.st_mode & 0o022:",
+        "if found is None:",
+        f"{GATE}::test_a_sessions_directory_that_others_may_write_to_is_not_used",
+    ),
+    Mutant(
+        "sessions: a link",
+        "fs/owned.py",
+        "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+        f"{GATE}::test_a_sessions_directory_that_is_a_link_is_not_used",
+    ),
+    # Remembering
+    Mutant(
+        "logger: control characters",
+        "audit/logger.py",
+        "    if text.isprintable():\n        return text\n",
+        "    return text\n",
+        f"{GATE}::test_a_log_event_is_one_line_whatever_a_name_holds",
+    ),
+    Mutant(
+        "journal: one line",
+        "audit/event.py",
+        "from json.encoder import encode_basestring_ascii",
+        "from json.encoder import encode_basestring as encode_basestring_ascii",
+        f"{GATE}::test_a_journal_has_one_line_a_record_whatever_a_name_holds",
+    ),
+    Mutant(
+        "journal: torn lines",
+        "audit/journal.py",
+        'os.write(self._fd, b"\\n" + event.render())',
+        "os.write(self._fd, event.render())",
+        f"{GATE}::test_a_torn_record_spoils_no_other",
+    ),
+    Mutant(
+        "journal: not through a link",
+        "audit/journal.py",
+        "flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600",
+        "flags | os.O_CLOEXEC, 0o600",
+        f"{GATE}::test_a_journal_that_became_a_link_is_not_written",
+    ),
+    # Editing
+    Mutant(
+        "edit: one match",
+        "workspace/edit.py",
+        "if len(places) > 1 and not replace_all:",
+        "if places is None:",
+        f"{GATE}::test_an_edit_that_is_not_clear_changes_nothing",
+    ),
+    Mutant(
+        "edit: what changed meanwhile",
+        "workspace/workspace.py",
+        "expect=if_version or before.version,",
+        "expect=if_version,",
+        f"{GATE}::test_an_edit_of_what_changed_meanwhile_is_refused",
+    ),
+    # Errors
+    Mutant(
+        "errors: nothing of the host behind them",
+        "fs/_translate.py",
+        "            problem = translate(error.errno, where)\n",
+        "            raise translate(error.errno, where) from error\n",
+        f"{GATE}::test_an_error_names_no_place_on_the_host",
+    ),
+]
+
+
+def run_tests(sources: Path, tests: Iterable[str], place: Path) -> subprocess.CompletedProcess[str]:
+    """Run tests on the package in *sources*, and be sure that it is that one."""
+    path = os.pathsep.join((str(sources), str(TOP)))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    # As little as will do: most of the time goes into starting.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--confcutdir=tests/faults"]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(sources), *options, f"--basetemp={place / 'tmp'}", *tests],
+        cwd=TOP,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="backslashreplace",
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether the tests of *mutant* pass on it.
+
+    Raises:
+        StaleError: The sources have changed, and the mutant has to follow.
+        BrokenError: The tests could not be run.
+    """
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        place = Path(name)
+        sources = place / "src"
+        shutil.copytree(SOURCES, sources)
+        mutant.apply(sources)
+        try:
+            done = run_tests(sources, [mutant.tests], place)
+        except subprocess.TimeoutExpired:
+            return False
+    if done.returncode not in (PASSED, FAILED):
+        raise BrokenError(f"the tests of mutant {mutant.name!r} were not run\n{done.stdout}{done.stderr}")
+    return done.returncode == PASSED
+
+
+def verdict(mutant: Mutant) -> str:
+    """What became of *mutant*."""
+    try:
+        return "SURVIVED" if survives(mutant) else "killed"
+    except StaleError as error:
+        return f"STALE: {error}"
+    except BrokenError as error:
+        return f"BROKEN: {error}"
+
+
+def main(names: list[str]) -> int:
+    """Run the mutants with these names, or all; the exit status is 1 unless all are killed."""
+    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    if not names:
+        with tempfile.TemporaryDirectory(prefix="mutant-") as place:
+            done = run_tests(SOURCES, sorted({mutant.tests for mutant in MUTANTS}), Path(place))
+        if done.returncode != PASSED:
+            print(
+                f"the tests do not even pass on the unchanged sources:\n{done.stdout}{done.stderr}",
+                file=sys.stderr,
+            )
+            return 1
+    killed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, became in zip(chosen, pool.map(verdict, chosen), strict=True):
+            print(f"{became:10} {mutant.name}", flush=True)
+            killed += became == "killed"
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return 0 if killed == len(chosen) > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

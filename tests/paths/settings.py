@@ -1,0 +1,14 @@
+"""How property tests run: the same examples every time, unless `CARREL_TEST_RANDOM=1` asks for others."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+repeatable = settings(
+    max_examples=int(os.environ.get("CARREL_TEST_EXAMPLES", "300")),
+    deadline=None,
+    derandomize=os.environ.get("CARREL_TEST_RANDOM") != "1",
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,92 @@
+"""Every operation of the gate, while another process swaps directories and files for links to the outside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from carrel.errors import (
+    BusyError,
+    CarrelError,
+    ChangedError,
+    EditError,
+    EscapeError,
+    ExistsError,
+    IsDirectoryError,
+    LoopError,
+    MissingError,
+    NotDirectoryError,
+    NotEmptyError,
+)
+from tests.race.arena import Arena, attack
+from tests.race.operations import OPERATIONS, Operation
+from tests.requirements import requirement
+
+pytestmark = [pytest.mark.race, pytest.mark.slow]
+
+ROUNDS = 20_000
+"""Rounds beneath a swapped directory, for every operation and resolver."""
+OTHER_ROUNDS = 5_000
+"""Rounds besides, through a swapped directory in the middle of a path, and at a swapped last name."""
+SWAPS = 1_000
+"""An attack with fewer exchanges than this proves nothing."""
+
+ANSWERS = (
+    BusyError,
+    ChangedError,
+    EditError,
+    EscapeError,
+    ExistsError,
+    IsDirectoryError,
+    LoopError,
+    MissingError,
+    NotDirectoryError,
+    NotEmptyError,
+)
+"""What may be said about a name that is a directory now and a link then."""
+
+IN_SCRATCH = ("write", "write_without_overwriting", "remove_recursive", "remove_recursive_around", "copy_to")
+"""Operations that work differently in a session, with drafts and trash beside the workspace."""
+
+
+@requirement("P-21")
+@pytest.mark.parametrize("confinement", ["kernel", "walk"])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_a_swapped_directory_never_leads_an_operation_outside(
+    place: Path, operation: Operation, confinement: str
+) -> None:
+    run_race(Arena(place, confinement), operation)
+
+
+@requirement("P-21")
+@pytest.mark.parametrize("name", IN_SCRATCH)
+def test_a_swapped_directory_never_leads_an_operation_of_a_session_outside(place: Path, name: str) -> None:
+    (operation,) = (row for row in OPERATIONS if row.name == name)
+    run_race(Arena(place, "kernel", session=True), operation)
+
+
+def run_race(arena: Arena, operation: Operation) -> None:
+    """Do the operation again and again; it may be refused, and nothing else may happen."""
+    outcomes: Counter[tuple[str, str]] = Counter()
+    traps = arena.traps()
+    with attack(arena.top, [traps[name] for name in operation.traps]) as attacker:
+        for path in operation.spots.rounds(ROUNDS, OTHER_ROUNDS):
+            try:
+                learned = operation.act(arena, path)
+            except CarrelError as error:
+                if type(error) not in ANSWERS:
+                    raise
+                outcomes[path, error.code] += 1
+            else:
+                arena.require_inside(learned)
+                outcomes[path, "ok"] += 1
+            operation.again(arena, path)
+        swaps = attacker.swaps
+    arena.require_untouched()
+    arena.close()
+    print(operation.name, arena.workspace.confinement, f"{swaps} swaps", dict(outcomes))
+    assert swaps > SWAPS
+    assert outcomes[operation.spots.beneath, "ok"], "the operation never worked, so nothing was at stake"
+    assert outcomes[operation.spots.beneath, EscapeError.code] or not operation.is_refused
