@@ -1,4 +1,4 @@
-"""The same operations without carrel: by plain calls, and by the way of seed 002."""
+"""The same operations without carrel: by plain calls, and by the usual way: resolve, check, act."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def walk(path: str) -> list[tuple[str, os.stat_result]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class Usual:
     """Resolve a path, check it, and then open what may be another file by now."""
 
     workspace_root: Path

@@ -3,8 +3,8 @@
     PYTHONPATH=. .venv/bin/python bench/files.py [--quick] [--dir DIRECTORY] [--json]
 
 Ours is the workspace of a session, with its policy and its journal file, and with logging off. `plain` is
-what one would write without confinement; `seed` is the way of seed 002. Nothing is asserted: the exit status
-is 0 unless something is broken. README.md says how to read the result.
+what one would write without confinement; `usual` is the usual way: resolve, check, act. Nothing is asserted:
+the exit status is 0 unless something is broken. README.md says how to read the result.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NAMES = 128 * BATCH
 SESSION = "bench"
 
 WALK = "ours, walk resolver"
-SEED = "seed: resolve, check, act"
-RGLOB = "seed: rglob, stat"
+USUAL = "usual: resolve, check, act"
+RGLOB = "usual: rglob, stat"
 READ = "plain: open().read()"
 WRITE = "plain: open('wb').write()"
 UPDATE = "plain: open('r+b').write()"
@@ -50,7 +50,7 @@ RMTREE = "plain: shutil.rmtree"
 
 AIMS = (
     Ceiling("4 KiB read within 2.5 times plain open().read()", "read 4 KiB", READ, 2.5),
-    Ceiling("4 KiB read at least 5 times faster than the seed's way", "read 4 KiB", SEED, 1 / 5),
+    Ceiling("4 KiB read at least 5 times faster than the usual way", "read 4 KiB", USUAL, 1 / 5),
     Ceiling("atomic replace no slower than a plain in-place overwrite", "replace 4 KiB", WRITE, 1),
     Ceiling("walk of 10,000 files faster than rglob with stat", "walk with stat", RGLOB, 1),
     Ceiling("removal no slower than shutil.rmtree", "remove a tree", RMTREE, 1),
@@ -68,7 +68,7 @@ class Bench:
         root = base / "sessions"
         self.workspace = Sessions(root).create(SESSION)
         self.walking = Sessions(root, confinement="walk").open(SESSION)
-        self.seed = plain.Seed(root, SESSION)
+        self.usual = plain.Usual(root, SESSION)
         self.host = root / SESSION
         self.short = Effort(rounds=40 if quick else 600, seconds=0.2 if quick else 2)
         self.long = Effort(rounds=3 if quick else 15, seconds=0.5 if quick else 8)
@@ -105,7 +105,7 @@ class Bench:
         calls: dict[str, Callable[[str], bytes]] = {
             OURS: self.workspace.read,
             READ: plain.read,
-            SEED: self.seed.read,
+            USUAL: self.usual.read,
             WALK: self.walking.read,
         }
         (path,) = fill(self.host, depth, "sample", 1)
@@ -119,7 +119,7 @@ class Bench:
         calls: dict[str, Callable[[str], object]] = {
             OURS: self.workspace.stat,
             STAT: os.stat,
-            SEED: self.seed.stat,
+            USUAL: self.usual.stat,
             WALK: self.walking.stat,
         }
         return self._short("stat", f"depth {depth}", calls, lambda: repeat(paths))
@@ -129,7 +129,7 @@ class Bench:
         calls: dict[str, Callable[[str], object]] = {
             OURS: lambda path: self.workspace.write(path, DATA),
             WRITE: lambda path: plain.write(path, DATA),
-            SEED: lambda path: self.seed.write(path, DATA),
+            USUAL: lambda path: self.usual.write(path, DATA),
         }
         return self._short("create 4 KiB", f"depth {depth}", calls, lambda: self._new_names(depth))
 
@@ -147,7 +147,7 @@ class Bench:
             WRITE: lambda path: plain.write(path, DATA),
             UPDATE: lambda path: plain.update(path, DATA),
             ATOMIC: lambda path: plain.write_atomically(path, DATA),
-            SEED: lambda path: self.seed.write(path, DATA),
+            USUAL: lambda path: self.usual.write(path, DATA),
         }
         return self._short(
             "replace 4 KiB",
@@ -169,7 +169,7 @@ class Bench:
     def _refuse(self, operation: str, detail: str, path: str) -> Row:
         calls: dict[str, Callable[[str], object]] = {
             OURS: lambda path: _refused(self.workspace.read, path),
-            SEED: lambda path: _refused(self.seed.read, path),
+            USUAL: lambda path: _refused(self.usual.read, path),
             WALK: lambda path: _refused(self.walking.read, path),
         }
         return self._short(operation, detail, calls, lambda: repeat([path] * BATCH))
@@ -199,7 +199,7 @@ class Bench:
             {
                 OURS: lambda: self.workspace.list("list/0"),
                 LIST: lambda: plain.listing(self._on_host("list/0")),
-                SEED: lambda: self.seed.listing("list/0"),
+                USUAL: lambda: self.usual.listing("list/0"),
             },
         )
 
@@ -212,7 +212,7 @@ class Bench:
             {
                 OURS: lambda: [*self.workspace.walk("walk")],
                 OS_WALK: lambda: plain.walk(self._on_host("walk")),
-                RGLOB: lambda: self.seed.walk("walk"),
+                RGLOB: lambda: self.usual.walk("walk"),
                 WALK: lambda: [*self.walking.walk("walk")],
             },
         )
