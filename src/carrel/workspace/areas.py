@@ -56,10 +56,11 @@ class Areas:
 
     def locate(self, where: Where) -> Place:
         """Where the first rule that has *where* lies, and the way from there."""
-        in_workspace = not where.absolute or where.parts[: len(self._mount)] == self._mount
-        if in_workspace:
-            parts = where.parts[len(self._mount) :] if where.absolute else where.parts
-            return Place(0 if self._policy.allowed_paths else None, WORKSPACE, relative(where, parts))
+        rule = 0 if self._policy.allowed_paths else None
+        if not where.absolute:
+            return Place(rule, WORKSPACE, where)
+        if where.parts[: len(self._mount)] == self._mount:
+            return Place(rule, WORKSPACE, relative(where, where.parts[len(self._mount) :]))
         for index, spellings in enumerate(self._roots):
             for root in spellings:
                 if where.parts[: len(root)] != root:
