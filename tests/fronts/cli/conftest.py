@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -68,14 +69,18 @@ class Carrel:
         return Answer(done.returncode, done.stdout, done.stderr.decode())
 
     def start(self, *words: Word) -> subprocess.Popen[bytes]:
-        """Start a command whose streams the test holds."""
-        return subprocess.Popen(
-            self.argv(*words),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.here,
-        )
+        """Start a command whose streams the test holds, and that hears SIGINT even if the tests do not."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return subprocess.Popen(
+                self.argv(*words),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=self.here,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def workspace(self, session: str) -> Path:
         """Where the files of a session lie on the host."""
