@@ -16,6 +16,10 @@ from tests.attack.table import ROWS
 pytestmark = [pytest.mark.attack, pytest.mark.root]
 
 
+@pytest.mark.skipif(
+    sys.version_info >= (3, 12),
+    reason="what plain calls do is stated for Python 3.11; later ones mended some",
+)
 def test_each_row_says_truly_whether_it_proves_that_there_is_a_guard(place: Path) -> None:
     if not IS_ROOT:
         missing("root, to shut the unguarded calls in")
