@@ -9,25 +9,20 @@ the exit status is 0 unless something is broken. README.md says how to read the 
 
 from __future__ import annotations
 
-import argparse
-import json
-import logging
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import count, cycle, repeat
 from pathlib import Path
 
 from bench import _others as plain
 from bench._measure import Effort, Row, Way, race
-from bench._report import OURS, Aim, Ceiling, for_programs, heading, lines, machine, verdicts
+from bench._program import run as program
+from bench._report import OURS, Aim, Ceiling
 from bench._trees import DATA, dig, fill, name_often, plant, under
 from carrel.errors import LimitError
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 
 DEPTHS = (1, 3, 8)
 BATCH = 16
@@ -64,10 +59,10 @@ class BrokenError(Exception):
 class Bench:
     """One session, through the gate and by its path on the host."""
 
-    def __init__(self, base: Path, *, quick: bool) -> None:
+    def __init__(self, base: Path, quick: bool) -> None:
         root = base / "sessions"
-        self.workspace = Sessions(root).create(SESSION)
-        self.walking = Sessions(root, confinement="walk").open(SESSION)
+        self.workspace = WorkspaceManager(root).create(SESSION)
+        self.walking = WorkspaceManager(root, confinement="walk").open(SESSION)
         self.usual = plain.Usual(root, SESSION)
         self.host = root / SESSION
         self.short = Effort(rounds=40 if quick else 600, seconds=0.2 if quick else 2)
@@ -85,6 +80,10 @@ class Bench:
         yield self.walk()
         yield self.remove(self.files // 100, 100)
         yield self.remove(self.files // 10, 9)
+
+    def aims(self, rows: Sequence[Row]) -> list[Aim]:
+        """What was aimed at, and what was found."""
+        return [*(ceiling.judge(rows) for ceiling in AIMS), self.deep()]
 
     # Short operations, many to a batch
 
@@ -293,41 +292,12 @@ def _expect(true: bool, problem: str) -> None:
         raise BrokenError(problem)
 
 
-def _ignore(_: str) -> None:
-    """Leave the output to the JSON at the end."""
-
-
 def _yes(true: bool) -> str:
     return "yes" if true else "NO"
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure what the gate costs, side by side with other ways.")
-    parser.add_argument("--quick", action="store_true", help="small counts: some seconds, rough ratios")
-    parser.add_argument("--dir", type=Path, default=Path(__file__).parent, help="where to put the files")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    return parser.parse_args()
-
-
 def main() -> None:
-    arguments = _arguments()
-    logging.getLogger("carrel").setLevel(logging.CRITICAL + 1)
-    directory = arguments.dir.resolve()
-    base = Path(tempfile.mkdtemp(prefix=".files-", dir=directory))
-    show: Callable[[str], None] = _ignore if arguments.json else partial(print, flush=True)
-    try:
-        bench = Bench(base, quick=arguments.quick)
-        show(heading(machine(directory)))
-        rows = []
-        for row in bench.run():
-            rows.append(row)
-            show(lines(row))
-        aims = [*(ceiling.judge(rows) for ceiling in AIMS), bench.deep()]
-        show("\n" + verdicts(aims))
-    finally:
-        subprocess.run(["rm", "-rf", "--", base], check=True)  # copes with any depth, whatever broke before
-    if arguments.json:
-        print(json.dumps(for_programs(rows, aims, machine(directory)), indent=2))
+    program("Measure what the gate costs, side by side with other ways.", Bench)
 
 
 if __name__ == "__main__":

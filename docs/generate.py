@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import click
 
 import carrel.errors
+import carrel.workspace._archive_spool
+import carrel.workspace._registry_rules
 import carrel.workspace.edit
-from carrel.config.load import DEFAULT_SESSIONS_DIR, SESSIONS_DIR
-from carrel.errors import CarrelError, EditError, LimitError
+import carrel.workspace.extract_limits
+import carrel.workspace.quota
+from carrel.config.file import NAME as FILE_NAME
+from carrel.config.kind import NONE
+from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, ROLE_TOOLS, TIMEOUT_MS, Key
+from carrel.errors import CarrelError, EditError, LimitError, QuotaError
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from carrel.fronts.cli.report import LOCAL, USAGE
 from carrel.paths.match import PATTERN_CHARACTERS
@@ -26,6 +34,8 @@ from carrel.paths.names import ID_CHARACTERS
 from carrel.paths.rel import NAME_BYTES, PATH_BYTES
 from carrel.service.wire import TABLE, ExitStatus
 from carrel.values import Limits
+from carrel.workspace.extract_limits import ExtractLimits
+from carrel.workspace.quota import Quota
 from carrel.workspace.search import QUERY_CHARACTERS, SearchBudget
 
 DOCS = Path(__file__).parent
@@ -44,7 +54,7 @@ def errors_page() -> str:
             "yes" if TABLE[code].retry else "",
             first_line(kind),
         )
-        for code, kind in sorted(kinds().items())
+        for code, kind in coded()
     ]
     return page(
         "Errors",
@@ -58,8 +68,12 @@ def errors_page() -> str:
         table(("code", "class", "also a", "exit", "retry", "meaning"), rows),
         "## Codes with several cases",
         f"`edit.*` is one of {', '.join(f'`edit.{case}`' for case in edit_cases())}.",
-        f"`limit.*` is one of {', '.join(f'`limit.{field.name}`' for field in fields(Limits))}."
-        " The error also has `limit` and `asked`. The ceilings are listed in [limits](limits.md).",
+        f"`limit.*` is one of {', '.join(f'`limit.{case}`' for case in limit_cases())}; of an"
+        f" archive, {', '.join(f'`limit.{case}`' for case in archive_cases())}; of all sessions together,"
+        f" {', '.join(f'`limit.{case}`' for case in registry_cases())}.",
+        f"`quota.*` is one of {', '.join(f'`quota.{case}`' for case in quota_cases())}.",
+        "Errors of `limit.*` and `quota.*` also have `limit` and `asked`. The ceilings are listed in"
+        " [limits](limits.md).",
         "## Exit statuses",
         table(
             ("status", "meaning"),
@@ -87,8 +101,9 @@ def cli_page() -> str:
         `--json` one document `{"error": {"code": ..., "message": ..., "path": ...}}`. The exit status is in
         the [table of errors](errors.md#exit-statuses).
 
-        With `--json` a command prints one document on one line of ASCII. A byte of a name that is not UTF-8
-        is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that does not print is quoted.
+        With `--json` a command prints one document on one line of ASCII, or one a record of a journal. A byte
+        of a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that
+        does not print is quoted.
         """,
         *(
             f"## {context.command_path}\n\n```text\n{context.command.get_help(context)}\n```"
@@ -98,20 +113,58 @@ def cli_page() -> str:
         table(
             ("command", "document"),
             [
+                ("`session create`, `session show`, `session extend`", "a session, see below"),
+                (
+                    "`session list`",
+                    '`{"sessions": [{"session_id", "created_ns", "used_ns", "expires_ns", "size_bytes",'
+                    ' "in_use", "problem"}], "next_after"}`; what is not known is null, and a session that'
+                    " never expires has no `expires_ns`; give `next_after` to `--after`, null is the end",
+                ),
+                (
+                    "`session show --journal`",
+                    'each line `{"time_ns", "session_id", "actor", "operation", "path", "other_path",'
+                    ' "before_bytes", "after_bytes", "error", "sequence"}`',
+                ),
+                (
+                    "`session delete`",
+                    '`{"deleted": [id], "missing": [id]}`; one error document for each that was not deleted',
+                ),
+                (
+                    "`session sweep`",
+                    '`{"dry_run", "deleted": [id], "skipped": [{"session_id", "reason"}], "errors":'
+                    ' [{"session_id", "problem"}], "reclaimed_bytes"}`',
+                ),
                 (
                     "`files ls`",
                     '`{"path", "entries": [entry], "complete"}`; not complete when a limit ended it',
                 ),
-                ("`files put`", "an entry"),
+                (
+                    "`files put`",
+                    'an entry; of an archive `{"path", "files", "directories", "links", "size_bytes"}`, of a'
+                    ' directory also `"left_out": [{"path", "reason"}]`',
+                ),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
                     '`{"session_id", "path", "decisions": [{"access", "allowed", "reason", "rule"}]}`;'
                     ' a rule is `{"index", "root", "mode"}` or null',
                 ),
+                (
+                    "`doctor`",
+                    '`{"carrel", "python", "platform", "config": {"file", "is_there"}, "settings":'
+                    ' [{"key", "value", "origin", "is_used"}], "sessions", "quota", "confinement", "parts",'
+                    ' "notes", "problems": [{"problem", "remedy"}]}`;'
+                    ' an origin is `{"source", "name", "line", "is_alias"}`',
+                ),
             ],
         ),
         """
+        A session is `{"session_id", "created_ns", "used_ns", "expires_ns", "expired", "ttl_seconds",
+        "in_use", "role", "labels", "limits", "usage": {"disk_bytes", "disk_percent", "entries",
+        "entries_percent"}}`.
+        Times are nanoseconds since the epoch; `limits` are those in force, null for no ceiling, and have the
+        names of the [limits](limits.md); `usage` is null until it is counted.
+
         An entry is `{"path", "kind", "size_bytes", "modified_ns", "mode"}`. The kind is `file`, `directory`,
         `link` or `other`; the mode is text in octal, like `"0644"`.
         """,
@@ -123,8 +176,10 @@ def limits_page() -> str:
     return page(
         "Limits",
         f"""
-        {first_line(Limits)} Give them to `Workspace.open(directory, limits=Limits(...))`. What passes a limit
-        raises `LimitError`, whose message says the limit and what was asked.
+        {first_line(Limits)} Give them to `Workspace.open(directory, limits=Limits(...))`, or to
+        `WorkspaceManager(root, limits=Limits(...))` for all sessions and to `create` for one. What passes
+        `disk_bytes` or `entries`, the quota, raises `QuotaError`, and what passes another one `LimitError`;
+        the message says the limit and what was asked.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(Limits)]),
         "## Budget of a search",
@@ -134,6 +189,12 @@ def limits_page() -> str:
         budget=SearchBudget(...))`; it is in `carrel.workspace.search`.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(SearchBudget)]),
+        "## Limits of an extraction",
+        """
+        What passes one of them raises `LimitError` before anything is made. Give others to
+        `Workspace.extract(source, limits=ExtractLimits(...))`; it is in `carrel.workspace.extract_limits`.
+        """,
+        table(("field", "default", "meaning"), [limit_row(field) for field in documented(ExtractLimits)]),
         "## Fixed limits",
         table(
             ("what", "limit"),
@@ -151,29 +212,96 @@ def limits_page() -> str:
 
 def settings_page() -> str:
     """The page about settings."""
-    name, alias = SESSIONS_DIR
     return page(
         "Settings",
-        """
-        Settings come from the environment; one that is empty counts as not set. An argument or an option goes
-        before them: `workspace_root=` in Python, `--sessions-dir` on the command line.
+        f"""
+        A variable of the environment goes before the file, and the file before the default. An argument or an
+        option goes before all of them: `workspace_root=` in Python, `--sessions-dir` on the command line.
+        `carrel doctor` prints what is in force and where each value came from.
+
+        The file is TOML. It is the one that `{CONFIG_VARIABLE}` names, else
+        `$XDG_CONFIG_HOME/{FILE_NAME}`, else `~/.config/{FILE_NAME}`. That there is none is fine, unless
+        `{CONFIG_VARIABLE}` names it.
         """,
         table(
-            ("environment", "alias", "default", "meaning"),
+            ("setting", "variable", "alias", "default", "must be", "meaning"),
+            [setting_row(key) for key in KEYS],
+        ),
+        f"""
+        - What is not used yet is read and checked, and nothing more.
+        - A variable that is empty counts as not set. Where a variable and its alias are both set, the
+          variable is used. An alias like `{TIMEOUT_MS.file_alias}` is another name in the file.
+        - A switch is `true` or `false` in the file; a variable may also say `1`, `0`, `yes`, `no`, `on` or
+          `off`.
+        - MB are MiB (2**20 bytes), KB and GB accordingly. `"{NONE}"` is no ceiling.
+        - `~` in a path is the directory that `HOME` names.
+        - A mode may also be spelt `readonly`, `read-only`, `readwrite` or `read-write`; a path without a mode
+          is read-only.
+        """,
+        "## Roles",
+        table(
+            ("role", "tools"),
             [
-                (
-                    f"`{name}`",
-                    f"`{alias}`",
-                    f"`./{DEFAULT_SESSIONS_DIR}`",
-                    "The directory that holds all workspaces.",
-                )
+                (f"`{name}`", ", ".join(f"`{tool}`" for tool in tools))
+                for name, tools in DEFAULT_ROLES.items()
             ],
         ),
+        "## Example",
+        f"```toml\n{textwrap.dedent(EXAMPLE_FILE).strip()}\n```",
+        "## Errors",
+        """
+        What cannot be used is an error that names the file, the line and the setting, or the variable; its
+        code is `config.invalid`. That holds for a file that cannot be read or is not TOML, for keys that
+        nobody knows, and for values of another type or out of range.
+
+        The command line then does nothing, and a service does not start. The operator's shell, once there is
+        one, starts in any case: it warns, and goes on without the file or, if a variable is wrong, with the
+        defaults alone, which are the strictest.
+        """,
+        "## The sessions directory",
         """
         The directory is made with mode 0700 if it is missing. It is refused if it is a link, belongs to
-        another user, or may be written by others. What carrel itself keeps is in `.carrel` inside it:
-        unfinished files, removed trees and journals. No session can have that name.
+        another user, or may be written by others. What carrel itself keeps is in `.carrel` inside it: the
+        registry of sessions, removed trees, and for each session its count, its journal and unfinished files.
+        No session can have that name.
         """,
+    )
+
+
+EXAMPLE_FILE = """
+    [session]
+    directory = "~/sessions"
+    max_workspace_mb = 500
+    ttl_seconds = 3600
+
+    [files]
+    max_file_size = "20MB"
+
+    [roles.reader]
+    tools = ["file_read", "file_list"]
+
+    [workspace]
+    mode = "rw"
+
+    [[workspace.allow]]
+    path = "~/projects"
+    mode = "rw"
+
+    [[workspace.allow]]
+    path = "/usr/share/dict"
+"""
+
+
+def setting_row(key: Key[object]) -> tuple[str, ...]:
+    """A row for one setting."""
+    default = "not set" if key.default is None else f"`{json.dumps(key.default)}`"
+    return (
+        f"`{key.name}`",
+        f"`{key.variable}`" if key.variable else "",
+        ", ".join(f"`{name}`" for name in (key.alias, key.file_alias) if name),
+        "as below" if key.name == ROLE_TOOLS.name else default,
+        key.kind.says,
+        key.meaning if key.is_used else f"{key.meaning} **Not used yet.**",
     )
 
 
@@ -202,9 +330,16 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 # What the code says
 
 
+def coded() -> Iterator[tuple[str, type[CarrelError]]]:
+    """Every row of the table with its class of error."""
+    found = kinds()
+    for code in TABLE:
+        yield code, found.get(code) or found[f"{code.partition('.')[0]}.*"]
+
+
 def kinds() -> dict[str, type[CarrelError]]:
     """Every class of error by its code, or by its area where it has a code per case."""
-    areas = {LimitError: "limit.*", EditError: "edit.*"}
+    areas = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*"}
     found = [kind for _, kind in inspect.getmembers(carrel.errors, inspect.isclass)]
     return {areas.get(kind, kind.code): kind for kind in found if issubclass(kind, CarrelError)}
 
@@ -221,13 +356,40 @@ def builtins_of(kind: type[CarrelError]) -> list[str]:
 
 def edit_cases() -> list[str]:
     """What the sources give to `EditError` as the problem."""
-    tree = ast.parse(inspect.getsource(carrel.workspace.edit))
+    return cases(carrel.workspace.edit, EditError.__name__)
+
+
+def limit_cases() -> list[str]:
+    """The ceilings of a workspace that are not its quota."""
+    quota = {field.name for field in fields(Quota)}
+    return [field.name for field in fields(Limits) if field.name not in quota]
+
+
+def registry_cases() -> list[str]:
+    """The ceilings of all sessions together."""
+    return cases(carrel.workspace._registry_rules, LimitError.__name__)
+
+
+def quota_cases() -> list[str]:
+    """What the sources give to `QuotaError` as what there is too much of."""
+    return cases(carrel.workspace.quota, QuotaError.__name__)
+
+
+def archive_cases() -> list[str]:
+    """The ceilings of an extraction."""
+    name = carrel.workspace.extract_limits.require.__name__
+    found = (carrel.workspace.extract_limits, carrel.workspace._archive_spool)
+    return sorted({case for module in found for case in cases(module, name)})
+
+
+def cases(module: ModuleType, function: str) -> list[str]:
+    """What the sources give to *function* as its first argument."""
     return sorted(
         str(node.args[0].value)
-        for node in ast.walk(tree)
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and node.func.id == EditError.__name__
+        and node.func.id == function
         and isinstance(node.args[0], ast.Constant)
     )
 

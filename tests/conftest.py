@@ -1,4 +1,4 @@
-"""Places to test in: a workspace, a directory outside it, and a user without rights."""
+"""Places to test in: a host without settings, a workspace, a directory outside, and a user without rights."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.workspace.workspace import Workspace
 
 NOBODY = 65534
@@ -20,6 +21,16 @@ PR_SET_DUMPABLE = 4
 # Clocks lie on busy machines; what took how long decides nothing here.
 settings.register_profile("carrel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("carrel")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def unconfigured() -> Iterator[None]:
+    """Hide the settings of whoever runs the tests, from the programs that the tests start as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CONFIG_VARIABLE, os.devnull)
+        for name in (name for key in KEYS for name in key.variables):
+            patch.delenv(name, raising=False)
+        yield
 
 
 @pytest.fixture

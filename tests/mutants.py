@@ -43,6 +43,8 @@ KILLED = "tests/faults/test_killed.py"
 CLOSED = "tests/faults/test_closed.py"
 GROWTH = "tests/faults/test_growth.py"
 DEPTH = "tests/faults/test_depth.py"
+ARCHIVE = "tests/attack/test_archive.py"
+MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 
 class StaleError(Exception):
@@ -233,6 +235,20 @@ MUTANTS = [
         f"{PATHS}::test_the_text_of_a_link_that_ends_in_a_slash_asks_for_a_directory",
     ),
     Mutant(
+        "walk: a mount id that was not answered",
+        "fs/_sys.py",
+        "if mask & _STATX_MNT_ID:",
+        "if mask is not None:",
+        f"{RESOLVER}::test_a_directory_of_the_same_disk_that_is_mounted_inside_is_refused",
+    ),
+    Mutant(
+        "walk: the place of the mount id",
+        "fs/_sys.py",
+        '_STATX = struct.Struct("=I140xQ")',
+        '_STATX = struct.Struct("=I132xQ")',
+        f"{RESOLVER}::test_a_directory_of_the_same_disk_that_is_mounted_inside_is_refused",
+    ),
+    Mutant(
         "walk: out of descriptors is no escape",
         "fs/_sys.py",
         "if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):",
@@ -267,13 +283,6 @@ MUTANTS = [
         "            self.resolver.barred.require_name(parent.fd, where.name)",
         "            pass",
         f"{PATHS}::test_the_place_of_an_earlier_rule_is_not_made_through_a_later_one",
-    ),
-    Mutant(
-        "barred: not made on the way",
-        "fs/_beneath.py",
-        "                self.resolver.barred.require_name(here.fd, name)",
-        "                pass",
-        f"{PATHS}::test_directories_on_the_way_are_not_made_at_the_place_of_an_earlier_rule",
     ),
     Mutant(
         "barred: by earlier rules",
@@ -328,8 +337,15 @@ MUTANTS = [
     Mutant(
         "parse: length of a name",
         "paths/rel.py",
-        "if len(part) > NAME_BYTES:",
-        "if part is None:",
+        "if len(encoded) > NAME_BYTES:",
+        "if encoded is None:",
+        f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
+    ),
+    Mutant(
+        "parse: length of each name",
+        "paths/rel.py",
+        "if len(name) > NAME_BYTES:",
+        "if name is None:",
         f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
     ),
     Mutant(
@@ -377,7 +393,7 @@ MUTANTS = [
     # Reading
     Mutant(
         "read: regular files only",
-        "fs/root.py",
+        "fs/_root_reading.py",
         "            found = os.fstat(fd)\n            if not stat.S_ISREG(found.st_mode):\n"
         "                raise not_a_file(found, where)\n            wanted",
         "            found = os.fstat(fd)\n            wanted",
@@ -385,14 +401,14 @@ MUTANTS = [
     ),
     Mutant(
         "read by chunks: regular files only",
-        "fs/root.py",
+        "fs/_root_reading.py",
         "        found = os.fstat(handle.fd)\n        if not stat.S_ISREG(found.st_mode):\n",
         "        found = os.fstat(handle.fd)\n        if found is None:\n",
         f"{FILES}::test_a_device_is_not_read",
     ),
     Mutant(
         "read: does not wait",
-        "fs/root.py",
+        "fs/_root_reading.py",
         "_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY",
         "_READ = os.O_RDONLY | os.O_NOCTTY",
         f"{FILES}::test_only_regular_files_are_read",
@@ -406,7 +422,7 @@ MUTANTS = [
     ),
     Mutant(
         "read: size",
-        "fs/root.py",
+        "fs/_root_reading.py",
         "if limit is not None and wanted > limit:",
         "if limit is None:",
         f"{FILES}::test_a_limit_is_held",
@@ -420,7 +436,7 @@ MUTANTS = [
     ),
     Mutant(
         "read: a slash after a file",
-        "fs/root.py",
+        "fs/_root_reading.py",
         '        """Content of a regular file, whole or a window of it."""\n'
         "        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ",
         '        """Content of a regular file, whole or a window of it."""\n        flags = _READ',
@@ -428,7 +444,7 @@ MUTANTS = [
     ),
     Mutant(
         "stat: a slash after a file",
-        "fs/root.py",
+        "fs/_root_reading.py",
         "        if where.must_dir:\n            flags |= os.O_DIRECTORY\n",
         "        if where is None:\n            flags |= os.O_DIRECTORY\n",
         f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
@@ -461,7 +477,7 @@ MUTANTS = [
         "fs/root.py",
         "            if existing is Existing.REPLACE:\n                os.rename(",
         "            if existing:\n                os.rename(",
-        f"{FILES}::test_a_directory_goes_neither_into_itself_nor_over_another",
+        f"{FILES}::test_what_appears_after_the_last_look_is_not_clobbered",
     ),
     Mutant(
         "copy: not into itself",
@@ -481,15 +497,15 @@ MUTANTS = [
     Mutant(
         "append: regular files only",
         "fs/root.py",
-        "            found = os.fstat(fd)\n            if not stat.S_ISREG(found.st_mode):\n"
+        "            found = os.fstat(held.fd)\n            if not stat.S_ISREG(found.st_mode):\n"
         "                raise not_a_file(found, where)\n            require_write_bit",
-        "            found = os.fstat(fd)\n            require_write_bit",
+        "            found = os.fstat(held.fd)\n            require_write_bit",
         f"{FILES}::test_appending_to_a_fifo_with_a_reader_is_refused",
     ),
     Mutant(
         "append: size",
         "fs/root.py",
-        "if limit is not None and found.st_size + len(data) > limit:",
+        "if limit is not None and after > limit:",
         "if limit is None:",
         f"{FILES}::test_a_limit_is_held",
     ),
@@ -569,14 +585,14 @@ MUTANTS = [
         "fs/_draft.py",
         "            _sys.link_held_unchecked(self.fd, directory.fd, name)\n            return\n",
         "            self.replace(directory, name)\n            return\n",
-        f"{FILES}::test_a_file_that_appears_meanwhile_is_not_clobbered",
+        "tests/fs/test_draft.py::test_a_taken_name_is_left_alone",
     ),
     Mutant(
         "draft: no clobbering of what appears, named",
         "fs/_draft.py",
         "        rename_without_replacing(self._names.fd, self._name, directory.fd, name)",
         "        os.rename(self._name, name, src_dir_fd=self._names.fd, dst_dir_fd=directory.fd)",
-        f"{FILES}::test_a_file_that_appears_meanwhile_is_not_clobbered",
+        "tests/fs/test_draft.py::test_a_taken_name_is_left_alone",
     ),
     Mutant(
         "draft: no clobbering without flags",
@@ -584,14 +600,14 @@ MUTANTS = [
         "    os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)\n"
         "    os.unlink(source, dir_fd=source_dir)",
         "    os.rename(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir)",
-        f"{DRAFTS}::test_moves_still_replace_nothing",
+        "tests/fs/test_draft.py::test_a_rename_to_a_taken_name_is_refused",
     ),
     Mutant(
         "draft: no clobbering of directories without flags",
         "fs/_draft.py",
         "        os.mkdir(target, 0o700, dir_fd=target_dir)\n",
         "",
-        f"{DRAFTS}::test_moves_still_replace_nothing",
+        "tests/fs/test_draft.py::test_a_rename_to_a_taken_name_is_refused",
     ),
     Mutant(
         "draft: discarded",
@@ -602,22 +618,23 @@ MUTANTS = [
     ),
     Mutant(
         "draft: discarded on failure",
-        "fs/root.py",
-        "            finally:\n                draft.discard()\n",
-        "            finally:\n                pass\n",
+        "fs/_draft.py",
+        "    def __exit__(self, *exception: object) -> None:\n        self.discard()\n",
+        "    def __exit__(self, *exception: object) -> None:\n        pass\n",
         f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
     ),
     Mutant(
         "draft: directories taken away on failure",
         "fs/root.py",
-        "        except BaseException:\n            unmake(target.made)\n            raise",
-        "        except BaseException:\n            raise",
-        f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
+        "                if not unmake(made):\n                    account.spoil()\n                raise\n"
+        "            del held",
+        "                raise\n            del held",
+        f"{FILES}::test_a_write_that_cannot_be_put_in_place_leaves_no_directory",
     ),
     Mutant(
         "draft: locked",
         "fs/_draft.py",
-        "            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "            lock_soon(self.fd)",
         "            pass",
         f"{FILES}::test_a_draft_is_locked_as_long_as_it_is_written",
     ),
@@ -638,16 +655,17 @@ MUTANTS = [
     Mutant(
         "sweep: drafts only",
         "fs/_draft.py",
-        "if not name.startswith(PREFIX):",
-        "if not name:",
+        "        if not name.startswith(PREFIX):\n            continue\n"
+        "        with suppress(OSError):\n            if _is_abandoned",
+        "        with suppress(OSError):\n            if _is_abandoned",
         f"{FILES}::test_a_young_draft_is_left_alone_and_an_old_one_is_not",
     ),
     Mutant(
-        "sweep: trash that is young",
+        "sweep: trash that somebody removes",
         "fs/scratch.py",
-        "if entry.stat(follow_symlinks=False).st_ctime < now - ABANDONED_SECONDS:",
-        "if entry:",
-        f"{KILLED}::test_a_tree_in_the_trash_that_is_young_is_left_to_its_remover",
+        "if not _is_held(trash.fd, name):",
+        "if name:",
+        f"{KILLED}::test_a_tree_in_the_trash_is_left_to_its_living_remover",
     ),
     Mutant(
         "draft: named where nothing else can be had",
@@ -656,10 +674,70 @@ MUTANTS = [
         "        raise",
         f"{DRAFTS}::test_files_are_still_created_replaced_and_never_clobbered",
     ),
+    # Ledgers, sessions and sweeps
+    Mutant(
+        "ledger: the quota is asked",
+        "workspace/ledger.py",
+        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        position",
+        "        position",
+        "tests/workspace/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
+    ),
+    Mutant(
+        "ledger: one at a time",
+        "workspace/session_lock.py",
+        "                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "                pass\n",
+        "tests/workspace/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
+    ),
+    Mutant(
+        "ledger: a mark is settled",
+        "workspace/ledger.py",
+        "        if page.mark & _OPEN:\n",
+        "        if page is None:\n",
+        "tests/workspace/test_ledger.py"
+        "::test_a_kill_between_mark_and_change_is_seen_by_all_who_have_the_session_open",
+    ),
+    Mutant(
+        "ledger: a deleted session is told",
+        "workspace/ledger.py",
+        "        if page is not None and page.mark & _GONE:\n",
+        "        if page is None and page:\n",
+        "tests/workspace/test_manager.py"
+        "::test_who_still_uses_a_deleted_session_hears_of_it_and_nothing_comes_back",
+    ),
+    Mutant(
+        "store: a claim is on what is there now",
+        "workspace/store.py",
+        "        is_there = _is_at(state, states, session_id)\n",
+        "        is_there = True\n",
+        "tests/workspace/test_manager.py"
+        "::test_a_maker_that_comes_in_the_middle_of_deleting_waits_for_its_end",
+    ),
+    Mutant(
+        "sweep: a session in use stays",
+        "workspace/sweeper.py",
+        "                if claim.is_in_use():\n",
+        "                if claim is None:\n",
+        "tests/workspace/test_sweep.py::test_a_session_that_this_process_has_open_is_skipped",
+    ),
+    Mutant(
+        "sweep: the latest use counts",
+        "workspace/sweeper.py",
+        "        if latest.used_ns > current.used_ns:\n",
+        "        if latest is None:\n",
+        "tests/workspace/test_sweep.py::test_the_latest_use_that_anything_tells_of_counts",
+    ),
+    Mutant(
+        "journal: bounded",
+        "audit/journal.py",
+        "        for number in self._numbers()[:-KEPT_FILES]:\n",
+        "        for number in ():\n",
+        "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
+    ),
     # Trees
     Mutant(
         "tree: no following",
-        "fs/tree.py",
+        "fs/removal.py",
         "SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC",
         "SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC",
         f"{FILES}::test_a_removal_does_not_follow_a_link_that_was_a_directory",
@@ -708,14 +786,14 @@ MUTANTS = [
     ),
     Mutant(
         "tree: depth of a removal",
-        "fs/tree.py",
+        "fs/removal.py",
         "if len(levels) < LEVELS:",
         "if levels:",
         f"{DEPTH}::test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed[bare-kernel]",
     ),
     Mutant(
         "tree: shut directories",
-        "fs/tree.py",
+        "fs/removal.py",
         "    except PermissionError:\n        unlock(open_child, parent, name)\n"
         "        fd = open_child(parent, name, SCAN)",
         "    except PermissionError:\n        raise",
@@ -796,8 +874,8 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "        self.record(operation, path, error=error.code)\n",
-        "",
+        "            self._recorder.record(operation, path, error=error.code)\n",
+        "            pass\n",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(
@@ -815,8 +893,8 @@ MUTANTS = [
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(
-        "gate: a lost record is not the operation's failure",
-        "workspace/gate.py",
+        "record: a lost record is not the operation's failure",
+        "workspace/record.py",
         "        except (OSError, ClosedError):",
         "        except ZeroDivisionError:",
         "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
@@ -857,7 +935,7 @@ MUTANTS = [
         '        """Let go of the directory; it closes when the last running operation is done."""',
         f"{GATE}::test_a_closed_root_says_so",
     ),
-    # Sessions
+    # WorkspaceManager
     Mutant(
         "id: its characters",
         "paths/names.py",
@@ -924,17 +1002,10 @@ MUTANTS = [
         f"{GATE}::test_a_directory_of_somebody_else_is_not_used",
     ),
     Mutant(
-        "session: nothing is adopted",
-        "workspace/sessions.py",
-        "        if not self._make(session_id):\n            raise SessionExistsError(",
-        "        if self._make(session_id) is None:\n            raise SessionExistsError(",
-        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
-    ),
-    Mutant(
         "session: closed to others",
-        "workspace/sessions.py",
-        "os.mkdir(session_id, 0o700, dir_fd=self._directory.fd)",
-        "os.mkdir(session_id, dir_fd=self._directory.fd)",
+        "workspace/store.py",
+        "os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)",
+        "os.mkdir(self.session_id, dir_fd=self._store.directory.fd)",
         f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
     ),
     Mutant(
@@ -969,8 +1040,8 @@ MUTANTS = [
     Mutant(
         "journal: torn lines",
         "audit/journal.py",
-        'os.write(self._fd, b"\\n" + event.render())',
-        "os.write(self._fd, event.render())",
+        'line = b"\\n" + event.render()',
+        "line = event.render()",
         f"{GATE}::test_a_torn_record_spoils_no_other",
     ),
     Mutant(
@@ -1002,6 +1073,84 @@ MUTANTS = [
         "            problem = translate(error.errno, where)\n",
         "            raise translate(error.errno, where) from error\n",
         f"{GATE}::test_an_error_names_no_place_on_the_host",
+    ),
+    # Archives
+    Mutant(
+        "archive: a member that climbs",
+        "workspace/_archive_member.py",
+        'if ".." in where.parts:',
+        "if False:",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a name with a backslash",
+        "workspace/_archive_member.py",
+        'if "\\\\" in name:',
+        "if False:",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a member through a link",
+        "workspace/_archive_plan.py",
+        'raise EscapeError(f"member {path[:80]!r} goes through a link", path=path)',
+        "return",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a link that leads out",
+        "workspace/_archive_plan.py",
+        "require_link(path, member.target)",
+        "pass",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a link that climbs after a name",
+        "workspace/_archive_member.py",
+        ' or ".." in names',
+        "",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a hard link to a link",
+        "workspace/_archive_plan.py",
+        "original is None or original.kind is not FileKind.FILE",
+        "original is None",
+        f"{ARCHIVE}::test_a_hard_link_leads_to_an_earlier_file_or_nowhere",
+    ),
+    Mutant(
+        "archive: names that differ in case",
+        "workspace/_archive_plan.py",
+        "elif is_link or self._folded[folded]:",
+        "elif False:",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: a device",
+        "workspace/_archive_tar.py",
+        "_SPECIAL = {tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE}",
+        "_SPECIAL = {tarfile.FIFOTYPE, tarfile.CHRTYPE}",
+        MEMBER,
+    ),
+    Mutant(
+        "archive: how far it expands",
+        "workspace/extract_limits.py",
+        "self._require_expansion(self._expanded_bytes)",
+        "pass",
+        f"{ARCHIVE}::test_headers_and_padding_count_to_what_a_compressed_archive_expands_to",
+    ),
+    Mutant(
+        "archive: how many members",
+        "workspace/extract_limits.py",
+        "self._members += 1",
+        "pass",
+        f"{ARCHIVE}::test_many_members_are_counted_before_they_are_written",
+    ),
+    Mutant(
+        "archive: judged before anything is made",
+        "workspace/extract.py",
+        "            deque(content, maxlen=0)\n        return plan",
+        "        return plan",
+        f"{ARCHIVE}::test_a_zip_archive_that_lies_is_refused",
     ),
 ]
 

@@ -14,9 +14,9 @@ import pytest
 
 GUEST = "needs the guest"
 HTTP = "needs the HTTP front"
-LIFETIME = "needs sessions with a lifetime"
 MEMORY = "needs user memory"
-SETTINGS = "needs the settings of the console"
+RECORDS = "needs records that log their changes"
+RESET = "needs a way to empty a session"
 SHELL = "needs the shell"
 TOOLS = "needs the tools"
 
@@ -42,8 +42,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "ID-08": Requirement("an id of 128 characters is fine, one more is too long"),
     "ID-09": Requirement("letters, digits, `-`, `_` and single dots inside make an id; nothing else does"),
     "ID-10": Requirement("without a session the workspace is `default`", gap=SHELL),
-    "ID-11": Requirement("a caller can insist on UUIDs", gap=LIFETIME),
-    "ID-12": Requirement("deleting the session with the empty id deletes nothing", gap=LIFETIME),
+    "ID-11": Requirement("a caller can insist on UUIDs", gap=GUEST),
+    "ID-12": Requirement("deleting the session with the empty id deletes nothing"),
     "ID-13": Requirement("an id is judged the same by creating a session and by its file functions"),
     "ID-14": Requirement("an id with white space, NUL or control characters is refused"),
     "ID-15": Requirement("the sessions directory is made with its parents"),
@@ -51,7 +51,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "ID-17": Requirement("a link in place of a workspace is refused"),
     "ID-18": Requirement("a file in place of a workspace is refused"),
     "ID-19": Requirement("two sessions have two directories"),
-    "ID-20": Requirement("all workspaces can be listed", gap=LIFETIME),
+    "ID-20": Requirement("all workspaces can be listed"),
     "ID-21": Requirement("many first accesses at once make one directory and no error"),
     "ID-22": Requirement("ids of users obey the rule of session ids", gap=MEMORY),
     # Paths
@@ -176,9 +176,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "D-15": Requirement("a pattern beneath a file is an error", gap=TOOLS),
     "D-16": Requirement("a pattern never deletes through a link", gap=TOOLS),
     "D-17": Requirement("deleting a file of the host by climbing is refused"),
-    "D-18": Requirement("deleting a session deletes its files", gap=LIFETIME),
-    "D-19": Requirement("deleting a session twice is no error", gap=LIFETIME),
-    "D-20": Requirement("a deleted session begins empty", gap=LIFETIME),
+    "D-18": Requirement("deleting a session deletes its files"),
+    "D-19": Requirement("deleting a session twice is no error"),
+    "D-20": Requirement("a deleted session begins empty"),
     "D-21": Requirement("deleting what is not there is fine when forced"),
     # Isolation between sessions
     "I-01": Requirement("two sessions have each their own file of one name"),
@@ -193,16 +193,45 @@ REQUIREMENTS: dict[str, Requirement] = {
     "I-10": Requirement("a path into another session is an error and the listing stays empty"),
     "I-11": Requirement("commands of a session cannot reach the host", gap=SHELL),
     "I-12": Requirement("an absolute path is not written"),
+    # Lifetime of sessions
+    "M-01": Requirement("a new session has a record with its id and when it was created and used: now"),
+    "M-02": Requirement("a record comes back as it was stored"),
+    "M-03": Requirement("a session without a record has none, and noting a use makes none"),
+    "M-04": Requirement("a record that cannot be read counts as none, and using it is no error"),
+    "M-05": Requirement("every use is later than the one before, also one that fails; creation stays"),
+    "M-06": Requirement("a use that cannot be noted hinders nobody"),
+    "M-07": Requirement("a directory without a record gets one when it is opened"),
+    "M-08": Requirement("whatever stands in a record or a workspace, opening and pruning go on"),
+    "PR-01": Requirement("pruning deletes the idle session and keeps the other"),
+    "PR-02": Requirement("nothing that was used lately is pruned"),
+    "PR-03": Requirement("a dry run tells what would be pruned and deletes nothing"),
+    "PR-04": Requirement("a directory without a record is skipped and kept"),
+    "PR-05": Requirement("a record that cannot be read is skipped with the reason"),
+    "PR-06": Requirement("the idle time can be given"),
+    "PR-07": Requirement("pruning tells how many bytes it gave back"),
+    "PR-08": Requirement("a session that cannot be deleted is an error of its own, and the rest goes on"),
+    "PR-09": Requirement("only the given sessions directory is pruned"),
+    "PR-10": Requirement("any id is pruned, a directory that is no session is not"),
+    "PR-11": Requirement("a thousand sessions are pruned (its time is measured in `bench`)"),
+    "PR-12": Requirement("a result reads as a sentence with counts and a size"),
+    "PR-13": Requirement("a time without a zone cannot be stored, and one that was is no error"),
+    "PR-14": Requirement("a link among the sessions is not followed by pruning"),
+    "PR-15": Requirement("a session in use is not pruned"),
+    "TTL-01": Requirement("a session idle for too long has expired, and its id gives a new workspace"),
+    "TTL-02": Requirement("what has expired is removed from the disk too"),
+    "TTL-03": Requirement("interpreters of sessions end when they are idle or too many", gap=GUEST),
+    "TTL-04": Requirement("too many sessions are refused with the limit, after expired ones were cleaned"),
+    "TTL-05": Requirement("a workspace can be emptied and keeps its record", gap=RESET),
     # Log events
     "LOG-1": Requirement(
         "a session logs `session.created` once, then `session.retrieved`, with id and place"
     ),
-    "LOG-2": Requirement("deleting a session logs `session.deleted`", gap=LIFETIME),
+    "LOG-2": Requirement("deleting a session logs `session.deleted`"),
     "LOG-3": Requirement("a listing logs `session.file.list` with session, pattern and count"),
     "LOG-4": Requirement("reading and writing log session, path and size in bytes"),
     "LOG-5": Requirement("a deletion logs session, path and whether it was recursive"),
-    "LOG-6": Requirement("metadata logs when it is made and changed", gap=LIFETIME),
-    "LOG-7": Requirement("pruning logs each step", gap=LIFETIME),
+    "LOG-6": Requirement("metadata logs when it is made and changed", gap=RECORDS),
+    "LOG-7": Requirement("pruning logs each step"),
     "LOG-8": Requirement("`execution.start` logs the policy", gap=GUEST),
     "LOG-9": Requirement("`execution.complete` logs the outcome", gap=GUEST),
     "LOG-10": Requirement("a refusal is logged as a warning `security.*`"),
@@ -211,12 +240,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     ),
     "LOG-12": Requirement("a security warning tells the problem, the session and the path as asked"),
     # Access policy
-    "AP-01": Requirement(
-        "the default settings are a read-only workspace in the home directory", gap=SETTINGS
-    ),
-    "AP-02": Requirement("a variable replaces the workspace and makes it read-write", gap=SETTINGS),
+    "AP-01": Requirement("the default settings are a read-only workspace in the home directory"),
+    "AP-02": Requirement("a variable replaces the workspace and makes it read-write"),
     "AP-03": Requirement("a mode that is not plainly read-write is read-only"),
-    "AP-04": Requirement("old settings are read", gap=SETTINGS),
+    "AP-04": Requirement("old settings are read"),
     "AP-05": Requirement("`workspace` prints the rules", gap=SHELL),
     "AP-06": Requirement("a read-write workspace is written without a word"),
     "AP-07": Requirement("a write outside is denied as outside the workspace"),
@@ -239,6 +266,20 @@ REQUIREMENTS: dict[str, Requirement] = {
     "AP-22": Requirement("a tool that writes asks for write access", gap=TOOLS),
     "AP-23": Requirement("a path in other letters is another path"),
     "AP-24": Requirement("a link in an allowed path does not lead out of it"),
+    # Quotas
+    "Q-01": Requirement("a write past the quota is refused and leaves no file"),
+    "Q-02": Requirement("a write within the quota is fine"),
+    "Q-03": Requirement("user memory has a quota of its own", gap=MEMORY),
+    "Q-04": Requirement("the size of a session is the sum of the sizes of its files"),
+    "Q-05": Requirement("a refusal reads `Workspace quota exceeded: 102.5MB > 100MB limit`"),
+    "Q-06": Requirement("what a write replaces is not counted beside it"),
+    "Q-07": Requirement("the quota is read from SHANNON_MAX_WORKSPACE_SIZE_MB"),
+    "Q-08": Requirement("every way of writing is counted"),
+    "Q-09": Requirement("of two writers at once that do not fit together, one succeeds"),
+    "Q-10": Requirement("more than 50000 entries are no hindrance"),
+    "Q-11": Requirement("what the quota costs does not depend on the number of files"),
+    "Q-12": Requirement("the number of entries has a quota"),
+    "Q-13": Requirement("sparse files, many names of a file, empty files and deep directories are counted"),
     # Searching
     "SE-1": Requirement("an empty query is refused"),
     "SE-2": Requirement("a query past its ceiling is refused as too long"),

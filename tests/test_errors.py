@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError
+from carrel.errors import CarrelError, EditError, LimitError, QuotaError
 
 ROW = re.compile(r"^ *[│ ]*[├└]── (?P<name>\w+) +(?P<rest>.*)$", re.MULTILINE)
 
@@ -29,6 +29,8 @@ def make(kind: type[CarrelError], message: str = "it went wrong", path: str = "a
     """An error of that kind."""
     if kind is LimitError:
         return LimitError("file_bytes", limit=10, asked=20, message=message, path=path)
+    if kind is QuotaError:
+        return QuotaError("bytes", limit=10, asked=20, message=message, path=path)
     if kind is EditError:
         return EditError("ambiguous", message, path=path)
     return kind(message, path=path)

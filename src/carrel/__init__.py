@@ -13,7 +13,9 @@ __all__ = [
     "SandboxLogger",
     "SandboxPolicy",
     "Workspace",
+    "WorkspaceManager",
     "delete_session_path",
+    "delete_session_workspace",
     "list_session_files",
     "read_session_file",
     "write_session_file",
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
     from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
     from carrel.values import FileInfo, Limits
     from carrel.workspace.aio import AsyncWorkspace
-    from carrel.workspace.sessions import (
+    from carrel.workspace.session_files import (
         delete_session_path,
+        delete_session_workspace,
         list_session_files,
         read_session_file,
         write_session_file,
     )
+    from carrel.workspace.sessions import WorkspaceManager
     from carrel.workspace.workspace import Workspace
 else:
     _HOMES = {
@@ -43,10 +47,12 @@ else:
         "SandboxLogger": "carrel.audit.logger",
         "SandboxPolicy": "carrel.policy.rules",
         "Workspace": "carrel.workspace.workspace",
-        "delete_session_path": "carrel.workspace.sessions",
-        "list_session_files": "carrel.workspace.sessions",
-        "read_session_file": "carrel.workspace.sessions",
-        "write_session_file": "carrel.workspace.sessions",
+        "WorkspaceManager": "carrel.workspace.sessions",
+        "delete_session_path": "carrel.workspace.session_files",
+        "delete_session_workspace": "carrel.workspace.session_files",
+        "list_session_files": "carrel.workspace.session_files",
+        "read_session_file": "carrel.workspace.session_files",
+        "write_session_file": "carrel.workspace.session_files",
     }
 
     def __getattr__(name):

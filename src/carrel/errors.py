@@ -20,8 +20,10 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── ChangedError        OSError               path.changed        somebody else changed it meanwhile
     ├── BusyError           BlockingIOError       path.busy           try again later
     ├── LimitError          OSError               limit.*             a ceiling would be passed
+    ├── QuotaError          OSError               quota.*             the session would hold too much
     ├── DiskError           OSError               disk.error          the host's disk failed
-    │   └── DiskFullError   OSError               disk.full           the host's disk is full
+    │   ├── DiskFullError   OSError               disk.full           the host's disk is full
+    │   └── DiskLowError    OSError               disk.low            it has less free than it must keep
     ├── ClosedError         ValueError            workspace.closed    used after close()
     ├── UnavailableError    OSError               sessions.unavailable  the sessions directory cannot be used
     ├── SessionIdError      ValueError            session.invalid_id  the id breaks the rule
@@ -30,6 +32,7 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── TextError           ValueError            text.encoding       bytes and encoding do not fit
     ├── EditError           ValueError            edit.*              the edit cannot be made
     ├── PatternError        ValueError            pattern.invalid     a glob or regular expression is wrong
+    ├── RotatedError        LookupError           journal.rotated     those records are no longer kept
     ├── ArchiveError        ValueError            archive.invalid     no archive we read, or one that lies
     └── ConfigError         ValueError            config.invalid      a setting is wrong
 
@@ -200,6 +203,18 @@ class LimitError(CarrelError, OSError):
         self.asked = asked
 
 
+class QuotaError(CarrelError, OSError):
+    """The session would hold more than it may; the message says how much and what the limit is."""
+
+    number = errno.EDQUOT
+
+    def __init__(self, what: str, *, limit: int, asked: int, message: str, path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.code = f"quota.{what}"  # type: ignore[misc]  # one class, a code per quota
+        self.limit = limit
+        self.asked = asked
+
+
 class DiskError(CarrelError, OSError):
     """The host's disk did not do what it was asked."""
 
@@ -211,6 +226,13 @@ class DiskFullError(DiskError):
     """The host's disk is full."""
 
     code = "disk.full"
+    number = errno.ENOSPC
+
+
+class DiskLowError(DiskError):
+    """The host's disk has less free space than it must keep."""
+
+    code = "disk.low"
     number = errno.ENOSPC
 
 
@@ -265,6 +287,12 @@ class PatternError(CarrelError, ValueError):
     """A glob or a regular expression that cannot be used."""
 
     code = "pattern.invalid"
+
+
+class RotatedError(CarrelError, LookupError):
+    """The journal no longer holds the records that were asked for; begin again from what is there now."""
+
+    code = "journal.rotated"
 
 
 class ArchiveError(CarrelError, ValueError):

@@ -83,6 +83,10 @@ class Change:
 class Limits:
     """Ceilings for one workspace; `None` means no ceiling."""
 
+    disk_bytes: int | None = 100 * MIB
+    """Sum of the sizes of all files, each inode once."""
+    entries: int | None = 100_000
+    """Files, directories, links and anything else."""
     file_bytes: int | None = 100 * MIB
     """Size of the largest file that may be written."""
     read_bytes: int | None = 100 * MIB

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import encodings.cp437  # noqa: F401  # imported late by `zipfile`, perhaps as a user who may not read it
 from collections.abc import Callable
 from itertools import islice
 
+import carrel.workspace.extract  # noqa: F401  # imported late by `Workspace`, perhaps by the same user
 from carrel.values import FileInfo, FileKind
 from carrel.workspace.workspace import Workspace
+from tests.workspace.archives import directory, file, link, tar
 
 NEW = b"new"
 MINE = "mine"
 """A file that `prepare` puts into the workspace, for operations with two ends."""
 MINE_DIRECTORY = "mine-directory"
 AWAY = "carried-away"
+ARCHIVE = tar(file("f", NEW), directory("d"), file("d/f", NEW), link("d/up", "../f"))
 
 
 def _links(workspace: Workspace) -> str:
@@ -69,6 +73,8 @@ READING: dict[str, Operation] = {
     "read_lines": Workspace.read_lines,
     "read_lines from the second on": lambda workspace, path: workspace.read_lines(path, start=2, count=3),
     "read_chunks": lambda workspace, path: list(islice(workspace.read_chunks(path, chunk_bytes=2**16), 4)),
+    "archive": lambda workspace, path: list(islice(workspace.archive(path), 4)),
+    "archive as zip": lambda workspace, path: list(islice(workspace.archive(path, format="zip"), 1)),
     "stat": Workspace.stat,
     "stat of the link": _without_target,
     "exists": Workspace.exists,
@@ -97,6 +103,9 @@ CHANGING: dict[str, Operation] = {
     "mkdir with parents": lambda workspace, path: workspace.mkdir(path, exist_ok=True),
     "mkdir beneath": lambda workspace, path: workspace.mkdir(f"{path}/new/newer"),
     "write beneath": lambda workspace, path: workspace.write(f"{path}/new/newer", NEW),
+    "extract there": lambda workspace, path: workspace.extract(ARCHIVE, path),
+    "extract over it": lambda workspace, path: workspace.extract(ARCHIVE, path, overwrite=True),
+    "extract beneath": lambda workspace, path: workspace.extract(ARCHIVE, f"{path}/new/newer"),
     "remove": Workspace.remove,
     "remove by force": lambda workspace, path: workspace.remove(path, force=True),
     "remove with content": lambda workspace, path: workspace.remove(path, recursive=True),

@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from carrel.errors import CarrelError
-from carrel.workspace.sessions import (
-    Sessions,
+from carrel.workspace.session_files import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
+from carrel.workspace.sessions import WorkspaceManager
 from tests.attack.guards import require_silence
 from tests.attack.operations import EVERY, Operation, prepare
 from tests.attack.privilege import acting_as
@@ -92,8 +92,8 @@ def test_no_error_of_the_session_functions_tells_where_the_workspace_lies(
             lambda: read_session_file("no-such-session", path, here.parent),
             lambda: delete_session_path("no-such-session", path, here.parent),
             lambda: list_session_files("ROOT", here.parent, path),
-            lambda: Sessions(here.parent).open("no-such-session"),
-            lambda: Sessions(here.parent / "ROOT" / "f"),
+            lambda: WorkspaceManager(here.parent).open("no-such-session"),
+            lambda: WorkspaceManager(here.parent / "ROOT" / "f"),
         )
         for call in calls:
             try:

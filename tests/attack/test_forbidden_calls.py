@@ -60,11 +60,15 @@ def _is_our_own(path: object) -> bool:
     return str(os.fsdecode(path) if isinstance(path, bytes) else path).startswith("/proc/self/")
 
 
-def _is_coverage() -> bool:
-    """Whether a measurement asks, which looks at the path of each module that runs for the first time."""
+def _is_elsewhere() -> bool:
+    """Whether somebody asks who has nothing to do with the workspace.
+
+    That is a measurement, which looks at the path of each module that runs for the first time, or `tempfile`,
+    which makes the file without a name that holds an archive while it is judged.
+    """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
-        if str(frame.f_globals.get("__name__")).startswith("coverage."):
+        if str(frame.f_globals.get("__name__")).startswith(("coverage.", "tempfile")):
             return True
         frame = frame.f_back
     return False
@@ -72,7 +76,7 @@ def _is_coverage() -> bool:
 
 def _watch(name: str, real: Callable[..., object]) -> Callable[..., object]:
     def call(*arguments: object, **options: object) -> object:
-        if _is_coverage():
+        if _is_elsewhere():
             return real(*arguments, **options)
         for argument in arguments:
             if not isinstance(argument, str | bytes | os.PathLike):
@@ -105,7 +109,7 @@ def _watched() -> Iterator[None]:
 
 def _refuse(name: str, real: Callable[..., object]) -> Callable[..., object]:
     def call(*arguments: object, **options: object) -> object:
-        if _is_coverage():
+        if _is_elsewhere():
             return real(*arguments, **options)
         raise Forbidden(f"{name}{arguments!r}")
 

@@ -8,7 +8,7 @@ import pytest
 
 from carrel.errors import PatternError
 from carrel.paths.match import Pattern
-from carrel.workspace.sessions import list_session_files, write_session_file
+from carrel.workspace.session_files import list_session_files, write_session_file
 from carrel.workspace.workspace import Workspace
 from tests.attack.guards import in_time
 from tests.attack.world import RESOLVERS, MakeWorld, Variant
@@ -173,5 +173,5 @@ def test_a_walk_through_circles_names_everything_once(variant: Variant, world: M
     with world("f; d/f; d/up => ..; self => .; l => loop; loop => l", variant) as here:
         found = [info.path for info in here.workspace.walk()]
         assert found == ["d", "d/f", "d/up", "f", "l", "loop", "self"]
-        assert here.workspace.usage().entries == 7
+        assert here.workspace.recount().entries == 7
         assert [match.path for match in here.workspace.search("in").matches] == ["d/f", "f"]

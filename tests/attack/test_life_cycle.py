@@ -17,7 +17,7 @@ import pytest
 from carrel.errors import CarrelError, ClosedError, MissingError, PatternError
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.testing import tree
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.everything import try_everything
 from tests.attack.guards import in_time, open_descriptors
@@ -30,6 +30,7 @@ pytestmark = pytest.mark.attack
 
 WITHOUT_A_PATH: dict[str, Callable[[Workspace], object]] = {
     "usage": Workspace.usage,
+    "recount": Workspace.recount,
     "changes": lambda workspace: list(workspace.changes()),
     "glob everything": lambda workspace: workspace.glob("**"),
     "list every file": Workspace.list_files,
@@ -332,8 +333,8 @@ def _inherited() -> list[str]:
         "to-new",
         "to-b-by-name/f",
         "loop/../to-b/f",
-        "../.carrel/journal/b.log",
-        "up/.carrel/tmp",
+        "../.carrel/sessions/b/journal.0",
+        "up/.carrel/sessions/b",
         "up/.carrel",
     ],
 )
@@ -344,7 +345,7 @@ def test_one_session_cannot_reach_another(path: str, variant: Variant, world: Ma
         " to-b-by-name => $WS/../b; loop => loop"
     )
     with world(layout, variant) as here:
-        with acting_as(variant.user), Sessions(here.parent).create("b") as other:
+        with acting_as(variant.user), WorkspaceManager(here.parent).create("b") as other:
             other.write("f", f"{MARKER} of b")
             other.write("d/f", f"{MARKER} of b")
         here.settle()
@@ -358,7 +359,7 @@ def test_a_stream_of_a_deleted_session_gives_no_bytes_of_another(variant: Varian
         chunks = here.workspace.read_chunks("f", chunk_bytes=8)
         found = [next(chunks)]
         shutil.rmtree(here.root)
-        with acting_as(variant.user), Sessions(here.parent).create("ROOT") as again:
+        with acting_as(variant.user), WorkspaceManager(here.parent).create("ROOT") as again:
             again.write("f", b"b" * 64)
             found += chunks
             with pytest.raises(MissingError):

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.errors import AbsoluteError
 from carrel.workspace.aio import AsyncWorkspace
-from carrel.workspace.sessions import (
+from carrel.workspace.session_files import (
     delete_session_path,
     list_session_files,
     read_session_file,

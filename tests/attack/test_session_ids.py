@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from carrel.errors import SessionIdError
+from carrel.errors import SessionExistsError, SessionIdError
 from carrel.paths.names import require_session_id
-from carrel.workspace import sessions as module
-from carrel.workspace.sessions import (
-    Sessions,
+from carrel.workspace import session_files as module
+from carrel.workspace.session_files import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
+from carrel.workspace.sessions import WorkspaceManager
 from tests.attack.guards import require_silence
 from tests.attack.world import look
 from tests.requirements import requirement
@@ -108,10 +109,10 @@ Door = Callable[[Path, Any], object]  # Any: what is no id, on purpose
 
 DOORS: dict[str, Door] = {
     "require_session_id": lambda root, name: require_session_id(name),
-    "Sessions.create": lambda root, name: Sessions(root).create(name),
-    "Sessions.open": lambda root, name: Sessions(root).open(name),
-    "Sessions.ensure": lambda root, name: Sessions(root).ensure(name),
-    "a generated id": lambda root, name: Sessions(root).create(make_id=lambda: name),
+    "Sessions.create": lambda root, name: WorkspaceManager(root).create(name),
+    "Sessions.open": lambda root, name: WorkspaceManager(root).open(name),
+    "Sessions.ensure": lambda root, name: WorkspaceManager(root).get_workspace(name),
+    "a generated id": lambda root, name: WorkspaceManager(root).create(make_id=lambda: name),
     "list_session_files": lambda root, name: list_session_files(name, root),
     "read_session_file": lambda root, name: read_session_file(name, "f", root),
     "write_session_file": lambda root, name: write_session_file(name, "f", b"new", root),
@@ -169,9 +170,9 @@ def test_an_id_that_is_too_long_is_told_the_limit_and_not_repeated() -> None:
 def test_a_good_id_opens_every_door(name: str, place: Path) -> None:
     root = place / "store"
     assert require_session_id(name) == name
-    Sessions(root).create(name).close()
-    Sessions(root).open(name).close()
-    Sessions(root).ensure(name).close()
+    WorkspaceManager(root).create(name).close()
+    WorkspaceManager(root).open(name).close()
+    WorkspaceManager(root).get_workspace(name).close()
     write_session_file(name, "f", b"in", root)
     assert list_session_files(name, root) == ["f"]
     assert read_session_file(name, "f", root) == b"in"
@@ -180,11 +181,13 @@ def test_a_good_id_opens_every_door(name: str, place: Path) -> None:
     assert sorted(entry.name for entry in root.iterdir()) == sorted([".carrel", name])
 
 
-def test_ids_that_differ_in_letters_do_not_share_files(place: Path) -> None:
+def test_ids_that_differ_in_case_alone_do_not_share_files_on_any_disk(place: Path) -> None:
     write_session_file("abc", "f", b"small", place / "store")
-    write_session_file("ABC", "f", b"large", place / "store")
+    with pytest.raises(SessionExistsError, match="spelled in another case"):
+        write_session_file("ABC", "f", b"large", place / "store")
     assert read_session_file("abc", "f", place / "store") == b"small"
-    assert read_session_file("ABC", "f", place / "store") == b"large"
+    assert sorted(os.listdir(place / "store")) == [".carrel", "abc"]
+    assert os.listdir(place / "store/.carrel/sessions") == ["abc"]
 
 
 class Liar(str):

@@ -12,14 +12,14 @@ import pytest
 
 from carrel.errors import CarrelError, SessionExistsError, UnavailableError
 from carrel.testing import tree
-from carrel.workspace import sessions as module
-from carrel.workspace.sessions import (
-    Sessions,
+from carrel.workspace import session_files as module
+from carrel.workspace.session_files import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
+from carrel.workspace.sessions import WorkspaceManager
 from tests.attack.guards import require_silence
 from tests.attack.privilege import IS_ROOT, NOBODY, missing
 from tests.attack.world import MARKER, look
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.attack
 Call = Callable[[Path], object]
 
 REOPENING: dict[str, Call] = {
-    "Sessions.open": lambda store: Sessions(store).open("mine"),
-    "Sessions.ensure": lambda store: Sessions(store).ensure("mine"),
+    "Sessions.open": lambda store: WorkspaceManager(store).open("mine"),
+    "Sessions.ensure": lambda store: WorkspaceManager(store).get_workspace("mine"),
     "list_session_files": lambda store: list_session_files("mine", store),
     "read_session_file": lambda store: read_session_file("mine", "secret", store),
     "write_session_file": lambda store: write_session_file("mine", "new", b"new", store),
@@ -125,7 +125,7 @@ def test_a_link_in_place_of_a_session_is_called_one(store: Path) -> None:
     shutil.rmtree(store / "mine")
     _become_a_link(store / "mine", store)
     with pytest.raises(UnavailableError, match=r"Workspace is a symlink \(potential attack\)"):
-        Sessions(store).open("mine")
+        WorkspaceManager(store).open("mine")
 
 
 @requirement("ID-18")
@@ -134,7 +134,7 @@ def test_a_file_in_place_of_a_session_is_called_no_directory(store: Path) -> Non
     shutil.rmtree(store / "mine")
     _become_a_file(store / "mine", store)
     with pytest.raises(UnavailableError, match="exists but is not a directory"):
-        Sessions(store).open("mine")
+        WorkspaceManager(store).open("mine")
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -146,13 +146,13 @@ def test_a_session_is_never_made_from_what_is_there(
     change(store / "mine", store)
     before = look(store.parent)
     with pytest.raises(SessionExistsError):
-        Sessions(store).create("mine")
+        WorkspaceManager(store).create("mine")
     assert look(store.parent) == before
 
 
 def test_a_session_is_not_made_twice(store: Path) -> None:
     """E7."""
-    sessions = Sessions(store)
+    sessions = WorkspaceManager(store)
     (store / "empty").mkdir()
     for name in ("mine", "empty"):
         with pytest.raises(SessionExistsError):
@@ -212,7 +212,7 @@ def test_a_sessions_directory_that_others_may_have_prepared_is_refused(
     """E6: nothing is made in it, nor where it leads."""
     squat(place / "store")
     before = look(place)
-    for call in (*REOPENING.values(), Sessions):
+    for call in (*REOPENING.values(), WorkspaceManager):
         with pytest.raises(UnavailableError) as caught:
             call(place / "store")
         require_silence(caught.value, (str(place),), ())
@@ -225,9 +225,13 @@ def test_a_sessions_directory_that_others_may_have_prepared_is_refused(
         [".carrel => ../outside"],
         [".carrel => nothing"],
         [".carrel"],
-        [".carrel/tmp/", ".carrel/journal/", ".carrel/trash => ../../outside"],
-        [".carrel/trash/", ".carrel/journal/", ".carrel/tmp => ../../outside"],
-        [".carrel/trash/", ".carrel/tmp/", ".carrel/journal => ../../outside"],
+        [".carrel/sessions/", ".carrel/trash => ../../outside"],
+        [".carrel/trash/", ".carrel/sessions => ../../outside"],
+        [".carrel/trash/", ".carrel/sessions/mine => ../../../outside"],
+        [".carrel/trash/", ".carrel/sessions/mine"],
+        [".carrel/trash/", ".carrel/sessions/mine/ledger => ../../../../outside/secret"],
+        [".carrel/trash/", ".carrel/sessions/mine/ledger => ../../../../outside/new"],
+        [".carrel/trash/", ".carrel/sessions/mine/lease => ../../../../outside/secret"],
     ],
     ids=str,
 )
@@ -239,13 +243,13 @@ def test_state_that_others_may_have_prepared_is_refused(state: list[str], place:
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("name", ["", "tmp", "trash", "journal"])
+@pytest.mark.parametrize("name", ["", "trash", "sessions", "sessions/mine"])
 def test_state_of_somebody_else_is_refused(name: str, place: Path) -> None:
     """E6."""
     if not IS_ROOT:
         missing("root, to give a directory away")
     tree(place, f"outside/secret = {MARKER}")
-    tree(place / "store", "mine/secret", "mine/dir/f", ".carrel/tmp/", ".carrel/trash/", ".carrel/journal/")
+    tree(place / "store", "mine/secret", "mine/dir/f", ".carrel/trash/", ".carrel/sessions/mine/")
     (place / "store").chmod(0o700)
     os.chown(place / "store" / ".carrel" / name, NOBODY, NOBODY)
     _require_refused_by_all(place)
@@ -264,8 +268,8 @@ def _require_refused_by_all(place: Path) -> None:
 def test_a_journal_that_is_a_link_is_not_written_through(target: str, place: Path) -> None:
     """E6."""
     tree(place, f"outside/secret = {MARKER}")
-    with Sessions(place / "store").create("mine") as workspace:
-        tree(place / "store" / ".carrel" / "journal", f"mine.log => ../{target}")
+    with WorkspaceManager(place / "store").create("mine") as workspace:
+        tree(place / "store" / ".carrel" / "sessions" / "mine", f"journal.0 => ../../{target}")
         before = look(place / "outside")
         with suppress(CarrelError):
             workspace.write("f", b"new")
@@ -275,5 +279,5 @@ def test_a_journal_that_is_a_link_is_not_written_through(target: str, place: Pat
 @requirement("ID-15")
 def test_the_sessions_directory_is_made_with_its_parents_and_shut_to_others(place: Path) -> None:
     """E6."""
-    Sessions(place / "deep" / "nested" / "store")
+    WorkspaceManager(place / "deep" / "nested" / "store")
     assert (place / "deep" / "nested" / "store").stat().st_mode & 0o777 == 0o700

@@ -30,7 +30,7 @@ import re2  # noqa: F401  # the workspace imports it late, perhaps as a user who
 from carrel.errors import NotRegularError, PathError
 from carrel.testing import tree
 from carrel.values import FileInfo, Limits
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.guards import (
     TooSlow,
@@ -46,7 +46,8 @@ from tests.attack.special import NEEDS_ROOT, SPECIAL, discard, unbind
 MARKER = "what-only-the-outside-holds"
 HOST_TEXTS = (MARKER.encode(), b"root:x:0:", b"Linux version")
 """What tells that a value came from outside."""
-DEFAULT = Limits()
+DEFAULT = Limits(disk_bytes=2**42)
+"""Room for the sparse files of the table."""
 LEVELS = 64
 """How deep this looks into a workspace to compare it."""
 
@@ -160,7 +161,7 @@ class World:
 
     def _open(self) -> Workspace:
         if self.variant.door is Door.SESSION:
-            sessions = Sessions(self.parent, confinement=self.variant.resolver)
+            sessions = WorkspaceManager(self.parent, confinement=self.variant.resolver)
             return sessions.create("ROOT", limits=self.limits)
         self.root.mkdir()
         return Workspace.open(self.root, confinement=self.variant.resolver, limits=self.limits)
@@ -259,7 +260,9 @@ class World:
     def _leftovers(self) -> list[str]:
         if self.variant.door is Door.DIRECTORY:
             return []
-        return os.listdir(f"{self.parent}/.carrel/tmp") + os.listdir(f"{self.parent}/.carrel/trash")
+        state = f"{self.parent}/.carrel/sessions/ROOT"
+        drafts = [name for name in os.listdir(state) if name.startswith(".carrel-draft-")]
+        return drafts + os.listdir(f"{self.parent}/.carrel/trash")
 
     def _tells(self, value: object) -> bool:
         if isinstance(value, list | tuple):

@@ -74,7 +74,7 @@ TREE = ("f = text", "d/g", "to-f => f", "to-d => d", "out => ../outside", "loop 
 
 
 def test_every_operation_of_the_protocol_is_tried() -> None:
-    offered = {name for name in vars(Files) if not name.startswith("_")} - {"confinement", "close"}
+    offered = {name for name in vars(Files) if not name.startswith("_")} - {"confinement", "measure", "close"}
     tried = {repr(make("f")).partition("(")[0] for make in EVERY}
     assert tried == offered
 

@@ -15,6 +15,7 @@ from carrel.testing import tree
 from carrel.values import FileInfo, Limits
 from carrel.workspace.workspace import Workspace
 from tests.contract.operations import plain
+from tests.workspace.archives import directory, file, link, tar
 
 Step = Callable[[Workspace], object]
 
@@ -42,6 +43,13 @@ STEPS: list[Step] = [
     lambda ws: ws.read_text("data/a.bin", encoding="base64"),
     lambda ws: ws.read_lines("notes.md", start=2, count=2),
     lambda ws: list(ws.read_chunks("notes.md", chunk_bytes=10)),
+    lambda ws: len(b"".join(ws.archive("src"))),
+    lambda ws: list(ws.archive("../secret")),
+    lambda ws: ws.extract(tar(file("a/f"), link("a/l", "f"), directory("b")), "out"),
+    lambda ws: ws.extract(ws.archive("src", format="zip"), "out/src", overwrite=True),
+    lambda ws: ws.extract(tar(file("c/f"), file("a/f")), "out"),
+    lambda ws: ws.extract(tar(file("c/f"), file("../evil")), "out"),
+    lambda ws: ws.extract(tar(file("f", b"x" * 2_000)), "out"),
     lambda ws: ws.read("src"),
     lambda ws: ws.read("missing"),
     lambda ws: ws.read("../secret"),
@@ -83,6 +91,7 @@ STEPS: list[Step] = [
     lambda ws: ws.remove(".", recursive=True),
     lambda ws: sorted((info.path, plain(info)) for info in ws.walk()),
     lambda ws: [ws.read(path) for path in ws.list_files()],
+    lambda ws: [ws.usage(), ws.recount()],
     lambda ws: [
         (event.operation, event.path, event.other_path, event.before_bytes, event.after_bytes, event.error)
         for event in ws.changes()

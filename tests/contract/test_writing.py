@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from carrel.errors import (
     CarrelError,
     ChangedError,
+    ClosedError,
     EscapeError,
     ExistsError,
     HostDeniedError,
@@ -243,19 +245,23 @@ def test_a_directory_made_while_the_data_came_is_not_replaced(place: Place) -> N
     assert place.lines() == ["f/"]
 
 
-def test_a_write_into_a_directory_that_is_removed_meanwhile_fails(place: Place) -> None:
+@pytest.mark.parametrize("parents", Parents)
+def test_a_write_into_a_directory_that_is_removed_meanwhile_makes_it_again_or_fails(
+    place: Place, parents: Parents
+) -> None:
     place.plant("d/e/")
 
     def data() -> Iterator[bytes]:
         yield b"late"
         place.files.remove_tree(where("d"))
 
-    with refused(MissingError, "d/e/f"):
-        place.files.write(where("d/e/f"), data(), existing=Existing.REPLACE, parents=Parents.MAKE)
-    assert place.lines() == []
+    expected = nullcontext() if parents is Parents.MAKE else refused(MissingError, "d/e/f")
+    with expected:
+        place.files.write(where("d/e/f"), data(), existing=Existing.REPLACE, parents=parents)
+    assert place.lines() == (["d/", "d/e/", "d/e/f = late"] if parents is Parents.MAKE else [])
 
 
-def test_a_write_into_a_directory_that_is_moved_meanwhile_follows_it(place: Place) -> None:
+def test_a_write_into_a_directory_that_is_moved_meanwhile_goes_where_it_was_asked_to(place: Place) -> None:
     place.plant("d/")
 
     def data() -> Iterator[bytes]:
@@ -263,17 +269,17 @@ def test_a_write_into_a_directory_that_is_moved_meanwhile_follows_it(place: Plac
         place.files.move(where("d"), where("e"), existing=Existing.REFUSE)
 
     place.files.write(where("d/f"), data(), existing=Existing.REPLACE, parents=Parents.MAKE)
-    assert place.lines() == ["e/", "e/f = late"]
+    assert place.lines() == ["d/", "d/f = late", "e/"]
 
 
-def test_a_write_that_runs_ends_well_although_the_place_is_closed(place: Place) -> None:
+def test_a_write_that_is_not_in_place_when_the_place_is_closed_fails(place: Place) -> None:
     def data() -> Iterator[bytes]:
         yield b"one"
         place.files.close()
         yield b"two"
 
-    change = place.files.write(where("f"), data(), existing=Existing.REPLACE, parents=Parents.MAKE)
-    assert change.info.size_bytes == 6
+    with pytest.raises(ClosedError):
+        place.files.write(where("f"), data(), existing=Existing.REPLACE, parents=Parents.MAKE)
 
 
 # Expected versions

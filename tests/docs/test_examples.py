@@ -12,13 +12,11 @@ import pytest
 from tests.docs.pages import PAGES, examples, name_of
 
 MARK = "\n-- the next block --\n"
-SETTINGS = ("CARREL_SESSIONS_DIR", "SHANNON_SESSION_WORKSPACES_DIR")
 
 
 def environment() -> dict[str, str]:
-    """The environment without our settings, and with the `carrel` of this interpreter first."""
-    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
-    return {**kept, "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}"}
+    """The environment with the `carrel` of this interpreter first."""
+    return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subprocess.CompletedProcess[str]:

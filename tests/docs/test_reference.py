@@ -8,11 +8,17 @@ import re
 import pytest
 
 import carrel
-from carrel import AsyncWorkspace, Workspace
+from carrel import AsyncWorkspace, Workspace, WorkspaceManager
 from docs.generate import DOCS, PAGES
 from tests.docs.pages import ROOT
 
 API = (ROOT / "docs" / "reference" / "api.md").read_text()
+TITLE = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def section(title: str) -> str:
+    """What the reference says below *title*."""
+    return API.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -34,14 +40,21 @@ def test_every_method_of_a_workspace_is_in_the_reference(name: str) -> None:
     assert re.search(rf"`{name}\b", API)
 
 
+@pytest.mark.parametrize("name", sorted(public_methods(WorkspaceManager)))
+def test_every_method_of_the_manager_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"`(?:WorkspaceManager\.)?{name}\b", section("`WorkspaceManager`"))
+
+
 def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
     for name in public_methods(AsyncWorkspace) ^ public_methods(Workspace):
         assert re.search(rf"`{name}\b", API), name
 
 
 def test_the_reference_names_no_parameter_that_is_not_there() -> None:
-    for name, words in re.findall(r"^\| `(\w+)\(([^)]*)\)` \|", API, re.MULTILINE):
-        method = getattr(Workspace, name, None) or getattr(carrel, name)
-        wanted = [word.strip().partition("=")[0] for word in words.split(",")]
-        known = ["*", *inspect.signature(method).parameters]
-        assert [word for word in wanted if word and word not in known] == [], name
+    owners = {"`Workspace`": Workspace, "`WorkspaceManager`": WorkspaceManager}
+    for title in TITLE.findall(API):
+        for name, words in re.findall(r"^\| `(\w+)\(([^)]*)\)` \|", section(title), re.MULTILINE):
+            method = getattr(owners.get(title, carrel), name)
+            wanted = [word.strip().partition("=")[0] for word in words.split(",")]
+            known = ["*", *inspect.signature(method).parameters]
+            assert [word for word in wanted if word and word not in known] == [], name

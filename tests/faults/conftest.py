@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from carrel.audit.logger import SandboxLogger
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 DISK_BYTES = 2**20
@@ -41,13 +41,13 @@ def bare(directory: Path, quiet: SandboxLogger) -> Iterator[Workspace]:
 
 
 @pytest.fixture
-def sessions(tmp_path: Path, quiet: SandboxLogger) -> Sessions:
+def sessions(tmp_path: Path, quiet: SandboxLogger) -> WorkspaceManager:
     """A sessions directory."""
-    return Sessions(tmp_path / "sessions", logger=quiet)
+    return WorkspaceManager(tmp_path / "sessions", logger=quiet)
 
 
 @pytest.fixture
-def session(sessions: Sessions) -> Iterator[Workspace]:
+def session(sessions: WorkspaceManager) -> Iterator[Workspace]:
     """A workspace whose drafts and trash are beside it."""
     with sessions.create("one") as workspace:
         yield workspace

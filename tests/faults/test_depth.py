@@ -10,7 +10,7 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import HostDeniedError, LimitError
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import NOBODY, as_nobody, failing, in_memory, open_descriptors
 
@@ -64,7 +64,7 @@ def test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed(
         (place / "ws").mkdir()
         workspace = Workspace.open(place / "ws", logger=quiet, confinement=confinement)
     else:
-        workspace = Sessions(place / "sessions", logger=quiet, confinement=confinement).create("deep")
+        workspace = WorkspaceManager(place / "sessions", logger=quiet, confinement=confinement).create("deep")
     workspace.mkdir("top")
     dig(workspace.host_path("top"), LEVELS)
     held = open_descriptors()
@@ -81,8 +81,7 @@ def test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed(
         workspace.list_files()
     with pytest.raises(LimitError):
         workspace.glob("**")
-    with pytest.raises(LimitError):
-        workspace.usage()
+    assert workspace.recount().entries > LEVELS
     with pytest.raises(LimitError):
         workspace.copy("top", "copied", recursive=True)
     assert workspace.search("x").truncated
@@ -108,7 +107,9 @@ def test_shut_directories_at_any_depth_are_removed_without_root(
             (place / "ws").mkdir()
             workspace = Workspace.open(place / "ws", logger=quiet, confinement=confinement)
         else:
-            workspace = Sessions(place / "sessions", logger=quiet, confinement=confinement).create("shut")
+            workspace = WorkspaceManager(place / "sessions", logger=quiet, confinement=confinement).create(
+                "shut"
+            )
         with workspace:
             shut(workspace.host_path("."), SHUT)
             workspace.remove("d", recursive=True)
@@ -127,7 +128,7 @@ def test_without_proc_a_shut_directory_is_refused_or_removed_but_never_said_to_b
             (place / "ws").mkdir()
             workspace = Workspace.open(place / "ws", logger=quiet)
         else:
-            workspace = Sessions(place / "sessions", logger=quiet).create("shut")
+            workspace = WorkspaceManager(place / "sessions", logger=quiet).create("shut")
         workspace.write("d/e/f", b"x")
         place = workspace.host_path(".")
         (place / "d/e").chmod(0)

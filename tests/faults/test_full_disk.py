@@ -12,10 +12,11 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import DiskFullError, EscapeError
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.conftest import DISK_BYTES
 from tests.requirements import requirement
+from tests.workspace.archives import file, tar
 
 pytestmark = pytest.mark.root
 
@@ -32,7 +33,7 @@ def workspace(request: pytest.FixtureRequest, small_disk: Path, quiet: SandboxLo
         (small_disk / "ws").mkdir()
         found = Workspace.open(small_disk / "ws", logger=quiet)
     else:
-        found = Sessions(small_disk / "sessions", logger=quiet).create("full")
+        found = WorkspaceManager(small_disk / "sessions", logger=quiet).create("full")
     with found:
         found.write("old", OLD)
         yield found
@@ -49,6 +50,7 @@ OPERATIONS: dict[str, Callable[[Workspace], object]] = {
     "write without overwriting": lambda workspace: workspace.write("new", NEW, overwrite=False),
     "write_chunks": lambda workspace: workspace.write_chunks("old", pieces()),
     "append": lambda workspace: workspace.append("old", NEW),
+    "extract": lambda workspace: workspace.extract(tar(file("a/f"), file("a/b/new", NEW))),
     "edit": lambda workspace: workspace.edit("old", "first", "second"),
     "copy": lambda workspace: workspace.copy("old", "a/copied"),
     "copy recursive": lambda workspace: workspace.copy("old", "copied", recursive=True),
@@ -76,7 +78,7 @@ def test_a_disk_that_fills_up_leaves_the_old_content_and_nothing_else(
 def test_a_full_disk_hides_no_refusal(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A journal that cannot be written does not turn an escape into something else."""
     caplog.set_level(logging.WARNING, "carrel")
-    with Sessions(small_disk / "sessions").create("full") as workspace:
+    with WorkspaceManager(small_disk / "sessions").create("full") as workspace:
         workspace.mkdir("before")
         fill(small_disk, 0)
         for _ in range(200):
@@ -103,10 +105,9 @@ def fill_the_rest(disk: Path) -> None:
 
 
 def snapshot(disk: Path) -> dict[str, tuple[int, bytes]]:
-    """Every name on the disk but the journals, with its mode and content."""
+    """Every name on the disk, with its mode and, unless it is in our own state, its content."""
     found = {}
     for path in sorted(disk.rglob("*")):
-        if path.suffix != ".log":
-            content = path.read_bytes() if path.is_file() else b""
-            found[str(path.relative_to(disk))] = (path.stat().st_mode, content)
+        is_told = path.is_file() and ".carrel" not in path.parts
+        found[str(path.relative_to(disk))] = (path.lstat().st_mode, path.read_bytes() if is_told else b"")
     return found

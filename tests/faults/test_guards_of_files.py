@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
@@ -17,6 +18,7 @@ from carrel.audit.logger import SandboxLogger
 from carrel.errors import (
     BusyError,
     ChangedError,
+    DiskError,
     EscapeError,
     ExistsError,
     HostDeniedError,
@@ -31,10 +33,11 @@ from carrel.errors import (
 from carrel.fs import _draft
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.values import Limits
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import first, is_unnamed, open_descriptors
 from tests.requirements import requirement
+from tests.workspace.traces import drafts_in, state_of
 
 SECONDS = 10
 """An operation that blocks is ended after this."""
@@ -257,6 +260,26 @@ def test_a_file_that_appears_meanwhile_is_not_clobbered(request: pytest.FixtureR
 
 
 @pytest.mark.parametrize("kind", ["bare", "session"])
+def test_what_appears_after_the_last_look_is_not_clobbered(
+    request: pytest.FixtureRequest, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace: Workspace = request.getfixturevalue(kind)
+    place = workspace.host_path(".")
+    (place / "source").write_bytes(b"mine")
+    (place / "f").write_bytes(b"theirs")
+    monkeypatch.setattr("carrel.fs.root.entry", lambda parent, name: None)
+    monkeypatch.setattr("carrel.fs._beneath.entry", lambda parent, name: None)
+    with pytest.raises(ExistsError):
+        workspace.move("source", "f")
+    with pytest.raises(ExistsError):
+        workspace.write("f", b"mine", overwrite=False)
+    with pytest.raises(ExistsError):
+        workspace.copy("source", "f")
+    assert (place / "f").read_bytes() == b"theirs"
+    assert sorted(os.listdir(place)) == ["f", "source"]
+
+
+@pytest.mark.parametrize("kind", ["bare", "session"])
 def test_a_version_that_is_gone_is_not_replaced(request: pytest.FixtureRequest, kind: str) -> None:
     workspace: Workspace = request.getfixturevalue(kind)
     version = workspace.write("f", b"one").version
@@ -291,7 +314,9 @@ def test_a_version_that_somebody_else_is_replacing_is_left_to_them(
     confined.write("f", b"mine", if_version=version)
 
 
-def test_a_write_that_fails_leaves_no_draft_and_no_directory(session: Workspace, sessions: Sessions) -> None:
+def test_a_write_that_fails_leaves_no_draft_and_no_directory(
+    session: Workspace, sessions: WorkspaceManager
+) -> None:
     def broken() -> Iterator[bytes]:
         yield b"half"
         raise RuntimeError("no more")
@@ -301,22 +326,36 @@ def test_a_write_that_fails_leaves_no_draft_and_no_directory(session: Workspace,
     for path in ("f", "a/b/new"):
         with pytest.raises(RuntimeError, match="no more"):
             session.write_chunks(path, broken())
-    assert os.listdir(sessions.root / ".carrel/tmp") == []
+    assert drafts_in(sessions.root) == []
     assert os.listdir(sessions.root / "one") == ["f"]
     assert session.read("f") == b"old"
     assert open_descriptors() == held
 
 
-def test_a_draft_is_locked_as_long_as_it_is_written(session: Workspace, sessions: Sessions) -> None:
+def test_a_write_that_cannot_be_put_in_place_leaves_no_directory(
+    session: Workspace, sessions: WorkspaceManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", broken)
+        with pytest.raises(DiskError):
+            session.write("a/b/new", b"in")
+    assert drafts_in(sessions.root) == []
+    assert os.listdir(sessions.root / "one") == []
+    assert session.usage() == session.recount()
+
+
+def test_a_draft_is_locked_as_long_as_it_is_written(session: Workspace, sessions: WorkspaceManager) -> None:
     """A sweeper that comes meanwhile finds it old enough, and leaves it alone."""
-    drafts = sessions.root / ".carrel/tmp"
 
     def swept() -> Iterator[bytes]:
         yield b"one "
-        (draft,) = drafts.iterdir()
+        (draft,) = drafts_in(sessions.root)
         os.utime(draft, (0, 0))
-        sessions.clear_leftovers()
-        assert list(drafts.iterdir()) == [draft]
+        sessions.sweep()
+        assert drafts_in(sessions.root) == [draft]
         yield b"two"
 
     session.write_chunks("f", swept())
@@ -324,15 +363,16 @@ def test_a_draft_is_locked_as_long_as_it_is_written(session: Workspace, sessions
 
 
 @pytest.mark.usefixtures("session")
-def test_a_young_draft_is_left_alone_and_an_old_one_is_not(sessions: Sessions) -> None:
-    drafts = sessions.root / ".carrel/tmp"
+def test_a_young_draft_is_left_alone_and_an_old_one_is_not(sessions: WorkspaceManager) -> None:
+    drafts = state_of(sessions.root, "one")
     for name in ("young", "old"):
         (drafts / f".carrel-draft-{name}").write_bytes(b"")
     os.utime(drafts / ".carrel-draft-old", (0, 0))
     (drafts / "something-else").write_bytes(b"")
     os.utime(drafts / "something-else", (0, 0))
-    sessions.clear_leftovers()
-    assert sorted(os.listdir(drafts)) == [".carrel-draft-young", "something-else"]
+    sessions.sweep()
+    assert drafts_in(sessions.root) == [drafts / ".carrel-draft-young"]
+    assert (drafts / "something-else").exists()
 
 
 @requirement("P-15")
@@ -346,6 +386,7 @@ def test_directories_are_made_only_below_what_is_there(confined: Workspace, dire
             confined.write(path + "/f", b"x")
     assert sorted(os.listdir(directory)) == ["d", "f", "nowhere", "up"]
     assert sorted(os.listdir(directory.parent)) == ["secret", "ws"]
+    assert {event.error for event in confined.changes()} <= {"path.escape"}, "nothing was begun"
 
 
 def test_a_directory_that_is_swapped_while_directories_are_made_is_not_followed(

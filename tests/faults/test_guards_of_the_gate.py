@@ -31,7 +31,8 @@ from carrel.fs.root import Root
 from carrel.paths.names import require_session_id
 from carrel.paths.rel import parse
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.workspace.sessions import Sessions, read_session_file
+from carrel.workspace.session_files import read_session_file
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import NOBODY
 from tests.requirements import requirement
@@ -116,7 +117,7 @@ def test_a_mode_that_is_not_plainly_read_write_is_read_only() -> None:
     assert AccessMode.parse("anything else") is AccessMode.READ_ONLY
 
 
-# Sessions
+# WorkspaceManager
 
 BAD_IDS = (
     *("", ".", "..", "../x", "a/b", "a\\b", ".hidden", "-rf", "a..b", "a.", "abc\n", "a\0b", "a b", "a:b"),
@@ -135,10 +136,10 @@ def test_what_is_no_session_id_is_refused(session_id: object) -> None:
 
 
 @requirement("ID-13")
-def test_an_id_is_judged_by_every_door(sessions: Sessions) -> None:
+def test_an_id_is_judged_by_every_door(sessions: WorkspaceManager) -> None:
     sessions.create("one").close()
     (sessions.root / ".carrel/x").write_bytes(b"ours")
-    for act in (sessions.create, sessions.open, sessions.ensure):
+    for act in (sessions.create, sessions.open, sessions.get_workspace):
         with pytest.raises(SessionIdError):
             act(".carrel")
     with pytest.raises(SessionIdError):
@@ -146,7 +147,7 @@ def test_an_id_is_judged_by_every_door(sessions: Sessions) -> None:
 
 
 @requirement("ID-17", "ID-18")
-def test_a_session_is_not_made_of_something_that_is_there(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_session_is_not_made_of_something_that_is_there(sessions: WorkspaceManager, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (sessions.root / "link").symlink_to(tmp_path / "elsewhere")
     (sessions.root / "directory").mkdir()
@@ -162,7 +163,7 @@ def test_a_session_is_not_made_of_something_that_is_there(sessions: Sessions, tm
 
 @pytest.mark.root
 @pytest.mark.usefixtures("needs_root")
-def test_a_directory_of_somebody_else_is_not_used(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_directory_of_somebody_else_is_not_used(sessions: WorkspaceManager, tmp_path: Path) -> None:
     (sessions.root / "theirs").mkdir()
     os.chown(sessions.root / "theirs", NOBODY, NOBODY)
     with pytest.raises(UnavailableError, match="another user"):
@@ -170,11 +171,11 @@ def test_a_directory_of_somebody_else_is_not_used(sessions: Sessions, tmp_path: 
     (tmp_path / "squatted").mkdir(mode=0o700)
     os.chown(tmp_path / "squatted", NOBODY, NOBODY)
     with pytest.raises(UnavailableError, match="another user"):
-        Sessions(tmp_path / "squatted")
+        WorkspaceManager(tmp_path / "squatted")
     sessions.create("ours").close()
     os.chown(sessions.root / ".carrel", NOBODY, NOBODY)
     with pytest.raises(UnavailableError, match="another user"):
-        Sessions(sessions.root).open("ours")
+        WorkspaceManager(sessions.root).open("ours")
 
 
 def test_a_sessions_directory_that_others_may_write_to_is_not_used(tmp_path: Path) -> None:
@@ -182,32 +183,32 @@ def test_a_sessions_directory_that_others_may_write_to_is_not_used(tmp_path: Pat
         (tmp_path / f"{mode:o}").mkdir()
         (tmp_path / f"{mode:o}").chmod(mode)
         with pytest.raises(UnavailableError, match="others may write"):
-            Sessions(tmp_path / f"{mode:o}")
+            WorkspaceManager(tmp_path / f"{mode:o}")
 
 
 def test_a_sessions_directory_that_is_a_link_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(UnavailableError, match="symlink"):
-        Sessions(tmp_path / "link")
+        WorkspaceManager(tmp_path / "link")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "real/.carrel").symlink_to("../elsewhere")
     with pytest.raises(UnavailableError):
-        Sessions(tmp_path / "real").create("one")
+        WorkspaceManager(tmp_path / "real").create("one")
 
 
-def test_what_is_made_for_sessions_is_closed_to_others(sessions: Sessions) -> None:
+def test_what_is_made_for_sessions_is_closed_to_others(sessions: WorkspaceManager) -> None:
     sessions.create("one").write("f", b"x")
     mode = os.umask(0)
     try:
         sessions.create("two")
     finally:
         os.umask(mode)
-    for path in ("", "one", "two", ".carrel", ".carrel/tmp", ".carrel/trash", ".carrel/journal"):
+    for path in ("", "one", "two", ".carrel", ".carrel/trash", ".carrel/sessions/two"):
         assert (sessions.root / path).stat().st_mode & 0o077 == 0
 
 
-def test_the_file_functions_take_no_absolute_paths(sessions: Sessions) -> None:
+def test_the_file_functions_take_no_absolute_paths(sessions: WorkspaceManager) -> None:
     sessions.create("one").write("f", b"in")
     assert read_session_file("one", "f", sessions.root) == b"in"
     for path in ("/workspace/f", f"{sessions.root}/one/f"):
@@ -218,9 +219,11 @@ def test_the_file_functions_take_no_absolute_paths(sessions: Sessions) -> None:
 # Recording
 
 
-def test_a_refusal_is_recorded_and_logged(sessions: Sessions, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_recorded_and_logged(
+    sessions: WorkspaceManager, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, "carrel")
-    with Sessions(sessions.root).create("one") as workspace:
+    with WorkspaceManager(sessions.root).create("one") as workspace:
         with pytest.raises(EscapeError):
             workspace.read("../secret")
         with pytest.raises(OutsideError):
@@ -252,11 +255,11 @@ def test_a_log_event_is_one_line_whatever_a_name_holds(caplog: pytest.LogCapture
 
 
 def test_a_journal_has_one_line_a_record_whatever_a_name_holds(tmp_path: Path) -> None:
-    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), "j")
+    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY))
     for number in range(3):
         journal.record(Event(time_ns=number, session_id="s", actor="host", operation="write", path=NASTY))
     assert [event.path for event in journal.events()] == [NASTY] * 3
-    lines = [line for line in (tmp_path / "j").read_bytes().split(b"\n") if line]
+    lines = [line for line in (tmp_path / "journal.0").read_bytes().split(b"\n") if line]
     assert len(lines) == 3
     assert all(line.isascii() and line.decode().isprintable() for line in lines)
     first, second, _ = journal.events()
@@ -266,10 +269,10 @@ def test_a_journal_has_one_line_a_record_whatever_a_name_holds(tmp_path: Path) -
 
 
 def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:
-    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), "j")
+    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY))
     event = Event(time_ns=1, session_id="s", actor="host", operation="write", path="f")
     journal.record(event)
-    with (tmp_path / "j").open("ab") as file:
+    with (tmp_path / "journal.0").open("ab") as file:
         file.write(b'\n[1,2,"s","ho')
     journal.record(event)
     assert [found.path for found in journal.events()] == ["f", "f"]
@@ -277,8 +280,8 @@ def test_a_torn_record_spoils_no_other(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_became_a_link_is_not_written(tmp_path: Path) -> None:
-    (tmp_path / "j").symlink_to("elsewhere")
-    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY), "j")
+    (tmp_path / "journal.0").symlink_to("elsewhere")
+    journal = FileJournal(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY))
     with pytest.raises(OSError, match="symbolic links"):
         journal.record(Event(time_ns=1, session_id="s", actor="host", operation="write", path="f"))
     journal.close()

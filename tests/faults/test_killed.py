@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from carrel.fs._draft import ABANDONED_SECONDS
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
+from tests.workspace.traces import drafts_in, trash_in
 
 OLD = b"old content"
 TOP = Path(__file__).parents[2]
@@ -58,18 +59,11 @@ def make_links(place: Path) -> None:
         (place / name / "l").symlink_to(text)
 
 
-def make_old(directory: Path) -> None:
-    """Let everything in a directory look as if it was written long ago."""
-    for path in directory.iterdir():
-        then = time.time() - LONG_AGO
+def make_old(*paths: Path) -> None:
+    """Let files look as if they were written long ago."""
+    then = time.time() - LONG_AGO
+    for path in paths:
         os.utime(path, (then, then), follow_symlinks=False)
-
-
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is some minutes later."""
-    now = time.time() + LONG_AGO
-    monkeypatch.setattr(time, "time", lambda: now)
 
 
 @requirement("W-18")
@@ -94,7 +88,7 @@ def test_a_draft_that_a_killed_writer_left_in_a_bare_workspace_goes_when_it_is_o
     make_links(directory)
     kill_in_the_middle(work, bare)
     assert bare.read("old") == OLD
-    make_old(directory)
+    make_old(*directory.iterdir())
     with Workspace.open(directory) as again:
         assert [info.path for info in again.walk()] == ["links", "links/l", "old", "old-links", "old-links/l"]
         assert again.stat("old-links/l", follow_symlinks=False).target == "old"
@@ -103,7 +97,7 @@ def test_a_draft_that_a_killed_writer_left_in_a_bare_workspace_goes_when_it_is_o
 def test_a_draft_in_a_bare_workspace_stays_while_its_writer_lives(bare: Workspace, directory: Path) -> None:
     bare.write("old", OLD)
     with in_the_middle("write_named", bare):
-        make_old(directory)
+        make_old(*directory.iterdir())
         Workspace.open(directory).close()
         assert len(os.listdir(directory)) == 2
 
@@ -111,69 +105,67 @@ def test_a_draft_in_a_bare_workspace_stays_while_its_writer_lives(bare: Workspac
 @requirement("W-18")
 @pytest.mark.parametrize("work", ["write", "publish", "relink"])
 def test_a_draft_that_a_killed_writer_left_beside_a_session_is_cleared_when_it_is_old(
-    session: Workspace, sessions: Sessions, work: str
+    session: Workspace, sessions: WorkspaceManager, work: str
 ) -> None:
     session.write("old", OLD)
     make_links(session.host_path("."))
-    drafts = sessions.root / ".carrel/tmp"
     kill_in_the_middle(work, session)
     assert session.read("old") == OLD
-    assert len(os.listdir(drafts)) == 1
-    sessions.clear_leftovers()
-    assert len(os.listdir(drafts)) == 1, "it is young, so its writer may not have locked it yet"
-    make_old(drafts)
-    sessions.clear_leftovers()
-    assert os.listdir(drafts) == []
+    drafts = drafts_in(sessions.root)
+    assert len(drafts) == 1
+    sessions.sweep()
+    assert drafts_in(sessions.root) == drafts, "it is young, so its writer may not have locked it yet"
+    make_old(*drafts)
+    sessions.sweep()
+    assert drafts_in(sessions.root) == []
     assert names(session.host_path(".")) == ["links", "links/l", "old", "old-links", "old-links/l"]
 
 
-def test_the_draft_of_a_living_writer_is_never_cleared(session: Workspace, sessions: Sessions) -> None:
+def test_the_draft_of_a_living_writer_is_never_cleared(
+    session: Workspace, sessions: WorkspaceManager
+) -> None:
     session.write("old", OLD)
-    drafts = sessions.root / ".carrel/tmp"
     with in_the_middle("write", session) as process:
-        (draft,) = os.listdir(drafts)
-        make_old(drafts)
-        sessions.clear_leftovers()
-        sessions.create("another")
-        assert os.listdir(drafts) == [draft]
+        drafts = drafts_in(sessions.root)
+        assert len(drafts) == 1
+        make_old(*drafts)
+        sessions.sweep()
+        sessions.open("one").close()
+        assert drafts_in(sessions.root) == drafts
         process.communicate(b"\n")
         assert process.returncode == 0
-    assert os.listdir(drafts) == []
+    assert drafts_in(sessions.root) == []
     assert session.read("old").startswith(b"new ")
 
 
-@pytest.mark.usefixtures("later")
-def test_a_tree_that_a_killed_process_was_removing_is_cleared(session: Workspace, sessions: Sessions) -> None:
+def test_a_tree_that_a_killed_process_was_removing_is_cleared_at_once(
+    session: Workspace, sessions: WorkspaceManager
+) -> None:
     for number in range(100):
         session.write(f"tree/{number}/f", b"x")
-    trash = sessions.root / ".carrel/trash"
     kill_in_the_middle("remove", session)
     assert names(session.host_path(".")) == [], "it was moved away before anything else"
-    assert len(os.listdir(trash)) == 1
-    sessions.clear_leftovers()
-    assert os.listdir(trash) == []
+    assert len(trash_in(sessions.root)) == 1
+    sessions.sweep()
+    assert trash_in(sessions.root) == []
+    assert session.usage().entries == 0
 
 
-def test_a_tree_in_the_trash_that_is_young_is_left_to_its_remover(
-    session: Workspace, sessions: Sessions
-) -> None:
-    session.write("tree/d/f", b"x")
-    kill_in_the_middle("remove", session)
-    sessions.clear_leftovers()
-    assert len(os.listdir(sessions.root / ".carrel/trash")) == 1
-
-
-@pytest.mark.usefixtures("later")
-def test_a_tree_is_cleared_under_its_living_remover_and_both_succeed(
-    session: Workspace, sessions: Sessions
+def test_a_tree_in_the_trash_is_left_to_its_living_remover(
+    session: Workspace, sessions: WorkspaceManager
 ) -> None:
     for number in range(100):
         session.write(f"tree/{number}/f", b"x")
     with in_the_middle("remove", session) as process:
-        sessions.clear_leftovers()
+        thrown = trash_in(sessions.root)
+        assert len(thrown) == 1
+        held = names(sessions.root / ".carrel/trash" / thrown[0])
+        make_old(sessions.root / ".carrel/trash" / thrown[0])
+        sessions.sweep()
+        assert names(sessions.root / ".carrel/trash" / thrown[0]) == held
         process.communicate(b"\n" * 1000)
         assert process.returncode == 0
-    assert os.listdir(sessions.root / ".carrel/trash") == []
+    assert trash_in(sessions.root) == []
 
 
 def test_a_removal_that_was_cut_short_in_a_bare_workspace_can_be_repeated(bare: Workspace) -> None:
@@ -184,9 +176,9 @@ def test_a_removal_that_was_cut_short_in_a_bare_workspace_can_be_repeated(bare: 
     assert bare.list() == []
 
 
-@pytest.mark.usefixtures("session", "later")
+@pytest.mark.usefixtures("session")
 def test_a_leftover_that_cannot_be_removed_hinders_nobody(
-    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+    sessions: WorkspaceManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else's file in the trash, say, where we are not root."""
     for name in ("stuck", "loose"):
@@ -199,5 +191,5 @@ def test_a_leftover_that_cannot_be_removed_hinders_nobody(
         really(name, **more)
 
     monkeypatch.setattr(os, "rmdir", rmdir)
-    sessions.create("new").close()
-    assert os.listdir(sessions.root / ".carrel/trash") == ["stuck"]
+    sessions.sweep()
+    assert trash_in(sessions.root) == ["stuck"]

@@ -6,6 +6,9 @@ import errno
 import fcntl
 import os
 import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -137,6 +140,7 @@ def test_the_walk_out_of_descriptors_does_not_cry_escape(
 ) -> None:
     workspace = Workspace.open(directory, confinement="walk")
     workspace.write("a/b/f", b"in")
+    monkeypatch.setattr(_sys, "_statx", None)
     refuse = failing(
         os.open, number, when=lambda path, *rest, **more: str(path).startswith("/proc/self/fdinfo/")
     )
@@ -155,9 +159,93 @@ def test_the_walk_works_without_proc_and_still_sees_other_devices(
 ) -> None:
     refuse = failing(os.open, errno.ENOENT, when=lambda path, *rest, **more: str(path).startswith("/proc/"))
     monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(_sys, "_statx", None)
     workspace = Workspace.open(directory, confinement="walk")
     workspace.write("a/b/f", b"in")
     assert workspace.read("a/b/f") == b"in"
     host = Workspace.open("/", confinement="walk")
     with pytest.raises(EscapeError):
         host.read("proc/version")
+
+
+def answers_nothing(*words: object) -> int:
+    """`statx` of a kernel that does not know mount ids: it succeeds and leaves them out."""
+    return 0
+
+
+STATX = {
+    "works": _sys._statx,
+    "missing": None,
+    "filtered": raw_failing(answers_nothing, errno.EPERM, times=2**30),
+    "too old": answers_nothing,
+}
+
+
+@contextmanager
+def bind(source: Path, target: Path) -> Iterator[None]:
+    """Show *source* at *target* too."""
+    done = subprocess.run(
+        ["mount", "--bind", str(source), str(target)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"cannot mount: {done.stderr}")
+        pytest.skip(f"needs root, to mount: {done.stderr.strip()}")
+    yield
+    subprocess.run(["umount", "--lazy", str(target)], check=True)
+
+
+@pytest.fixture
+def bound(directory: Path, tmp_path: Path) -> Iterator[Path]:
+    """A directory outside with a secret in it, which the workspace shows as `bound`."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret").write_bytes(b"secret")
+    (directory / "bound").mkdir()
+    with bind(tmp_path / "outside", directory / "bound"):
+        yield directory / "bound"
+
+
+@pytest.fixture(params=STATX)
+def statx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way in which `statx` may answer."""
+    monkeypatch.setattr(_sys, "_statx", STATX[request.param])
+    return str(request.param)
+
+
+def test_a_mount_has_one_id_however_it_is_learnt(statx: str) -> None:
+    for path in ("/", "/proc", "/proc/self", "/dev", "/etc/passwd"):
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            info = Path(f"/proc/self/fdinfo/{fd}").read_text()
+            assert _sys.mount_id_unchecked(fd) == (1, int(info.partition("mnt_id:")[2].split()[0]))
+        finally:
+            os.close(fd)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("confinement", ["kernel", "walk"])
+def test_a_directory_of_the_same_disk_that_is_mounted_inside_is_refused(
+    directory: Path, confinement: str, statx: str, bound: Path
+) -> None:
+    """Its device is that of the workspace, so that only the mount shows it."""
+    assert bound.stat().st_dev == directory.stat().st_dev
+    workspace = Workspace.open(directory, confinement=confinement)
+    for path in ("bound/secret", "bound", "bound/../bound/secret"):
+        with pytest.raises(EscapeError):
+            workspace.stat(path)
+
+
+@pytest.mark.root
+def test_a_directory_that_was_open_before_something_was_mounted_on_it_keeps_its_id(
+    directory: Path, statx: str
+) -> None:
+    covered = directory / "covered"
+    covered.mkdir()
+    fd = os.open(covered, os.O_PATH | os.O_DIRECTORY)
+    before = _sys.mount_id_unchecked(fd)
+    with bind(directory.parent, covered):
+        assert _sys.mount_id_unchecked(fd) == before
+        above = os.open(covered, os.O_PATH | os.O_DIRECTORY)
+        assert _sys.mount_id_unchecked(above) != before
+        os.close(above)
+    os.close(fd)

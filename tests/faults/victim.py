@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 NEW = b"new " * 25_000
@@ -83,7 +83,7 @@ def main(work: str, kind: str, directory: str) -> None:
     if kind == "bare":
         workspace = Workspace.open(directory)
     else:
-        workspace = Sessions(os.path.dirname(directory)).open(os.path.basename(directory))
+        workspace = WorkspaceManager(os.path.dirname(directory)).open(os.path.basename(directory))
     WORK[work](workspace)
 
 

@@ -15,7 +15,8 @@ from carrel.errors import LimitError
 from carrel.fs._resolve import Open, Resolver
 from carrel.fs.api import Confinement, Unreadable
 from carrel.fs.handle import Handle
-from carrel.fs.tree import LEVELS, Visit, info_of, remove_tree, scan
+from carrel.fs.removal import LEVELS, Removal
+from carrel.fs.tree import Visit, info_of, scan
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind
 from tests.contract.places import at_once, show
@@ -237,7 +238,7 @@ def test_a_visit_holds_one_descriptor_a_level(open_child: Open, tmp_path: Path) 
 
 def removed(open_child: Open, top: Path, name: bytes = b"t") -> None:
     handle = opened(top)
-    remove_tree(open_child, handle.fd, name)
+    Removal(open_child).remove(handle.fd, name)
 
 
 def test_a_tree_is_removed_and_what_its_links_lead_to_is_not(open_child: Open, tmp_path: Path) -> None:

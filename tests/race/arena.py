@@ -14,7 +14,7 @@ from pathlib import Path
 
 from carrel.audit.logger import SandboxLogger
 from carrel.values import FileInfo
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.race import swapper
 from tests.race.swapper import Trap
@@ -57,7 +57,9 @@ class Arena:
 
     def _open(self, confinement: str, *, session: bool) -> Workspace:
         if session:
-            return Sessions(self.top / "sessions", logger=quiet(), confinement=confinement).create("raced")
+            return WorkspaceManager(self.top / "sessions", logger=quiet(), confinement=confinement).create(
+                "raced"
+            )
         (self.top / "ws").mkdir()
         return Workspace.open(self.top / "ws", confinement=confinement, logger=quiet())
 

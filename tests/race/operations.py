@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from carrel.errors import EditError
 from carrel.values import FileInfo
 from tests.race.arena import Arena
+from tests.workspace.archives import file, tar
 
 Act = Callable[[Arena, str], object]
 Again = Callable[[Arena, str], None]
 
+ARCHIVE = tar(file("g", b"inside turn A\n"), file("made/f"))
 _HONEST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -83,6 +85,10 @@ def read_lines(arena: Arena, path: str) -> str:
     return arena.workspace.read_lines(path).text
 
 
+def archive(arena: Arena, path: str) -> bytes:
+    return b"".join(arena.workspace.archive(path))
+
+
 def list_names(arena: Arena, path: str) -> list[FileInfo]:
     return arena.workspace.list(path)
 
@@ -144,6 +150,10 @@ def edit(arena: Arena, path: str) -> str:
 
 def mkdir(arena: Arena, path: str) -> None:
     arena.workspace.mkdir(path)
+
+
+def extract(arena: Arena, path: str) -> None:
+    arena.workspace.extract(ARCHIVE, path, overwrite=True)
 
 
 # Removing, moving, copying
@@ -262,6 +272,7 @@ OPERATIONS = [
     Operation("read", read),
     Operation("read_chunks", read_chunks),
     Operation("read_lines", read_lines),
+    Operation("archive", archive, Spots("d", "m", "l")),
     Operation("list", list_names, TOP),
     Operation("walk", walk, Spots("d", "m", None)),
     Operation("stat", stat),
@@ -274,6 +285,7 @@ OPERATIONS = [
     Operation("append", append),
     Operation("edit", edit),
     Operation("mkdir", mkdir, CHAIN, chain_gone),
+    Operation("extract", extract, DIRECTORY),
     Operation("remove", remove, FILE, file_again),
     Operation("remove_recursive", remove_tree, DIRECTORY, tree_again),
     Operation(

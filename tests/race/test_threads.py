@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import BusyError, ChangedError, ClosedError, ExistsError
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.race.arena import quiet
+from tests.workspace.traces import drafts_in
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
@@ -44,7 +45,7 @@ def workspaces(top: Path, confinement: str) -> list[Workspace]:
     (top / "bare").mkdir()
     return [
         Workspace.open(top / "bare", confinement=confinement, logger=quiet()),
-        Sessions(top / "sessions", confinement=confinement, logger=quiet()).create("many"),
+        WorkspaceManager(top / "sessions", confinement=confinement, logger=quiet()).create("many"),
     ]
 
 
@@ -125,10 +126,10 @@ def test_a_workspace_closed_while_others_use_it_answers_normally_or_says_that_it
     decoy.mkdir()
     (decoy / "f").write_bytes(b"decoy")
     sessions = place / "sessions"
-    Sessions(sessions, logger=quiet()).create("closed").write("f", b"in")
+    WorkspaceManager(sessions, logger=quiet()).create("closed").write("f", b"in")
     for _ in range(CLOSES):
         # Nobody else keeps the sessions alive, so closing the workspace closes every directory of theirs.
-        workspace = Sessions(sessions, logger=quiet()).open("closed")
+        workspace = WorkspaceManager(sessions, logger=quiet()).open("closed")
         start = threading.Barrier(4)
         with ThreadPoolExecutor(4) as pool:
             reads = pool.submit(use, start, partial(workspace.read, "f"))
@@ -140,7 +141,7 @@ def test_a_workspace_closed_while_others_use_it_answers_normally_or_says_that_it
         assert all("size_bytes=2" in answer for answer in writes.result())
         del workspace, reads, names, writes
     assert os.listdir(decoy) == ["f"]
-    assert os.listdir(sessions / ".carrel" / "tmp") == []
+    assert drafts_in(sessions) == []
 
 
 def use(start: threading.Barrier, act: Callable[[], object]) -> set[str]:

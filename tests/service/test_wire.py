@@ -7,10 +7,12 @@ import inspect
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError
+from carrel.errors import CarrelError, EditError, LimitError, QuotaError
 from carrel.service.wire import TABLE, ExitStatus, wire
 
-AREAS = {LimitError: "limit.*", EditError: "edit.*"}
+AREAS = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*"}
+CASES = {"limit.sessions"}
+"""Codes that differ from the rest of their area."""
 
 
 def codes() -> set[str]:
@@ -20,7 +22,7 @@ def codes() -> set[str]:
 
 
 def test_every_error_has_a_row_and_every_row_an_error() -> None:
-    assert codes() == set(TABLE)
+    assert codes() | CASES == set(TABLE)
 
 
 def test_the_table_is_sorted() -> None:
@@ -39,9 +41,15 @@ def test_the_table_is_sorted() -> None:
         ("access.outside", ExitStatus.REFUSED),
         ("limit.depth", ExitStatus.LIMIT),
         ("limit.file_bytes", ExitStatus.LIMIT),
+        ("limit.sessions", ExitStatus.LIMIT),
+        ("quota.bytes", ExitStatus.LIMIT),
+        ("quota.entries", ExitStatus.LIMIT),
         ("edit.ambiguous", ExitStatus.FAILED),
+        ("journal.rotated", ExitStatus.FAILED),
         ("path.busy", ExitStatus.UNAVAILABLE),
         ("disk.full", ExitStatus.UNAVAILABLE),
+        ("disk.low", ExitStatus.UNAVAILABLE),
+        ("sessions.unavailable", ExitStatus.UNAVAILABLE),
         ("workspace.closed", ExitStatus.UNAVAILABLE),
     ],
 )
@@ -54,7 +62,12 @@ def test_a_code_nobody_foresaw_simply_failed() -> None:
 
 
 def test_only_what_may_work_later_is_to_be_tried_again() -> None:
-    assert {code for code, row in TABLE.items() if row.retry} == {"path.busy", "path.changed"}
+    assert {code for code, row in TABLE.items() if row.retry} == {
+        "limit.sessions",
+        "path.busy",
+        "path.changed",
+        "sessions.unavailable",
+    }
 
 
 def test_no_error_exits_as_if_all_were_well() -> None:

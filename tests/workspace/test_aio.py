@@ -13,6 +13,7 @@ import pytest
 
 from carrel import AsyncWorkspace, Limits, Workspace
 from carrel.errors import ClosedError, LimitError
+from tests.workspace.archives import file, tar
 from tests.workspace.planting import plant, snapshot
 
 Result = TypeVar("Result")
@@ -57,7 +58,7 @@ def test_an_operation_takes_the_same_arguments_and_is_awaited_or_iterated(name: 
     assert list(awaited.parameters.values()) == list(plain.parameters.values())
     method = getattr(AsyncWorkspace, name)
     iterated = inspect.isasyncgenfunction(method) or "AsyncIterator" in str(awaited.return_annotation)
-    assert iterated == (name in ("walk", "read_chunks", "changes"))
+    assert iterated == (name in ("walk", "read_chunks", "archive", "changes"))
     assert iterated or inspect.iscoroutinefunction(method)
     assert method.__doc__
 
@@ -71,6 +72,9 @@ def test_every_reading_operation_works(directory: Path) -> None:
         assert await workspace.read_text("f") == "one\ntwo\n"
         assert (await workspace.read_lines("f", start=2)).text == "two\n"
         assert await all_of(workspace.read_chunks("f", chunk_bytes=5)) == [b"one\nt", b"wo\n"]
+        assert b"".join(await all_of(workspace.archive("sub"))) == b"".join(
+            workspace.workspace.archive("sub")
+        )
         assert (await workspace.stat("f")).size_bytes == 8
         assert await workspace.exists("f")
         assert not await workspace.exists("missing")
@@ -97,11 +101,12 @@ def test_every_writing_operation_works(directory: Path) -> None:
         await workspace.copy("d/f", "copy")
         await workspace.move("d/g", "moved")
         await workspace.remove("d", recursive=True)
+        assert (await workspace.extract(tar(file("in/f")))).files == 1
         return [event.operation async for event in workspace.changes()]
 
     done = within(directory, work)
-    assert snapshot(directory) == {"copy": b"words!", "moved": b"ab"}
-    assert done == ["mkdir", "write", "append", "edit", "write", "copy", "move", "remove"]
+    assert snapshot(directory) == {"copy": b"words!", "moved": b"ab", "in": None, "in/f": b"in"}
+    assert done == ["mkdir", "write", "append", "edit", "write", "copy", "move", "remove", "mkdir", "write"]
 
 
 def test_a_large_file_is_read_whole(directory: Path) -> None:
@@ -131,6 +136,8 @@ def test_errors_are_the_same(directory: Path) -> None:
             await all_of(workspace.read_chunks("missing"))
         with pytest.raises(FileNotFoundError):
             await all_of(workspace.walk("missing"))
+        with pytest.raises(FileNotFoundError):
+            await all_of(workspace.archive("missing"))
         with pytest.raises(ValueError, match="escapes session workspace"):
             await workspace.write("../evil", b"")
         with pytest.raises(ValueError, match="cannot be negative"):

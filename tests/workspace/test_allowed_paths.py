@@ -13,6 +13,7 @@ from carrel import AccessMode, PathRule, SandboxPolicy, Workspace
 from carrel.errors import AccessError, EscapeError, MissingError, OutsideError
 from carrel.policy.rules import Access
 from tests.requirements import requirement
+from tests.workspace.archives import file, tar
 from tests.workspace.planting import plant, snapshot
 
 RO, RW = AccessMode.READ_ONLY, AccessMode.READ_WRITE
@@ -29,6 +30,7 @@ READS: dict[str, Operation] = {
     "list": lambda workspace, path: workspace.list(os.path.dirname(path)),
     "walk": lambda workspace, path: list(workspace.walk(os.path.dirname(path))),
     "search": lambda workspace, path: workspace.search("in", path),
+    "archive": lambda workspace, path: list(workspace.archive(path)),
     "copy from": lambda workspace, path: workspace.copy(path, "copied"),
 }
 WRITES: dict[str, Operation] = {
@@ -37,6 +39,7 @@ WRITES: dict[str, Operation] = {
     "append": lambda workspace, path: workspace.append(path, b"changed"),
     "edit": lambda workspace, path: workspace.edit(path, "in", "out"),
     "mkdir": lambda workspace, path: workspace.mkdir(path + ".d"),
+    "extract": lambda workspace, path: workspace.extract(tar(file("f")), path + ".d"),
     "remove": lambda workspace, path: workspace.remove(path),
     "copy to": lambda workspace, path: workspace.copy("f", path, overwrite=True),
     "copy a tree to": lambda workspace, path: workspace.copy("f", path, overwrite=True, recursive=True),

@@ -11,7 +11,7 @@ import pytest
 
 from carrel import AccessMode, PathRule, SandboxPolicy, Workspace
 from carrel.errors import ClosedError, UnavailableError
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from tests.workspace.planting import plant
 
 OPERATIONS: dict[str, Callable[[Workspace], object]] = {
@@ -19,6 +19,7 @@ OPERATIONS: dict[str, Callable[[Workspace], object]] = {
     "read_text": lambda workspace: workspace.read_text("f"),
     "read_lines": lambda workspace: workspace.read_lines("f"),
     "read_chunks": lambda workspace: workspace.read_chunks("f"),
+    "archive": lambda workspace: workspace.archive(),
     "stat": lambda workspace: workspace.stat("f"),
     "exists": lambda workspace: workspace.exists("f"),
     "list": lambda workspace: workspace.list(),
@@ -27,6 +28,7 @@ OPERATIONS: dict[str, Callable[[Workspace], object]] = {
     "list_files": lambda workspace: workspace.list_files(),
     "search": lambda workspace: workspace.search("x"),
     "usage": lambda workspace: workspace.usage(),
+    "recount": lambda workspace: workspace.recount(),
     "explain": lambda workspace: workspace.explain("f"),
     "host_path": lambda workspace: workspace.host_path("f"),
     "write": lambda workspace: workspace.write("f", b""),
@@ -34,6 +36,7 @@ OPERATIONS: dict[str, Callable[[Workspace], object]] = {
     "append": lambda workspace: workspace.append("f", b""),
     "edit": lambda workspace: workspace.edit("f", "in", "out"),
     "mkdir": lambda workspace: workspace.mkdir("d"),
+    "extract": lambda workspace: workspace.extract(b""),
     "remove": lambda workspace: workspace.remove("f"),
     "move": lambda workspace: workspace.move("f", "g"),
     "copy": lambda workspace: workspace.copy("f", "g"),
@@ -65,7 +68,7 @@ def test_a_closed_workspace_says_so(directory: Path, operation: Callable[[Worksp
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_a_closed_session_says_so(tmp_path: Path, operation: Callable[[Workspace], object]) -> None:
-    workspace = Sessions(tmp_path / "sessions").create("closing")
+    workspace = WorkspaceManager(tmp_path / "sessions").create("closing")
     workspace.write("f", b"in")
     workspace.close()
     with pytest.raises(ClosedError, match="workspace is closed"):
@@ -80,7 +83,7 @@ def test_leaving_the_block_closes_also_after_an_error(directory: Path) -> None:
 
 
 def test_closing_twice_is_fine(directory: Path, tmp_path: Path) -> None:
-    for workspace in (Workspace.open(directory), Sessions(tmp_path / "sessions").create()):
+    for workspace in (Workspace.open(directory), WorkspaceManager(tmp_path / "sessions").create()):
         workspace.close()
         workspace.close()
 
@@ -97,7 +100,7 @@ def test_everything_is_let_go(directory: Path, tmp_path: Path) -> None:
             workspace.read("f")
             workspace.read(f"{tmp_path}/other/g")
             workspace.write("new", b"in")
-        with Sessions(tmp_path / "sessions").ensure("s") as workspace:
+        with WorkspaceManager(tmp_path / "sessions").get_workspace("s") as workspace:
             workspace.write("f", b"in")
             list(workspace.changes())
         del workspace

@@ -11,6 +11,7 @@ import pytest
 from carrel import Limits, Workspace
 from carrel.errors import LimitError
 from tests.requirements import requirement
+from tests.workspace.archives import file, tar
 from tests.workspace.planting import plant, snapshot
 
 
@@ -52,6 +53,7 @@ WRITES: dict[str, Callable[[Workspace], object]] = {
     "append": lambda workspace: workspace.append("f", b"56789!"),
     "append to a new one": lambda workspace: workspace.append("new", b"0123456789!"),
     "edit": lambda workspace: workspace.edit("f", "4", "4567890"),
+    "extract": lambda workspace: workspace.extract(tar(file("f", b"0123456789!")), overwrite=True),
     "copy": lambda workspace: workspace.copy("large", "f", overwrite=True),
     "copy recursively": lambda workspace: workspace.copy("large", "f", overwrite=True, recursive=True),
 }
@@ -98,6 +100,7 @@ DEEP: dict[str, Callable[[Workspace], object]] = {
     "write_chunks": lambda workspace: workspace.write_chunks("1/2/3/4", []),
     "append": lambda workspace: workspace.append("1/2/3/4", b""),
     "mkdir": lambda workspace: workspace.mkdir("1/2/3/4"),
+    "extract": lambda workspace: workspace.extract(tar(file("3/4")), "1/2"),
     "move": lambda workspace: workspace.move("f", "1/2/3/4"),
     "copy": lambda workspace: workspace.copy("f", "1/2/3/4"),
     "copy recursively": lambda workspace: workspace.copy("f", "1/2/3/4", recursive=True),

@@ -186,8 +186,7 @@ def test_a_very_deep_tree_is_reported_not_recursed_into(workspace: Workspace, di
     with pytest.raises(LimitError, match="deeper than 64 levels") as caught:
         seen.extend(workspace.walk())
     assert caught.value.code == "limit.depth"
-    with pytest.raises(LimitError):
-        workspace.usage()
+    assert workspace.usage().entries == 300
     workspace.remove("d", recursive=True)
     assert os.listdir(directory) == []
 
@@ -328,11 +327,11 @@ def test_a_walk_gives_as_much_as_its_limit_and_then_says_so(directory: Path) -> 
             seen.extend(info.path for info in workspace.walk())
         assert seen == ["1", "2", "3", "3/4"]
         assert (caught.value.code, caught.value.limit) == ("limit.walk_entries", 4)
-        for attempt in (workspace.usage, workspace.list_files, lambda: workspace.glob("*")):
-            with pytest.raises(LimitError):
-                attempt()
-        (directory / "3" / "5").unlink()
-        assert workspace.usage().entries == 4
+        with pytest.raises(LimitError):
+            workspace.list_files()
+        with pytest.raises(LimitError):
+            workspace.glob("*")
+        assert workspace.usage().entries == 5
 
 
 def test_a_walk_tells_at_the_end_what_it_left_out(directory: Path) -> None:

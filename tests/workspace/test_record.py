@@ -11,6 +11,7 @@ import pytest
 from carrel import AccessMode, SandboxPolicy, Workspace
 from carrel.audit.event import Event
 from carrel.audit.journal import FileJournal, MemoryJournal
+from carrel.errors import IntoItselfError
 from tests.requirements import requirement
 from tests.workspace.planting import plant
 
@@ -95,12 +96,25 @@ def test_what_failed_without_being_refused_is_not_recorded(workspace: Workspace,
         lambda: workspace.mkdir("sub"),
         lambda: workspace.edit("sub/f", "absent", "x"),
         lambda: workspace.copy("sub", "sub/x", recursive=True),
-        lambda: workspace.move("sub", "sub/x"),
     )
     for attempt in attempts:
         with pytest.raises((OSError, ValueError)):
             attempt()
     assert told(workspace) == []
+
+
+def test_what_failed_when_it_was_made_is_recorded_and_taken_back(
+    workspace: Workspace, directory: Path
+) -> None:
+    plant(directory, "sub/f")
+    with pytest.raises(IntoItselfError):
+        workspace.move("sub", "sub/x")
+    assert [
+        (event.operation, event.path, event.other_path, event.error) for event in workspace.changes()
+    ] == [
+        ("move", "sub", "sub/x", None),
+        ("move", "sub", "sub/x", "change.undone"),
+    ]
 
 
 REFUSED: dict[str, Callable[[Workspace, str], object]] = {
@@ -110,6 +124,8 @@ REFUSED: dict[str, Callable[[Workspace, str], object]] = {
     "list": lambda workspace, path: workspace.list(path),
     "walk": lambda workspace, path: workspace.walk(path),
     "search": lambda workspace, path: workspace.search("x", path),
+    "archive": lambda workspace, path: workspace.archive(path),
+    "extract": lambda workspace, path: workspace.extract(bytes(1024), path),
     "write": lambda workspace, path: workspace.write(path, b""),
     "append": lambda workspace, path: workspace.append(path, b""),
     "edit": lambda workspace, path: workspace.edit(path, "a", "b"),
@@ -191,7 +207,7 @@ def test_a_record_says_who_when_and_in_which_session(directory: Path) -> None:
 
 @pytest.mark.parametrize("on_disk", [True, False])
 def test_changes_go_on_from_where_one_left_off(directory: Path, tmp_path: Path, on_disk: bool) -> None:
-    journal = FileJournal(os.open(tmp_path, os.O_RDONLY), "log") if on_disk else MemoryJournal()
+    journal = FileJournal(os.open(tmp_path, os.O_RDONLY)) if on_disk else MemoryJournal()
     with Workspace.open(directory, journal=journal) as workspace:
         workspace.write("a", b"")
         workspace.write("b", b"")

@@ -19,7 +19,7 @@ from carrel import (
     read_session_file,
     write_session_file,
 )
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 from tests.requirements import requirement
 from tests.workspace.planting import plant
 
@@ -174,10 +174,10 @@ def test_a_session_is_created_once_and_retrieved_afterwards(tmp_path: Path, log:
 
 @requirement("LOG-1")
 def test_sessions_log_creating_and_retrieving(tmp_path: Path, log: Log) -> None:
-    sessions = Sessions(tmp_path / "fresh", logger=log.logger)
+    sessions = WorkspaceManager(tmp_path / "fresh", logger=log.logger)
     sessions.create("one").close()
-    sessions.ensure("one").close()
-    sessions.ensure("two").close()
+    sessions.get_workspace("one").close()
+    sessions.get_workspace("two").close()
     assert [(found["event"], found["session_id"]) for found in log.events()] == [
         ("session.created", "one"),
         ("session.retrieved", "one"),
@@ -276,6 +276,8 @@ def test_every_operation_of_the_gate_logs_its_event(directory: Path, log: Log) -
             ("copy", lambda: workspace.copy("f", "d/f")),
             ("move", lambda: workspace.move("g", "h")),
             ("delete", lambda: workspace.remove("h")),
+            ("archive", lambda: list(workspace.archive("d"))),
+            ("extract", lambda: workspace.extract(bytes(1024), "d")),
         )
         for number, (name, call) in enumerate(calls, 1):
             call()
@@ -319,8 +321,8 @@ def test_a_file_of_any_name_makes_one_line_for_each_event(
 
 @requirement("R-04", "W-17")
 def test_no_event_tells_a_path_of_the_host_but_the_workspace_path(tmp_path: Path, log: Log) -> None:
-    sessions = Sessions(tmp_path / "fresh", logger=log.logger)
-    with sessions.ensure("one") as workspace:
+    sessions = WorkspaceManager(tmp_path / "fresh", logger=log.logger)
+    with sessions.get_workspace("one") as workspace:
         workspace.write("sub/f", b"in")
         workspace.copy("sub", "copy", recursive=True)
         workspace.read("sub/f")

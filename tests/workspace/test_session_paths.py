@@ -13,7 +13,7 @@ import pytest
 
 import carrel
 from carrel import delete_session_path, list_session_files, read_session_file, write_session_file
-from carrel.workspace.sessions import _validate_session_path
+from carrel.workspace.session_files import _validate_session_path
 from tests.requirements import requirement
 from tests.workspace.planting import plant, snapshot
 

@@ -20,7 +20,8 @@ from carrel.errors import SessionExistsError, SessionIdError, SessionMissingErro
 from carrel.paths.names import require_session_id
 from carrel.policy.rules import AccessMode, SandboxPolicy
 from carrel.values import Limits
-from carrel.workspace.sessions import Sessions, _validate_session_path
+from carrel.workspace.session_files import _validate_session_path
+from carrel.workspace.sessions import WorkspaceManager
 from tests.requirements import requirement
 from tests.workspace.planting import plant, snapshot
 
@@ -31,9 +32,9 @@ DOORS: dict[str, Callable[[str, Path], object]] = {
     "delete": lambda name, root: delete_session_path(name, "f", root),
     "validate": lambda name, root: _validate_session_path(name, "f", root),
 }
-SESSION_DOORS: dict[str, Callable[[str, Sessions], object]] = {
+SESSION_DOORS: dict[str, Callable[[str, WorkspaceManager], object]] = {
     "create": lambda name, sessions: sessions.create(name),
-    "ensure": lambda name, sessions: sessions.ensure(name),
+    "ensure": lambda name, sessions: sessions.get_workspace(name),
     "open": lambda name, sessions: sessions.open(name),
 }
 WRONG = [
@@ -102,9 +103,9 @@ def test_a_wrong_id_is_refused_by_every_file_function_before_anything_is_made(
 @pytest.mark.parametrize("door", SESSION_DOORS.values(), ids=SESSION_DOORS)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_id_is_refused_by_the_sessions_too(
-    root: Path, door: Callable[[str, Sessions], object], name: str
+    root: Path, door: Callable[[str, WorkspaceManager], object], name: str
 ) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     before = snapshot(root)
     with pytest.raises(ValueError, match="invalid session id"):
         door(name, sessions)
@@ -114,9 +115,9 @@ def test_a_wrong_id_is_refused_by_the_sessions_too(
 @requirement("ID-09", "ID-13", "ID-08")
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_right_id_is_accepted_by_every_door(root: Path, name: str) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     sessions.create(name).close()
-    sessions.ensure(name).close()
+    sessions.get_workspace(name).close()
     sessions.open(name).close()
     write_session_file(name, "f", b"in", root)
     assert list_session_files(name, root) == ["f"]
@@ -164,7 +165,7 @@ def test_every_id_of_the_rule_is_accepted_but_device_names(text: str) -> None:
 
 @requirement("ID-01", "ID-02")
 def test_a_session_without_an_id_gets_a_uuid_and_a_directory(root: Path) -> None:
-    with Sessions(root).create() as workspace:
+    with WorkspaceManager(root).create() as workspace:
         name = workspace.session_id
         assert name is not None
         assert str(uuid.UUID(name, version=4)) == name
@@ -172,12 +173,12 @@ def test_a_session_without_an_id_gets_a_uuid_and_a_directory(root: Path) -> None
 
 
 def test_ids_come_from_the_given_source(root: Path) -> None:
-    with Sessions(root).create(make_id=lambda: "fixed") as workspace:
+    with WorkspaceManager(root).create(make_id=lambda: "fixed") as workspace:
         assert workspace.session_id == "fixed"
 
 
 def test_creating_does_not_adopt_what_is_there(root: Path) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     sessions.create("taken").close()
     plant(root, "file", "strange/")
     for name in ("taken", "file", "strange"):
@@ -187,7 +188,7 @@ def test_creating_does_not_adopt_what_is_there(root: Path) -> None:
 
 
 def test_opening_an_unknown_session_is_an_error_and_makes_nothing(root: Path) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     with pytest.raises(SessionMissingError, match="no such session: 'unknown'"):
         sessions.open("unknown")
     assert not (root / "unknown").exists()
@@ -195,11 +196,11 @@ def test_opening_an_unknown_session_is_an_error_and_makes_nothing(root: Path) ->
 
 @requirement("ID-16")
 def test_making_sure_of_a_session_twice_keeps_its_files(root: Path) -> None:
-    sessions = Sessions(root)
-    with sessions.ensure("again") as workspace:
+    sessions = WorkspaceManager(root)
+    with sessions.get_workspace("again") as workspace:
         workspace.write("important.txt", b"kept")
         first = workspace.host_path(".")
-    with sessions.ensure("again") as workspace:
+    with sessions.get_workspace("again") as workspace:
         assert workspace.read("important.txt") == b"kept"
         assert workspace.host_path(".") == first
 
@@ -207,10 +208,14 @@ def test_making_sure_of_a_session_twice_keeps_its_files(root: Path) -> None:
 @requirement("ID-17")
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere", "/etc"])
 def test_a_link_in_place_of_a_workspace_is_refused(root: Path, tmp_path: Path, target: str) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     plant(tmp_path, "elsewhere/kept")
     plant(root, f"victim => {target if target.startswith('/') else '../' + target}")
-    for attempt in (sessions.open, sessions.ensure, lambda name: write_session_file(name, "f", b"", root)):
+    for attempt in (
+        sessions.open,
+        sessions.get_workspace,
+        lambda name: write_session_file(name, "f", b"", root),
+    ):
         with pytest.raises(OSError, match=r"Workspace is a symlink \(potential attack\)"):
             attempt("victim")
     assert snapshot(tmp_path / "elsewhere") == {"kept": b"in"}
@@ -218,9 +223,13 @@ def test_a_link_in_place_of_a_workspace_is_refused(root: Path, tmp_path: Path, t
 
 @requirement("ID-18")
 def test_a_file_in_place_of_a_workspace_is_refused(root: Path) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     plant(root, "victim = text")
-    for attempt in (sessions.open, sessions.ensure, lambda name: write_session_file(name, "f", b"", root)):
+    for attempt in (
+        sessions.open,
+        sessions.get_workspace,
+        lambda name: write_session_file(name, "f", b"", root),
+    ):
         with pytest.raises(UnavailableError, match="exists but is not a directory"):
             attempt("victim")
     assert (root / "victim").read_text() == "text"
@@ -265,14 +274,14 @@ def test_a_session_whose_name_begins_like_another_is_outside_it(root: Path) -> N
 
 @requirement("ID-21")
 def test_many_first_accesses_at_once_make_one_directory(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     start = threading.Barrier(8)
     problems: list[BaseException] = []
 
     def first(number: int) -> None:
         start.wait()
         try:
-            with sessions.ensure("shared") as workspace:
+            with sessions.get_workspace("shared") as workspace:
                 workspace.write(f"{number}.txt", b"in")
         except BaseException as error:
             problems.append(error)
@@ -292,16 +301,18 @@ def test_many_first_accesses_at_once_make_one_directory(root: Path, caplog: pyte
 def test_nothing_of_ours_is_inside_a_workspace(root: Path) -> None:
     write_session_file("mine", "f", b"in", root)
     with pytest.raises(ValueError, match="escapes"):
-        read_session_file("mine", "../.carrel/journal/mine.log", root)
+        read_session_file("mine", "../.carrel/sessions/mine/journal.0", root)
     assert os.listdir(root / "mine") == ["f"]
     assert sorted(os.listdir(root)) == [".carrel", "mine"]
 
 
 def test_directories_of_ours_are_for_their_owner_only(root: Path) -> None:
     write_session_file("mine", "f", b"in", root)
-    for place in (root, root / "mine", root / ".carrel", root / ".carrel" / "journal"):
+    state = root / ".carrel" / "sessions" / "mine"
+    for place in (root, root / "mine", root / ".carrel", state.parent, state):
         assert stat.S_IMODE(place.stat().st_mode) == 0o700
-    assert stat.S_IMODE((root / ".carrel" / "journal" / "mine.log").stat().st_mode) == 0o600
+    for name in ("ledger", "lease", "journal.0"):
+        assert stat.S_IMODE((state / name).stat().st_mode) == 0o600
 
 
 # The sessions directory
@@ -310,14 +321,14 @@ def test_directories_of_ours_are_for_their_owner_only(root: Path) -> None:
 def test_a_sessions_directory_that_is_a_link_is_refused(tmp_path: Path) -> None:
     plant(tmp_path, "real/", "sessions => real")
     with pytest.raises(UnavailableError, match="'sessions' cannot be used: it is a symlink"):
-        Sessions(tmp_path / "sessions")
+        WorkspaceManager(tmp_path / "sessions")
     assert snapshot(tmp_path / "real") == {}
 
 
 def test_a_sessions_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     plant(tmp_path, "sessions = text")
     with pytest.raises(UnavailableError, match="it is not a directory"):
-        Sessions(tmp_path / "sessions")
+        WorkspaceManager(tmp_path / "sessions")
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o772, 0o720])
@@ -325,19 +336,19 @@ def test_a_sessions_directory_that_others_may_write_is_refused(tmp_path: Path, m
     (tmp_path / "sessions").mkdir()
     (tmp_path / "sessions").chmod(mode)
     with pytest.raises(UnavailableError, match="others may write to it"):
-        Sessions(tmp_path / "sessions")
+        WorkspaceManager(tmp_path / "sessions")
 
 
 def test_a_sessions_directory_of_somebody_else_is_refused(unprivileged: Path) -> None:
     with pytest.raises(UnavailableError, match="it belongs to another user"):
-        Sessions("/usr")
-    assert Sessions(unprivileged / "own").root == unprivileged / "own"
+        WorkspaceManager("/usr")
+    assert WorkspaceManager(unprivileged / "own").root == unprivileged / "own"
 
 
 def test_a_sessions_directory_that_cannot_be_made_says_why_without_its_path(unprivileged: Path) -> None:
     (unprivileged / "shut").mkdir(0o500)
     with pytest.raises(UnavailableError, match="Permission denied") as caught:
-        Sessions(unprivileged / "shut" / "sessions")
+        WorkspaceManager(unprivileged / "shut" / "sessions")
     assert str(unprivileged) not in str(caught.value)
 
 
@@ -345,13 +356,13 @@ def test_a_state_directory_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sessions").mkdir(0o700)
     plant(tmp_path, "elsewhere/", "sessions/.carrel => ../elsewhere")
     with pytest.raises(UnavailableError, match=r"'\.carrel' cannot be used") as caught:
-        Sessions(tmp_path / "sessions").create("new")
+        WorkspaceManager(tmp_path / "sessions").create("new")
     assert str(tmp_path) not in str(caught.value)
     assert snapshot(tmp_path / "elsewhere") == {}
 
 
 def test_limits_and_policy_of_a_new_session_hold(root: Path) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     with (
         sessions.create("small", limits=Limits(file_bytes=3)) as workspace,
         pytest.raises(OSError, match="the limit is 3"),
@@ -366,7 +377,7 @@ def test_limits_and_policy_of_a_new_session_hold(root: Path) -> None:
 
 
 def test_the_journal_of_a_session_outlives_its_workspace(root: Path) -> None:
-    sessions = Sessions(root)
+    sessions = WorkspaceManager(root)
     with sessions.create("told") as workspace:
         workspace.write("a.txt", b"12345")
     with sessions.open("told") as workspace:

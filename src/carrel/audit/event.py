@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 
 _VERSION = 1
+_TEXT = (str, type(None))
+_SIZE = (int, type(None))
+_KINDS: tuple[type | tuple[type, ...], ...] = (int, _TEXT, str, str, str, _TEXT, _SIZE, _SIZE, _TEXT)
+"""Of the fields of a record, after the version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +24,13 @@ class Event:
     """Who asked: `host`, `shell`, `guest`, or the name of a caller."""
     operation: str
     path: str
-    """As it was asked for."""
+    """Relative to the workspace, or absolute beneath an allowed path; if it was refused, as it was asked."""
     other_path: str | None = None
-    """The target of a move or a copy."""
+    """The target of a move or a copy, or the text of a link."""
     before_bytes: int | None = None
     after_bytes: int | None = None
     error: str | None = None
-    """The code of the error, if it was refused."""
+    """The code of the error if it was refused, or `change.undone` if the record before did not come true."""
     sequence: int = 0
     """Its place in the journal it was read from; later ones are greater."""
 
@@ -46,6 +50,8 @@ class Event:
         except ValueError:
             return None
         if not isinstance(fields, list) or len(fields) != 10 or fields[0] != _VERSION:
+            return None
+        if not all(isinstance(value, kinds) for value, kinds in zip(fields[1:], _KINDS, strict=True)):
             return None
         return cls(
             time_ns=fields[1],

@@ -24,6 +24,10 @@ class StructLogger(Protocol):
         """Log something that somebody should look at."""
         ...
 
+    def error(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
+        """Log something that went wrong."""
+        ...
+
 
 class SandboxLogger:
     """Writes `noun.verb` events with named fields."""
@@ -37,22 +41,21 @@ class SandboxLogger:
         """*logger* itself, or one around it."""
         return logger if isinstance(logger, SandboxLogger) else cls(logger)
 
-    def log_event(self, event: str, /, **fields: object) -> None:
-        """Log an ordinary event."""
-        logger = self._logger
-        if not isinstance(logger, logging.Logger):
-            logger.info(event, **_printable_fields(fields))
-        elif logger.isEnabledFor(logging.INFO):
-            _to_stdlib(logger, logging.INFO, event, fields)
+    def log_event(self, event: str, level: int = logging.INFO, /, **fields: object) -> None:
+        """Log an event: an ordinary one, a warning or an error."""
+        self._log(event, level, fields)
 
     def log_security_event(self, problem: str, /, **details: object) -> None:
         """Log a refusal as the warning `security.<problem>`."""
-        event = f"security.{problem}"
+        self._log(f"security.{problem}", logging.WARNING, details)
+
+    def _log(self, event: str, level: int, fields: dict[str, object]) -> None:
         logger = self._logger
         if not isinstance(logger, logging.Logger):
-            logger.warning(event, **_printable_fields(details))
-        elif logger.isEnabledFor(logging.WARNING):
-            _to_stdlib(logger, logging.WARNING, event, details)
+            methods = {logging.WARNING: logger.warning, logging.ERROR: logger.error}
+            methods.get(level, logger.info)(event, **_printable_fields(fields))
+        elif logger.isEnabledFor(level):
+            _to_stdlib(logger, level, event, fields)
 
     def wants_events(self) -> bool:
         """Whether `log_event` would write anything."""
@@ -64,7 +67,7 @@ def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str,
     """One line for people, and the same fields on the record for handlers that want them."""
     shown = _printable_fields(fields)
     text = " ".join([event, *(f"{name}={value}" for name, value in shown.items())])
-    logger.log(level, "%s", text, extra={"event": event, **shown}, stacklevel=3)
+    logger.log(level, "%s", text, extra={"event": event, **shown}, stacklevel=4)
 
 
 def _printable_fields(fields: dict[str, object]) -> dict[str, object]:

@@ -1,18 +1,196 @@
-"""Read settings from the environment."""
+"""Settings from the environment, the file and the defaults, in this order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar, cast
 
-SESSIONS_DIR = ("CARREL_SESSIONS_DIR", "SHANNON_SESSION_WORKSPACES_DIR")
-"""The variable that names the sessions directory, and the alias it is also read from."""
-DEFAULT_SESSIONS_DIR = "workspace"
+from carrel.config import table
+from carrel.config.file import ConfigFile, home_of, read
+from carrel.config.kind import Wrong, did_you_mean
+from carrel.config.settings import (
+    FilesSettings,
+    OperatorSettings,
+    Origin,
+    SessionSettings,
+    Settings,
+    Source,
+    Value,
+)
+from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, Key
+from carrel.errors import ConfigError
+from carrel.values import MIB
+
+PREFIX = "CARREL_"
+DEFAULT = Origin(source=Source.DEFAULT)
+
+T = TypeVar("T")
+
+
+def load(environ: Mapping[str, str], *, path: str | os.PathLike[str] | None = None) -> Settings:
+    """Everything that is set, from the file at *path*, or from where the environment says.
+
+    Raises:
+        ConfigError: The file or a variable cannot be used; the message names it, the line and the key.
+    """
+    return _settings(environ, read(environ, path))
+
+
+def operator_settings(environ: Mapping[str, str], warn: Callable[[str], object]) -> Settings:
+    """The settings of the operator's shell, which starts in any case: what is wrong is told and left out.
+
+    A file that is wrong is left out whole, and so is an environment that is wrong. What remains is stricter.
+    """
+    try:
+        file = read(environ)
+    except ConfigError as error:
+        warn(f"{error}; the file is not used")
+        file = ConfigFile(None)
+    try:
+        return _settings(environ, file)
+    except ConfigError as error:
+        warn(f"{error}; only the defaults are used")
+    return _settings({"HOME": environ.get("HOME", "")}, ConfigFile(None))
 
 
 def sessions_dir(environ: Mapping[str, str]) -> Path:
-    """The directory that holds all workspaces."""
-    for name in SESSIONS_DIR:
-        if value := environ.get(name):
-            return Path(value).expanduser()
-    return Path(DEFAULT_SESSIONS_DIR)
+    """The directory that holds all workspaces, whatever the other variables say.
+
+    Raises:
+        ConfigError: The file, or the variable for this directory, cannot be used.
+    """
+    return _Values(environ, read(environ)).of(table.DIRECTORY)
+
+
+class _Values:
+    """The value of each key."""
+
+    def __init__(self, environ: Mapping[str, str], file: ConfigFile) -> None:
+        self._environ = environ
+        self._file = file
+        self._home = home_of(environ)
+        self._found: dict[str, Value] = {}
+
+    def of(self, key: Key[T]) -> T:
+        """The value of *key*."""
+        return cast(T, self.value(key).value)  # what the kind of the key made
+
+    def value(self, key: Key[object]) -> Value:
+        """The value of *key*, and where it came from."""
+        if key.name not in self._found:
+            value, origin = self._forced(key) or self._find(key)
+            self._found[key.name] = Value(name=key.name, value=value, origin=origin, is_used=key.is_used)
+        return self._found[key.name]
+
+    def roles(self) -> Iterator[Value]:
+        """The tools of each role: as given, or as by default."""
+        key = table.ROLE_TOOLS
+        given = self.of(key)
+        for name, tools in {**DEFAULT_ROLES, **given}.items():
+            origin = self._file.origin((*key.place, name)) if name in given else DEFAULT
+            yield Value(name=f"{key.name}.{name}", value=tools, origin=origin, is_used=key.is_used)
+
+    def _forced(self, key: Key[object]) -> tuple[object, Origin] | None:
+        """The mode of a workspace that a variable names: who names it there means to work in it."""
+        if key is not table.WORKSPACE_MODE:
+            return None
+        root = self.value(table.WORKSPACE_ROOT).origin
+        return ("rw", root) if root.source is Source.ENVIRONMENT else None
+
+    def _find(self, key: Key[object]) -> tuple[object, Origin]:
+        for name in key.variables:
+            if text := self._environ.get(name):
+                origin = Origin(source=Source.ENVIRONMENT, name=name, is_alias=name != key.variable)
+                return self._parse(key, name, text), origin
+        return self._file.find(key) or (self._default(key), DEFAULT)
+
+    def _parse(self, key: Key[object], name: str, text: str) -> object:
+        try:
+            return key.kind.check(key.kind.spell(text), self._home)
+        except Wrong as error:
+            raise ConfigError(f"{name} {error}") from None
+
+    def _default(self, key: Key[object]) -> object:
+        try:
+            return None if key.default is None else key.kind.check(key.default, self._home)
+        except Wrong:
+            # It begins with ~, and there is no home directory.
+            return None
+
+
+def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
+    values = _Values(environ, file)
+    return Settings(
+        session=_session(values),
+        shared_workspace=values.of(table.SHARED_WORKSPACE),
+        dev_allow_cwd=values.of(table.DEV_ALLOW_CWD),
+        allow_global_tmp=values.of(table.ALLOW_GLOBAL_TMP),
+        sandbox=values.of(table.SANDBOX),
+        operator=_operator(values),
+        files=_files(values),
+        roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
+        values=tuple(_listed(values)),
+        file=file.path,
+        has_file=file.is_there,
+        notes=(*_differing(environ), *_misspelt(environ)),
+    )
+
+
+def _session(values: _Values) -> SessionSettings:
+    size_mb = values.of(table.MAX_WORKSPACE_MB)
+    return SessionSettings(
+        directory=values.of(table.DIRECTORY),
+        disk_bytes=None if size_mb is None else size_mb * MIB,
+        entries=values.of(table.ENTRIES),
+        min_free_bytes=values.of(table.MIN_FREE_MB) * MIB,
+        ttl_seconds=values.of(table.TTL_SECONDS),
+        max_sessions=values.of(table.MAX_SESSIONS),
+    )
+
+
+def _operator(values: _Values) -> OperatorSettings:
+    return OperatorSettings(
+        root=values.of(table.WORKSPACE_ROOT),
+        mode=values.of(table.WORKSPACE_MODE),
+        enabled=values.of(table.WORKSPACE_ENABLED),
+        allow=values.of(table.WORKSPACE_ALLOW),
+    )
+
+
+def _files(values: _Values) -> FilesSettings:
+    return FilesSettings(
+        default_encoding=values.of(table.DEFAULT_ENCODING),
+        max_file_bytes=values.of(table.MAX_FILE_SIZE),
+        allowed_paths=values.of(table.ALLOWED_PATHS),
+        timeout_ms=values.of(table.TIMEOUT_MS),
+    )
+
+
+def _listed(values: _Values) -> Iterator[Value]:
+    """All values in the order of the table."""
+    for key in KEYS:
+        if key is table.ROLE_TOOLS:
+            yield from values.roles()
+        else:
+            yield values.value(key)
+
+
+def _differing(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that say one thing while their aliases say another."""
+    for key in KEYS:
+        said = [name for name in key.variables if environ.get(name)]
+        if len({environ[name] for name in said}) > 1:
+            yield f"{' and '.join(said)} are both set and differ; {said[0]} is used"
+
+
+def _misspelt(environ: Mapping[str, str]) -> Iterator[str]:
+    """Variables that nobody reads but that look like ours."""
+    names = (CONFIG_VARIABLE, *(key.variable for key in KEYS if key.variable))
+    known = {name.removeprefix(PREFIX): name for name in names}
+    for name in environ:
+        if name.startswith(PREFIX) and name not in names:
+            hint = did_you_mean(name.removeprefix(PREFIX), known)
+            yield f"{name} is set, but no setting has that name{hint}"

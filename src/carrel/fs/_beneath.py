@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ from carrel.paths.rel import Where, sibling
 from carrel.values import FileInfo
 
 PARENT = os.O_PATH | os.O_DIRECTORY
+_LOOKS = 100
+"""How often to look for a directory that others make and remove."""
 
 
 class Made(NamedTuple):
@@ -30,24 +33,17 @@ class Made(NamedTuple):
 
     parent: Handle
     name: bytes
-    path: str
-
-
-def unmake(made: list[Made]) -> None:
-    """Take away directories that were made for nothing, if they are still empty."""
-    for directory in reversed(made):
-        with suppress(OSError):
-            os.rmdir(directory.name, dir_fd=directory.parent.fd)
 
 
 class Target(NamedTuple):
     """Where a write goes, and what is there."""
 
     where: Where
-    parent: Handle
+    near: Handle
+    """The directory above it, or the deepest one on the way that exists."""
+    missing: tuple[str, ...]
+    """The names of the directories that are missing in between."""
     before: os.stat_result | None
-    made: list[Made]
-    """Directories that were made on the way."""
 
 
 class Beneath:
@@ -98,17 +94,16 @@ class Beneath:
 
     @translated
     def target(self, where: Where, existing: Existing, parents: Parents) -> Target:
-        """The place to write to: *where*, or where the links at its end lead."""
-        made: list[Made] = []
+        """The place to write to: *where*, or where the links at its end lead; nothing is made."""
         for _ in range(LINKS + 1):
             if where.must_dir and where.name:
                 self._require_inside(self.use(where), where)
                 raise translate(errno.EISDIR, where)
-            parent = self.parent_for_writing(where, parents, made)
-            before = entry(parent, where.name)
+            parent, missing = self.nearest(where, parents)
+            before = None if missing else entry(parent, where.name)
             if before is None or existing is Existing.REFUSE or not stat.S_ISLNK(before.st_mode):
                 _require_writable(parent, where, before, existing)
-                return Target(where, parent, before, made)
+                return Target(where, parent, missing, before)
             try:
                 text = os.readlink(where.name, dir_fd=parent.fd)
             except OSError:
@@ -122,26 +117,50 @@ class Beneath:
                 raise translate(errno.EISDIR, where)
         raise translate(errno.ELOOP, where)
 
-    def parent_for_writing(self, where: Where, parents: Parents, made: list[Made]) -> Handle:
-        """The directory above *where*, made if it is missing and may be; *made* learns of that."""
+    def nearest(self, where: Where, parents: Parents) -> tuple[Handle, tuple[str, ...]]:
+        """The directory above *where*, or if it may be made: the deepest one, and what is missing."""
+        for _ in range(_LOOKS):
+            try:
+                return self.parent(where), ()
+            except MissingError:
+                if parents is Parents.REQUIRE or not where.name:
+                    raise
+            parts = where.parts[:-1]
+            known, here = self.longest_prefix(where, parts)
+            if ".." in parts[known:]:
+                raise translate(errno.ENOENT, where)
+            found = None if known == len(parts) else entry(here, os.fsencode(parts[known]))
+            if found is None:
+                return here, parts[known:]
+            if not stat.S_ISDIR(found.st_mode):
+                # A link that leads nowhere cannot be made a directory.
+                raise translate(errno.ENOTDIR, where)
+            # Somebody has made it meanwhile.
+        raise translate(errno.EAGAIN, where)
+
+    def make(
+        self, near: Handle, missing: tuple[str, ...], spoil: Callable[[], None]
+    ) -> tuple[Handle, list[Made]]:
+        """Make the directories *missing*, one in the other; returns the last one and those that were made.
+
+        If that fails and they cannot be taken away again, *spoil* is called.
+        """
+        made: list[Made] = []
+        here = near
         try:
-            return self.parent(where)
-        except MissingError:
-            if parents is Parents.REQUIRE or not where.name:
-                raise
-        parts = where.parts[:-1]
-        known, here = self.longest_prefix(where, parts)
-        if ".." in parts[known:]:
-            raise translate(errno.ENOENT, where)
-        for count, part in enumerate(parts[known:], known + 1):
-            name = os.fsencode(part)
-            if self.resolver.barred is not None:
-                self.resolver.barred.require_name(here.fd, name)
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o777, dir_fd=here.fd)
-                made.append(Made(here, name, self._label + "/".join(parts[:count])))
-            here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))
-        return here
+            for part in missing:
+                name = os.fsencode(part)
+                if self.resolver.barred is not None:
+                    self.resolver.barred.require_name(here.fd, name)
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o777, dir_fd=here.fd)
+                    made.append(Made(here, name))
+                here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))
+        except BaseException:
+            if not unmake(made):
+                spoil()
+            raise
+        return here, made
 
     def longest_prefix(self, where: Where, parts: tuple[str, ...]) -> tuple[int, Handle]:
         """The deepest directory of *parts* that exists, and how many parts it has."""
@@ -169,8 +188,23 @@ class Beneath:
             return self._label + "/".join(where.parts)
         return self._label.rstrip("/") or self._label or "."
 
+    def shown_above(self, where: Where, count: int) -> list[str]:
+        """The paths of the last *count* directories above *where*, the outermost first."""
+        above = len(where.parts) - 1
+        return [self._label + "/".join(where.parts[: above - left]) for left in reversed(range(count))]
+
     def prefix(self, where: Where) -> str:
         return self._label + "/".join(where.parts) + "/" if where.parts else self._label
+
+
+def unmake(made: list[Made]) -> bool:
+    """Take away directories that were made for nothing; whether all of them are gone."""
+    for directory in reversed(made):
+        try:
+            os.rmdir(directory.name, dir_fd=directory.parent.fd)
+        except OSError:
+            return False
+    return True
 
 
 def entry(parent: Handle, name: bytes) -> os.stat_result | None:

@@ -21,6 +21,7 @@ from contextlib import suppress
 
 from carrel.fs import _sys
 from carrel.fs.handle import Handle
+from carrel.fs.listing import names_in
 
 PREFIX = b".carrel-draft-"
 ABANDONED_SECONDS = 60
@@ -49,13 +50,19 @@ class Draft:
         if self.fd < 0:
             self._open_named()
 
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
     def _open_named(self) -> None:
         name = _fresh_name()
         self.fd = os.open(name, _NAMED, 0o666, dir_fd=self._names.fd)
         self._name = name
-        # Only a sweeper looks at the lock; a file system without locks keeps its abandoned drafts.
+        # It tells that the writer lives; a file system without locks keeps its abandoned drafts.
         with suppress(OSError):
-            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_soon(self.fd)
 
     def write(self, data: bytes) -> None:
         """Add *data*."""
@@ -166,12 +173,27 @@ def rename_without_replacing(source_dir: int, source: bytes, target_dir: int, ta
     os.unlink(source, dir_fd=source_dir)
 
 
+def drafted_bytes(directory: int) -> int:
+    """The sizes of the drafts in *directory* whose writers live."""
+    size = 0
+    for name in names_in(directory):
+        if not name.startswith(PREFIX):
+            continue
+        with suppress(OSError):
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                size += os.fstat(fd).st_size
+            finally:
+                os.close(fd)
+    return size
+
+
 def sweep(directory: int, now: float) -> int:
     """Remove the drafts in *directory* whose writers are gone; say how many."""
     removed = 0
-    with os.scandir(directory) as entries:
-        names = [os.fsencode(entry.name) for entry in entries]
-    for name in names:
+    for name in names_in(directory):
         if not name.startswith(PREFIX):
             continue
         with suppress(OSError):

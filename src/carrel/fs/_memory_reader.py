@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
+from threading import RLock
 
 from carrel.fs._memory_tree import File
 from carrel.values import FileInfo
@@ -12,7 +12,7 @@ from carrel.values import FileInfo
 class MemoryReader:
     """An open file, read by chunks; it outlives the name and the workspace."""
 
-    def __init__(self, file: File, info: FileInfo, lock: Lock) -> None:
+    def __init__(self, file: File, info: FileInfo, lock: RLock) -> None:
         self._file = file
         self._lock = lock
         self._at = 0

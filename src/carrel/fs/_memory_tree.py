@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import NamedTuple
 
 from carrel.fs._resolve import LINKS
 from carrel.fs.api import Existing, Links
@@ -52,14 +51,6 @@ class Directory(Node):
     parent: Directory | None = None
     entries: dict[str, Node] = field(default_factory=dict)
     removed: bool = False
-
-
-class Made(NamedTuple):
-    """A directory that was made on the way to something else."""
-
-    parent: Directory
-    name: str
-    path: str
 
 
 class MemoryTree:
@@ -133,12 +124,13 @@ class MemoryTree:
         _discard(parent.entries.pop(name))
         parent.modified_ns = self._clock()
 
-    def unmake(self, made: list[Made]) -> None:
-        """Take away directories that were made for nothing, if they are still there and empty."""
-        for parent, name, _ in reversed(made):
-            found = parent.entries.get(name)
-            if isinstance(found, Directory) and not found.entries:
-                self.remove(parent, name)
+    def make(self, near: Directory, missing: tuple[str, ...]) -> Directory:
+        """Make the directories *missing*, one in the other, and return the last."""
+        for name in missing:
+            fresh = self.new_directory()
+            self.put(near, name, fresh)
+            near = fresh
+        return near
 
     def append(self, file: File, data: bytes) -> None:
         """Add *data* to the content."""
@@ -166,6 +158,16 @@ class MemoryTree:
         del parent.entries[name]
         parent.modified_ns = self._clock()
         self.put(new_parent, new_name, node)
+
+
+def inside(node: Node) -> Iterator[Node]:
+    """Everything beneath *node*."""
+    todo = list(node.entries.values()) if isinstance(node, Directory) else []
+    while todo:
+        found = todo.pop()
+        yield found
+        if isinstance(found, Directory):
+            todo.extend(found.entries.values())
 
 
 def failure(number: int) -> OSError:

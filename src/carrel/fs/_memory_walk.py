@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Lock
+from threading import RLock
 
 from carrel.errors import LimitError
 from carrel.fs._memory_tree import Directory, describe
@@ -26,7 +26,7 @@ def scan(directory: Directory, prefix: str, limit: int | None) -> list[FileInfo]
 class Visit:
     """One walk: parents before their children, names in order; it holds the lock only while it looks."""
 
-    def __init__(self, lock: Lock, limits: Limits) -> None:
+    def __init__(self, lock: RLock, limits: Limits) -> None:
         self._lock = lock
         self._limits = limits
 

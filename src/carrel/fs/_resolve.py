@@ -4,8 +4,8 @@ Both ways follow links that stay inside and answer EXDEV for everything that lea
 one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and opens
 later.
 
-Not covered: a hard link that somebody on the host made to a file outside is that file; without /proc a
-bind mount of the same file system is not seen by the walk.
+Not covered: a hard link that somebody on the host made to a file outside is that file; on Linux
+before 5.8, without /proc, a bind mount of the same file system is not seen by the walk.
 """
 
 from __future__ import annotations

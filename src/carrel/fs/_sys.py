@@ -44,6 +44,18 @@ if _renameat2 is not None:
         ctypes.c_uint,
     )
 
+_AT_EMPTY_PATH = 0x1000
+_AT_STATX_DONT_SYNC = 0x4000
+"""A server far away, which has no say about mounts, is not asked."""
+_STATX_MNT_ID = 0x1000
+_STATX_BYTES = 256
+_STATX = struct.Struct("=I140xQ")
+"""Of `struct statx`: what was answered, and the mount id."""
+_statx = getattr(_libc, "statx", None)
+if _statx is not None:
+    _statx.restype = ctypes.c_int
+    _statx.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p)
+
 
 @lru_cache(maxsize=64)
 def how(flags: int, resolve: int) -> bytes:
@@ -73,10 +85,17 @@ def renameat2_unchecked(source_dir: int, source: bytes, target_dir: int, target:
 
 
 def mount_id_unchecked(fd: int) -> tuple[int, int]:
-    """Tell mounts apart: the kernel's mount id, or only the device where there is no /proc.
+    """Tell mounts apart: the kernel's mount id, or only the device where nothing tells it.
 
-    `st_dev` alone does not show a bind mount of the same file system.
+    `st_dev` alone does not show a bind mount of the same file system. `statx` tells the id since Linux 5.8;
+    /proc/self/fdinfo tells the same one before, by three system calls.
     """
+    if _statx is not None:
+        found = ctypes.create_string_buffer(_STATX_BYTES)
+        if _statx(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_MNT_ID, found) == 0:
+            mask, mount = _STATX.unpack_from(found)
+            if mask & _STATX_MNT_ID:
+                return 1, mount
     try:
         info = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

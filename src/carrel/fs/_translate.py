@@ -25,6 +25,8 @@ from carrel.errors import (
     NotEmptyError,
     NotRegularError,
     PathError,
+    QuotaError,
+    UnavailableError,
 )
 from carrel.fs._barred import BarredError
 from carrel.paths.rel import Where
@@ -54,6 +56,10 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
     errno.ENFILE: (BusyError, "too many open files to reach {}; try again"),
     errno.ENOSPC: (DiskFullError, "no space left on the disk for {}"),
     errno.EDQUOT: (DiskFullError, "no space left on the disk for {}"),
+    errno.ESTALE: (UnavailableError, "the disk with {} is not there any more"),
+    errno.ENOTCONN: (UnavailableError, "the disk with {} is not connected"),
+    errno.ENODEV: (UnavailableError, "the disk with {} is not there any more"),
+    errno.ESHUTDOWN: (UnavailableError, "the disk with {} was shut down"),
 }
 
 
@@ -76,6 +82,8 @@ def translated(
             return method(self, where, *args, **kwargs)
         except CarrelError as error:
             problem = error
+            if isinstance(problem, QuotaError) and problem.path is None:
+                problem.path = problem.filename = where.asked
         except BarredError:
             problem = AccessError(
                 f"sandbox: access denied for {where.asked!r}: it belongs to another rule", path=where.asked

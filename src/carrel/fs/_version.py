@@ -13,9 +13,10 @@ import os
 from carrel.errors import ChangedError
 from carrel.fs import tree
 from carrel.fs._barred import identity
-from carrel.fs._beneath import Target, entry
-from carrel.fs._draft import Draft, lock_soon
+from carrel.fs._beneath import entry
+from carrel.fs._draft import lock_soon
 from carrel.fs.handle import Handle
+from carrel.paths.rel import Where
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -25,10 +26,10 @@ def version_of(found: os.stat_result | None) -> str | None:
     return None if found is None else tree.info_of("", found).version
 
 
-def locked(target: Target) -> Handle | None:
-    """The file at *target*, locked against others who replace a version of it; `None` if there is none."""
+def locked(parent: Handle, name: bytes) -> Handle | None:
+    """The file at *name*, locked against others who replace a version of it; `None` if there is none."""
     try:
-        held = Handle(os.open(target.where.name, _READ, dir_fd=target.parent.fd))
+        held = Handle(os.open(name, _READ, dir_fd=parent.fd))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):
             return None
@@ -37,10 +38,13 @@ def locked(target: Target) -> Handle | None:
     return held
 
 
-def replace_version(draft: Draft, target: Target, expect: str, held: Handle | None) -> os.stat_result:
-    """Put *draft* in place of *held*, if that still has its name and is the version *expect*."""
-    now = entry(target.parent, target.where.name)
+def require_version(parent: Handle, where: Where, expect: str, held: Handle | None) -> None:
+    """Refuse unless *held* still has its name and is the version *expect*.
+
+    Raises:
+        ChangedError: It is another one.
+    """
+    now = entry(parent, where.name)
     if now and held and identity(now) == identity(os.fstat(held.fd)) and version_of(now) == expect:
-        draft.replace(target.parent, target.where.name)
-        return now
-    raise ChangedError(f"{target.where.asked!r} was changed meanwhile", path=target.where.asked)
+        return
+    raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)

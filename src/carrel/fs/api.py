@@ -5,10 +5,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 from enum import Enum, StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from carrel.paths.rel import Where
-from carrel.values import Change, FileInfo, Limits
+from carrel.values import Change, FileInfo, Limits, Usage
 
 
 class Confinement(StrEnum):
@@ -48,6 +48,75 @@ class Parents(Enum):
     MAKE = "make"
 
 
+class Cause(NamedTuple):
+    """What a write is recorded as."""
+
+    operation: str = "write"
+    source: str | None = None
+    """The path of the file that is copied."""
+
+
+WRITE = Cause()
+
+
+class Account(Protocol):
+    """Answers for every change of a tree.
+
+    A tree changes only inside `with account:`, which one caller has at a time. There, all that the change
+    takes is charged, then it is recorded, and then it is made. What raises in between has not happened.
+    """
+
+    def __enter__(self) -> Account: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None: ...
+
+    def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
+        """Take or, if they are negative, give back; *inode* is what will stand at the recorded path.
+
+        Raises:
+            QuotaError: It would be too much.
+            DiskLowError: The host's disk has too little free space.
+        """
+        ...
+
+    def record(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+    ) -> None:
+        """Write down a change that comes next."""
+        ...
+
+    def spoil(self) -> None:
+        """Say that the tree is not as it was charged, so that it has to be counted again."""
+        ...
+
+    def postpone(self) -> int:
+        """Say that what is removed now will be given back later; returns the mark for that."""
+        ...
+
+    def give_back(self, mark: int, freed: Usage) -> None:
+        """Give back what a removal freed; not to be called inside `with account:`."""
+        ...
+
+    def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
+        """Refuse early what cannot be charged now; inside or outside, and nothing is taken.
+
+        What others are about to write counts too; *drafted_bytes* of that is the caller's own.
+
+        Raises:
+            QuotaError: It would be too much.
+            DiskLowError: The host's disk has too little free space.
+        """
+        ...
+
+
 class Reader(Protocol):
     """An open file; iterating gives its content by chunks."""
 
@@ -64,6 +133,9 @@ class Files(Protocol):
     Every one raises errors of `carrel.errors` only: `EscapeError` for what leads out, `ClosedError` after
     `close`, and those that name what is in the way.
     """
+
+    account: Account
+    """Answers for every change."""
 
     @property
     def confinement(self) -> str:
@@ -82,12 +154,13 @@ class Files(Protocol):
         self,
         where: Where,
         /,
-        data: Iterable[bytes],
+        data: bytes | Iterable[bytes],
         *,
         existing: Existing,
         parents: Parents,
         expect: str | None = None,
         mode: int | None = None,
+        cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all; with *expect*, only over that version."""
         ...
@@ -132,6 +205,10 @@ class Files(Protocol):
 
     def copy(self, source: Where, /, target: Where, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file of at most *limit* bytes within this root, making parents as needed."""
+        ...
+
+    def measure(self, limit: int | None = None) -> Usage:
+        """Count everything, each inode once, whatever the depth; `LimitError` beyond *limit* entries."""
         ...
 
     def close(self) -> None:

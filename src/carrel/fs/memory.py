@@ -10,7 +10,7 @@ import builtins
 import errno
 import time
 from collections.abc import Iterable, Iterator
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 
 from carrel.errors import (
@@ -23,23 +23,35 @@ from carrel.errors import (
 )
 from carrel.fs._content import too_large
 from carrel.fs._memory_reader import MemoryReader
-from carrel.fs._memory_tree import FILE_MODE, Directory, File, Link, Made, MemoryTree, Node, describe, failure
+from carrel.fs._memory_tree import (
+    FILE_MODE,
+    Directory,
+    File,
+    Link,
+    MemoryTree,
+    Node,
+    describe,
+    failure,
+    inside,
+)
 from carrel.fs._memory_walk import Visit, scan
 from carrel.fs._resolve import LINKS
-from carrel.fs._translate import translate, translated
-from carrel.fs.api import Existing, Links, Parents, Unreadable
+from carrel.fs._translate import translated
+from carrel.fs.api import WRITE, Account, Cause, Existing, Links, Parents, Unreadable
+from carrel.fs.free import FreeAccount
 from carrel.paths.rel import Where, leads_out, sibling
-from carrel.values import Change, Clock, FileInfo, Limits
+from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Usage
 
 
 class _Target(NamedTuple):
     """Where a write goes, and what is there."""
 
     where: Where
-    parent: Directory
+    near: Directory
+    """The directory above it, or the deepest one on the way that exists."""
+    missing: tuple[str, ...]
+    """The names of the directories that are missing in between."""
     before: File | None
-    made: list[Made]
-    """Directories that were made on the way."""
 
 
 class MemoryFiles:
@@ -47,8 +59,9 @@ class MemoryFiles:
 
     def __init__(self, *, clock: Clock = time.time_ns) -> None:
         """Begin with an empty tree; *clock* gives the times of modification."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._tree: MemoryTree | None = MemoryTree(clock)
+        self.account: Account = FreeAccount()
 
     @property
     def confinement(self) -> str:
@@ -59,6 +72,7 @@ class MemoryFiles:
         """End all use; a running operation finishes first."""
         with self._lock:
             self._tree = None
+        self.account = FreeAccount()
 
     # Reading
 
@@ -103,73 +117,90 @@ class MemoryFiles:
             top = self._use(where).directory(where.parts)
         return Visit(self._lock, limits).run(top, _prefix(where))
 
+    def measure(self, limit: int | None = None) -> Usage:
+        """Count everything; what is in memory has a limit of its own."""
+        with self._lock:
+            nodes = [] if self._tree is None else list(inside(self._tree.top))
+        disk_bytes = sum(len(node.content) for node in nodes if isinstance(node, File))
+        return Usage(disk_bytes=disk_bytes, entries=len(nodes))
+
     # Writing
 
     @translated
     def write(
         self,
         where: Where,
-        data: Iterable[bytes],
+        data: bytes | Iterable[bytes],
         *,
         existing: Existing,
         parents: Parents,
         expect: str | None = None,
         mode: int | None = None,
+        cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
-        with self._lock:
-            tree = self._use(where)
+        content = data if isinstance(data, bytes) else self._collect(where, data, existing, parents)
+        with self.account, self._lock:
             target = self._target(where, existing, parents)
-        try:
             _require_version(where, target.before, expect)
-            content = b"".join(data)
-            with self._lock:
-                _require_version(where, target.parent.entries.get(target.where.parts[-1]), expect)
-                return _publish(tree, content, target, existing, mode)
-        except BaseException:
-            with self._lock:
-                tree.unmake(target.made)
-            raise
+            return self._publish(content, target, mode, cause)
+
+    def _collect(self, where: Where, data: Iterable[bytes], existing: Existing, parents: Parents) -> bytes:
+        """Take in content piece by piece, if it can be written at all and as long as there is room."""
+        with self._lock:
+            target = self._target(where, existing, parents)
+        freed = 0 if target.before is None else len(target.before.content)
+        content = bytearray()
+        for piece in data:
+            content += piece
+            self.account.require_room(len(content) - freed)
+        return bytes(content)
 
     @translated
     def append(self, where: Where, data: bytes, *, limit: int | None) -> Change:
         """Add to a regular file."""
-        with self._lock:
+        with self.account as account, self._lock:
             file = self._file(where)
             _require_write_bit(file, where)
             size = len(file.content)
-            if limit is not None and size + len(data) > limit:
-                raise too_large("file_bytes", limit, size + len(data), where)
+            after = size + len(data)
+            if limit is not None and after > limit:
+                raise too_large("file_bytes", limit, after, where)
+            account.charge(len(data), 0)
+            account.record("append", where.text, before_bytes=size, after_bytes=after)
             self._use(where).append(file, data)
             return Change(before_bytes=size, info=describe(where.text, file))
 
     @translated
     def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file."""
-        with self._lock:
+        with self.account, self._lock:
             source = self._file(where)
             size = len(source.content)
             if limit is not None and size > limit:
                 raise too_large("file_bytes", limit, size, where)
             place = self._target(target, existing, Parents.MAKE)
-            return _publish(self._use(where), bytes(source.content), place, existing, source.mode)
+            return self._publish(bytes(source.content), place, source.mode, Cause("copy", where.text))
 
     @translated
     def mkdir(self, where: Where, *, parents: Parents) -> builtins.list[str]:
         """Make a directory and, if wanted, those above it."""
-        with self._lock:
+        with self.account as account, self._lock:
             tree = self._use(where)
             if where.dotted:
                 tree.directory(where.parts)
                 return []
-            made: builtins.list[Made] = []
-            parent = self._parent_for_writing(where, parents, made)
-            if where.parts[-1] not in parent.entries:
-                tree.put(parent, where.parts[-1], tree.new_directory())
-                return [*(directory.path for directory in made), where.text]
-            if not self._is_directory(where):
-                raise failure(errno.EEXIST)
-            return []
+            near, missing = self._nearest(where, parents)
+            if not missing and where.parts[-1] in near.entries:
+                if not self._is_directory(where):
+                    raise failure(errno.EEXIST)
+                return []
+            paths = [*_above(where, len(missing)), where.text]
+            account.charge(0, len(paths))
+            for path in paths:
+                account.record("mkdir", path)
+            tree.make(near, (*missing, where.parts[-1]))
+            return paths
 
     def _is_directory(self, where: Where) -> bool:
         try:
@@ -193,12 +224,14 @@ class MemoryFiles:
         self._put_link(where, target, Existing.REFUSE)
 
     def _put_link(self, where: Where, target: str, existing: Existing) -> None:
-        with self._lock:
+        with self.account as account, self._lock:
             tree = self._use(where)
             parent = self._parent(where)
             old = parent.entries.get(where.parts[-1])
             if problem := _link_problem(where, old, existing):
                 raise failure(problem)
+            account.charge(-_size(old), 1 if old is None else 0)
+            account.record("link", where.text, other=target)
             tree.put(parent, where.parts[-1], tree.new_link(target))
 
     # Removing and moving
@@ -206,40 +239,54 @@ class MemoryFiles:
     @translated
     def remove(self, where: Where) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
-        with self._lock:
-            parent = self._parent(where)
-            node = _require_entry(parent, where)
-            if isinstance(node, Directory) and node.entries:
-                raise failure(errno.ENOTEMPTY)
-            info = describe(where.text, node)
-            self._use(where).remove(parent, where.parts[-1])
-            return info
+        return self._remove(where, recursive=False)
 
     @translated
     def remove_tree(self, where: Where) -> FileInfo:
         """Remove whatever is there, with everything in it."""
-        with self._lock:
+        return self._remove(where, recursive=True)
+
+    def _remove(self, where: Where, *, recursive: bool) -> FileInfo:
+        with self.account as account, self._lock:
             parent = self._parent(where)
-            info = describe(where.text, _require_entry(parent, where))
+            node = _require_entry(parent, where)
+            if isinstance(node, Directory) and node.entries and not recursive:
+                raise failure(errno.ENOTEMPTY)
+            info = describe(where.text, node)
+            nodes = [node, *inside(node)]
+            account.charge(-sum(_size(each) for each in nodes), -len(nodes))
+            account.record("remove", where.text, before_bytes=info.size_bytes)
             self._use(where).remove(parent, where.parts[-1])
             return info
 
     @translated
     def move(self, where: Where, target: Where, *, existing: Existing) -> FileInfo:
         """Rename within this tree; a link moves as a link."""
-        with self._lock:
+        with self.account, self._lock:
             parent = self._parent(where)
             node = _require_entry(parent, where)
             info = describe(where.text, node)
-            self._move_to(target, parent, where.parts[-1], existing)
+            self._move_to(target, parent, info, existing)
             return info
 
     @translated
-    def _move_to(self, target: Where, parent: Directory, name: str, existing: Existing) -> None:
+    def _move_to(self, target: Where, parent: Directory, info: FileInfo, existing: Existing) -> None:
         target_parent = self._parent(target)
-        if target.must_dir and not isinstance(parent.entries[name], Directory):
+        if target.must_dir and info.kind is not FileKind.DIRECTORY:
             raise failure(errno.ENOTDIR)
-        self._use(target).rename(parent, name, target_parent, target.parts[-1], existing)
+        before = target_parent.entries.get(target.parts[-1])
+        if before is not None and existing is Existing.REFUSE:
+            raise failure(errno.EEXIST)
+        replaces = before is not None and before is not parent.entries[info.name]
+        self.account.charge(-_size(before) if replaces else 0, -1 if replaces else 0)
+        self.account.record(
+            "move",
+            info.path,
+            other=target.text,
+            before_bytes=info.size_bytes,
+            after_bytes=info.size_bytes,
+        )
+        self._use(target).rename(parent, info.name, target_parent, target.parts[-1], existing)
 
     # Resolving, with the lock held
 
@@ -273,18 +320,39 @@ class MemoryFiles:
             if error.errno == errno.EXDEV:
                 raise
 
+    def _publish(self, content: bytes, target: _Target, mode: int | None, cause: Cause) -> Change:
+        """Put the whole content in its place and say what changed."""
+        where, near, missing, before = target
+        account = self.account
+        made = _above(where, len(missing))
+        tree = self._use(where)
+        before_bytes = None if before is None else len(before.content)
+        account.charge(len(content) - (before_bytes or 0), len(made) + (before is None))
+        for path in made:
+            account.record("mkdir", path)
+        account.record(
+            cause.operation,
+            cause.source or where.text,
+            other=None if cause.source is None else where.text,
+            before_bytes=before_bytes,
+            after_bytes=len(content),
+        )
+        keep = mode if before is None else before.mode
+        fresh = tree.new_file(content, FILE_MODE if keep is None else keep & 0o777)
+        tree.put(tree.make(near, missing), where.parts[-1], fresh)
+        return Change(before_bytes=before_bytes, info=describe(where.text, fresh), made=tuple(made))
+
     @translated
     def _target(self, where: Where, existing: Existing, parents: Parents) -> _Target:
         """The place to write to: *where*, or where the links at its end lead."""
-        made: builtins.list[Made] = []
         for _ in range(LINKS + 1):
             if where.must_dir and where.name:
                 self._require_inside(where)
                 raise failure(errno.EISDIR)
-            parent = self._parent_for_writing(where, parents, made)
-            before = parent.entries.get(where.parts[-1])
+            near, missing = self._nearest(where, parents)
+            before = None if missing else near.entries.get(where.parts[-1])
             if not isinstance(before, Link) or existing is Existing.REFUSE:
-                return _Target(where, parent, _require_writable(before, where, existing), made)
+                return _Target(where, near, missing, _require_writable(before, where, existing))
             where = sibling(where, before.target)
             if where.absolute:
                 raise failure(errno.EXDEV)
@@ -293,26 +361,26 @@ class MemoryFiles:
                 raise failure(errno.EISDIR)
         raise failure(errno.ELOOP)
 
-    def _parent_for_writing(self, where: Where, parents: Parents, made: builtins.list[Made]) -> Directory:
-        """The directory above *where*, made if it is missing and may be; *made* learns of that."""
+    def _nearest(self, where: Where, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
+        """The directory above *where*, or if it may be made: the deepest one, and what is missing."""
         try:
-            return self._parent(where)
+            return self._parent(where), ()
         except MissingError:
             if parents is Parents.REQUIRE or not where.name:
                 raise
         parts = where.parts[:-1]
-        tree = self._use(where)
-        known, here = tree.longest_prefix(parts)
+        known, here = self._use(where).longest_prefix(parts)
         if ".." in parts[known:]:
             raise failure(errno.ENOENT)
-        for count, part in enumerate(parts[known:], known + 1):
-            if part in here.entries:
-                raise failure(errno.ENOTDIR)
-            fresh = tree.new_directory()
-            tree.put(here, part, fresh)
-            made.append(Made(here, part, "/".join(parts[:count])))
-            here = fresh
-        return here
+        if parts[known] in here.entries:
+            raise failure(errno.ENOTDIR)
+        return here, parts[known:]
+
+
+def _above(where: Where, count: int) -> list[str]:
+    """The paths of the last *count* directories above *where*, the outermost first."""
+    above = len(where.parts) - 1
+    return ["/".join(where.parts[: above - left]) for left in reversed(range(count))]
 
 
 def _require_entry(parent: Directory, where: Where) -> Node:
@@ -358,24 +426,8 @@ def _require_version(where: Where, found: Node | None, expect: str | None) -> No
         raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
 
 
-def _publish(
-    tree: MemoryTree, content: bytes, target: _Target, existing: Existing, mode: int | None
-) -> Change:
-    """Put the whole content in its place and say what changed."""
-    where, parent, before, made = target
-    now = parent.entries.get(where.parts[-1])
-    if now is not None and existing is Existing.REFUSE:
-        raise translate(errno.EEXIST, where)
-    if isinstance(now, Directory):
-        raise translate(errno.EISDIR, where)
-    keep = mode if before is None else before.mode
-    fresh = tree.new_file(content, FILE_MODE if keep is None else keep & 0o777)
-    tree.put(parent, where.parts[-1], fresh)
-    return Change(
-        before_bytes=None if before is None else len(before.content),
-        info=describe(where.text, fresh),
-        made=tuple(directory.path for directory in made),
-    )
+def _size(node: Node | None) -> int:
+    return len(node.content) if isinstance(node, File) else 0
 
 
 def _prefix(where: Where) -> str:

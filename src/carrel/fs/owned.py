@@ -14,6 +14,7 @@ from pathlib import Path
 from carrel.errors import UnavailableError
 from carrel.fs.handle import Handle
 
+_TRIES = 100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -47,9 +48,7 @@ def make_own(parent: Handle, name: str) -> Handle:
     """
     problem: str | None
     try:
-        with suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=parent.fd)
-        handle = Handle(os.open(name, _DIRECTORY, dir_fd=parent.fd))
+        handle = Handle(_open_made(parent, name))
     except OSError as error:
         problem = os.strerror(error.errno or errno.EIO)
     else:
@@ -57,6 +56,16 @@ def make_own(parent: Handle, name: str) -> Handle:
         if problem is None:
             return handle
     raise UnavailableError(f"state directory {name!r} cannot be used: {problem}")
+
+
+def _open_made(parent: Handle, name: str) -> int:
+    """Open a directory that others may be making or removing."""
+    for _ in range(_TRIES):
+        with suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=parent.fd)
+        with suppress(FileNotFoundError):
+            return os.open(name, _DIRECTORY, dir_fd=parent.fd)
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def open_own(parent: Handle, name: str) -> Handle | None:

@@ -14,39 +14,36 @@ import builtins
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from typing import NamedTuple
 
-from carrel.errors import (
-    CarrelError,
-    ChangedError,
-    EscapeError,
-    HostDeniedError,
-    UnavailableError,
-)
+from carrel.errors import ChangedError, EscapeError, HostDeniedError, UnavailableError
 from carrel.fs import _sys, tree
 from carrel.fs._barred import Barred
-from carrel.fs._beneath import PARENT, Beneath, Made, Target, entry, require_write_bit, unmake
-from carrel.fs._content import FileReader, append_all, copy_all, not_a_file, read_on, too_large
+from carrel.fs._beneath import PARENT, Beneath, Target, entry, require_write_bit, unmake
+from carrel.fs._content import append_all, copy_all, not_a_file, too_large
 from carrel.fs._draft import Draft, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
+from carrel.fs._root_reading import LIST, TOP, RootReading
 from carrel.fs._translate import translate, translated
-from carrel.fs._version import locked, replace_version, version_of
-from carrel.fs.api import Confinement, Existing, Links, Parents, Unreadable
+from carrel.fs._version import locked, require_version, version_of
+from carrel.fs.api import WRITE, Account, Cause, Confinement, Existing, Parents
+from carrel.fs.free import FreeAccount
 from carrel.fs.handle import Handle
 from carrel.fs.platform import require_platform
+from carrel.fs.removal import Removal
 from carrel.fs.scratch import Scratch
-from carrel.paths.rel import Where, leads_out, parse
-from carrel.values import Change, FileInfo, FileKind, Limits
+from carrel.paths.rel import Where, leads_out
+from carrel.values import Change, FileInfo, FileKind
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
-_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
+_SMALL_BYTES = 2**20
+"""So much is simply written; before more is, its place is looked at."""
 
 
-class Root:
+class Root(RootReading):
     """All files beneath one directory."""
 
     def __init__(
@@ -64,9 +61,9 @@ class Root:
         *barred*, given by the names that lead to them, belong to another rule.
         """
         resolver = Resolver(confinement, Barred(directory, barred) if barred else None)
-        self._beneath = Beneath(directory, resolver, label)
+        super().__init__(Beneath(directory, resolver, label))
+        self.account: Account = FreeAccount()
         self._scratch = scratch if scratch and _same_mount(directory, scratch) else None
-        self._publishing = Lock()
 
     @classmethod
     def open(
@@ -91,107 +88,11 @@ class Root:
             raise UnavailableError(f"cannot open the directory {Path(directory).name!r}: {reason}") from None
         return cls(Handle(fd), label=label, scratch=scratch, confinement=confinement, barred=barred)
 
-    @property
-    def confinement(self) -> str:
-        """Which way of resolving is in force."""
-        return self._beneath.resolver.confinement.value
-
     def close(self) -> None:
         """End all use; the descriptor closes when the last running operation is done."""
         self._beneath.close()
         self._scratch = None
-
-    # Reading
-
-    @translated
-    def read(self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None) -> bytes:
-        """Content of a regular file, whole or a window of it."""
-        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ
-        fd = self._beneath.open(where, flags)
-        try:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise not_a_file(found, where)
-            wanted = max(0, found.st_size - offset)
-            if length is not None:
-                wanted = min(wanted, length)
-            if limit is not None and wanted > limit:
-                raise too_large("read_bytes", limit, wanted, where)
-            if not wanted and offset:
-                return b""
-            if offset:
-                os.lseek(fd, offset, os.SEEK_SET)
-            data = os.read(fd, wanted + 1)
-            if len(data) == wanted or length is not None:
-                return data[:wanted]
-            return read_on(fd, data, limit, where)
-        finally:
-            os.close(fd)
-
-    @translated
-    def reader(self, where: Where) -> FileReader:
-        """Open a regular file to be read by chunks."""
-        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ
-        handle = Handle(self._beneath.open(where, flags))
-        found = os.fstat(handle.fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise not_a_file(found, where)
-        return FileReader(handle, tree.info_of(self._beneath.shown(where), found), where)
-
-    @translated
-    def stat(self, where: Where, links: Links) -> FileInfo:
-        """What is there; a link that is kept shows its text."""
-        flags = os.O_PATH
-        if where.must_dir:
-            flags |= os.O_DIRECTORY
-        elif links is Links.KEEP:
-            flags |= os.O_NOFOLLOW
-        fd = self._beneath.open(where, flags)
-        try:
-            found = os.fstat(fd)
-            target = None
-            if stat.S_ISLNK(found.st_mode):
-                target = os.fsdecode(os.readlink(b"", dir_fd=fd))
-            return tree.info_of(self._beneath.shown(where), found, target)
-        finally:
-            os.close(fd)
-
-    @translated
-    def list(self, where: Where, *, limit: int | None) -> builtins.list[FileInfo]:
-        """The entries of a directory, sorted by name."""
-        fd = self._beneath.open(where, _LIST)
-        try:
-            return tree.scan(fd, self._beneath.prefix(where), limit)
-        finally:
-            os.close(fd)
-
-    @translated
-    def walk(
-        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
-    ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
-        top = Handle(self._beneath.open(where, _LIST))
-        visit = tree.Visit(
-            self._beneath.resolver.open,
-            depth=limits.depth,
-            entries=limits.walk_entries,
-            listing=limits.list_entries,
-            unreadable=unreadable,
-        )
-        return _visited(visit, top, self._beneath.prefix(where), where)
-
-    @translated
-    def host_path(self, where: Where) -> str:
-        """Where *where* lies on the host now, for a caller that must have a path; it need not exist."""
-        rest: tuple[str, ...] = ()
-        try:
-            held = Handle(self._beneath.open(where, os.O_PATH))
-        except FileNotFoundError:
-            known, held = self._beneath.longest_prefix(where, where.parts)
-            rest = where.parts[known:]
-            if ".." in rest:
-                raise
-        return os.path.join(os.readlink(f"/proc/self/fd/{held.fd}"), *rest)
+        self.account = FreeAccount()
 
     # Writing
 
@@ -199,29 +100,39 @@ class Root:
     def write(
         self,
         where: Where,
-        data: Iterable[bytes],
+        data: bytes | Iterable[bytes],
         *,
         existing: Existing,
         parents: Parents,
         expect: str | None = None,
         mode: int | None = None,
+        cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
+        place = _Place(where, existing, parents, expect, mode, cause)
+        if isinstance(data, bytes) and len(data) <= _SMALL_BYTES and self._scratch is not None:
+            with self._draft(where) as draft:
+                draft.write(data)
+                return self._publish(draft, place)
         target = self._beneath.target(where, existing, parents)
-        with self._drafted(target) as draft:
-            if expect is not None and expect != version_of(target.before):
-                raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
-            for piece in data:
+        if expect is not None and expect != version_of(target.before):
+            raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
+        freed = _freed(target.before)
+        with self._draft(where, target) as draft:
+            size = 0
+            for piece in (data,) if isinstance(data, bytes) else data:
+                self.account.require_room(size + len(piece) - freed, drafted_bytes=size)
                 draft.write(piece)
-            return self._publish(draft, target, existing, mode, expect)
+                size += len(piece)
+            return self._publish(draft, place)
 
     @translated
     def append(self, where: Where, data: bytes, *, limit: int | None) -> Change:
         """Add to a regular file that has no other name."""
         flags = _APPEND | os.O_DIRECTORY if where.must_dir else _APPEND
-        fd = self._beneath.open(where, flags)
-        try:
-            found = os.fstat(fd)
+        with self.account as account:
+            held = Handle(self._beneath.open(where, flags))
+            found = os.fstat(held.fd)
             if not stat.S_ISREG(found.st_mode):
                 raise not_a_file(found, where)
             require_write_bit(found, where)
@@ -230,14 +141,20 @@ class Root:
                     f"{where.asked!r} has other names (hard links); appending would change them too",
                     path=where.asked,
                 )
-            if limit is not None and found.st_size + len(data) > limit:
-                raise too_large("file_bytes", limit, found.st_size + len(data), where)
-            append_all(fd, data, found.st_size)
-            return Change(
-                before_bytes=found.st_size, info=tree.info_of(self._beneath.shown(where), os.fstat(fd))
-            )
-        finally:
-            os.close(fd)
+            before, after = found.st_size, found.st_size + len(data)
+            if limit is not None and after > limit:
+                raise too_large("file_bytes", limit, after, where)
+            shown = self._beneath.shown(where)
+            account.charge(len(data), 0, inode=found.st_ino)
+            account.record("append", shown, before_bytes=before, after_bytes=after)
+            append_all(held.fd, data, before)
+            return Change(before_bytes=before, info=tree.info_of(shown, os.fstat(held.fd)))
+
+    @translated
+    def shrink(self, where: Where, size: int) -> None:
+        """Cut what an append that was interrupted left; for the account, which has counted neither."""
+        held = Handle(self._beneath.open(where, _APPEND))
+        os.ftruncate(held.fd, size)
 
     @translated
     def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
@@ -246,10 +163,13 @@ class Root:
         size = source.info.size_bytes
         if limit is not None and size > limit:
             raise too_large("file_bytes", limit, size, where)
-        place = self._beneath.target(target, existing, Parents.MAKE)
-        with self._drafted(place) as draft:
+        found = self._beneath.target(target, existing, Parents.MAKE)
+        if size > _SMALL_BYTES:
+            self.account.require_room(size - _freed(found.before))
+        with self._draft(target, found) as draft:
             copy_all(source, draft, limit, where)
-            return self._publish(draft, place, existing, source.info.mode)
+            cause = Cause("copy", source.info.path)
+            return self._publish(draft, _Place(target, existing, Parents.MAKE, None, source.info.mode, cause))
 
     @translated
     def mkdir(self, where: Where, *, parents: Parents) -> builtins.list[str]:
@@ -257,19 +177,26 @@ class Root:
         if where.dotted:
             os.close(self._beneath.open(where, PARENT))
             return []
-        made: builtins.list[Made] = []
-        parent = self._beneath.parent_for_writing(where, parents, made)
-        paths = [directory.path for directory in made]
-        try:
-            os.mkdir(where.name, 0o777, dir_fd=parent.fd)
-        except FileExistsError:
-            if self._is_directory(where):
-                return paths
-            raise
-        except OSError:
-            unmake(made)
-            raise
-        return [*paths, self._beneath.shown(where)]
+        with self.account as account:
+            near, missing = self._beneath.nearest(where, parents)
+            if not missing and entry(near, where.name) is not None:
+                if self._is_directory(where):
+                    return []
+                raise translate(errno.EEXIST, where)
+            paths = [*self._beneath.shown_above(where, len(missing)), self._beneath.shown(where)]
+            account.charge(0, len(paths))
+            for path in paths:
+                account.record("mkdir", path)
+            parent, made = self._beneath.make(near, missing, account.spoil)
+            if len(made) != len(missing):
+                account.spoil()
+            try:
+                os.mkdir(where.name, 0o777, dir_fd=parent.fd)
+            except BaseException:
+                if not unmake(made):
+                    account.spoil()
+                raise
+            return paths
 
     def _is_directory(self, where: Where) -> bool:
         try:
@@ -285,69 +212,103 @@ class Root:
             raise EscapeError(
                 f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
-        parent = self._beneath.parent(where)
         text = os.fsencode(target)
-        if existing is Existing.REPLACE:
-            if where.must_dir:
-                raise translate(errno.ENOTDIR, where)
-            replace_by_link(text, self._names(where), parent, where.name)
-            return
-        if where.must_dir and not entry(parent, where.name):
-            raise translate(errno.ENOENT, where)
-        os.symlink(text, where.name, dir_fd=parent.fd)
+        with self.account as account:
+            parent = self._beneath.parent(where)
+            before = entry(parent, where.name)
+            if existing is Existing.REPLACE:
+                if where.must_dir:
+                    raise translate(errno.ENOTDIR, where)
+                if before is not None and stat.S_ISDIR(before.st_mode):
+                    raise translate(errno.EISDIR, where)
+            elif before is not None:
+                raise translate(errno.EEXIST, where)
+            elif where.must_dir:
+                raise translate(errno.ENOENT, where)
+            account.charge(-_freed(before), 1 if before is None else 0)
+            account.record("link", self._beneath.shown(where), other=target)
+            if existing is Existing.REPLACE:
+                replace_by_link(text, self._names(where), parent, where.name)
+            else:
+                os.symlink(text, where.name, dir_fd=parent.fd)
 
     # Removing and moving
 
     @translated
     def remove(self, where: Where) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
-        parent = self._beneath.parent(where)
-        info = self._beneath.require_entry(parent, where)
-        if info.kind is FileKind.DIRECTORY:
-            os.rmdir(where.name, dir_fd=parent.fd)
-        else:
-            os.unlink(where.name, dir_fd=parent.fd)
-        return info
+        with self.account as account:
+            parent = self._beneath.parent(where)
+            info = self._beneath.require_entry(parent, where)
+            if info.kind is FileKind.DIRECTORY:
+                tree.require_empty(self._beneath.resolver.open, parent.fd, where.name)
+            self._charge_removal(account, where, info)
+            if info.kind is FileKind.DIRECTORY:
+                os.rmdir(where.name, dir_fd=parent.fd)
+            else:
+                os.unlink(where.name, dir_fd=parent.fd)
+            return info
+
+    def _charge_removal(self, account: Account, where: Where, info: FileInfo) -> None:
+        is_last = info.kind is FileKind.FILE and info.links == 1
+        account.charge(-info.size_bytes if is_last else 0, -1)
+        account.record("remove", self._beneath.shown(where), before_bytes=info.size_bytes)
 
     @translated
     def remove_tree(self, where: Where) -> FileInfo:
         """Remove whatever is there, with everything in it; in the trash first where there is one."""
-        parent = self._beneath.parent(where)
-        info = self._beneath.require_entry(parent, where)
-        if info.kind is not FileKind.DIRECTORY:
-            os.unlink(where.name, dir_fd=parent.fd)
-            return info
         scratch = self._scratch
-        if scratch is None:
-            tree.remove_tree(self._beneath.resolver.open, parent.fd, where.name)
-            return info
-        token = os.urandom(12).hex().encode()
-        self._rename_unlocked(parent, where.name, scratch.trash, token)
-        tree.remove_tree(self._beneath.resolver.open, scratch.trash.fd, token)
+        account = self.account
+        open_child = self._beneath.resolver.open
+        with account:
+            parent = self._beneath.parent(where)
+            info = self._beneath.require_entry(parent, where)
+            if info.kind is not FileKind.DIRECTORY:
+                self._charge_removal(account, where, info)
+                os.unlink(where.name, dir_fd=parent.fd)
+                return info
+            account.charge(0, 0)
+            account.record("remove", self._beneath.shown(where), before_bytes=0)
+            if scratch is None:
+                account.spoil()
+                Removal(open_child).remove(parent.fd, where.name)
+                return info
+            mark = account.postpone()
+            thrown = scratch.throw_away(open_child, parent, where.name)
+        # As long as it is in the trash and locked, nobody else takes it for one that was left there.
+        account.give_back(mark, thrown.empty())
+        thrown.remove()
         return info
-
-    def _rename_unlocked(self, parent: Handle, name: bytes, trash: Handle, token: bytes) -> None:
-        """Move a directory to the trash although its own mode may forbid moving it."""
-        try:
-            os.rename(name, token, src_dir_fd=parent.fd, dst_dir_fd=trash.fd)
-        except PermissionError:
-            tree.unlock(self._beneath.resolver.open, parent.fd, name)
-            os.rename(name, token, src_dir_fd=parent.fd, dst_dir_fd=trash.fd)
 
     @translated
     def move(self, where: Where, target: Where, *, existing: Existing) -> FileInfo:
         """Rename within this root; a link moves as a link."""
-        parent = self._beneath.parent(where)
-        info = self._beneath.require_entry(parent, where)
-        self._move_to(parent, where, info, target, existing=existing)
-        return info
+        with self.account as account:
+            parent = self._beneath.parent(where)
+            info = self._beneath.require_entry(parent, where)
+            self._move_to(account, parent, where, info, target, existing=existing)
+            return info
 
     def _move_to(
-        self, parent: Handle, source: Where, info: FileInfo, target: Where, *, existing: Existing
+        self,
+        account: Account,
+        parent: Handle,
+        source: Where,
+        info: FileInfo,
+        target: Where,
+        *,
+        existing: Existing,
     ) -> None:
         target_parent = self._beneath.parent(target)
         if target.must_dir and info.kind is not FileKind.DIRECTORY:
             raise translate(errno.ENOTDIR, target)
+        before = entry(target_parent, target.name)
+        if before is not None and existing is Existing.REFUSE:
+            raise translate(errno.EEXIST, target)
+        if before is not None and before.st_ino == info.inode:
+            # Two names of one file stay as they are when one is moved onto the other.
+            return
+        self._charge_move(account, info, before, source, target)
         try:
             if existing is Existing.REPLACE:
                 os.rename(source.name, target.name, src_dir_fd=parent.fd, dst_dir_fd=target_parent.fd)
@@ -359,45 +320,93 @@ class Root:
             return
         raise translate(number, source if number == errno.ENOENT else target)
 
-    def _publish(
+    def _charge_move(
         self,
-        draft: Draft,
-        target: Target,
-        existing: Existing,
-        mode: int | None,
-        expect: str | None = None,
-    ) -> Change:
-        """Put a finished draft in its place and say what changed."""
-        before = target.before
-        keep = mode if before is None else before.st_mode
-        if keep is not None and (keep ^ os.fstat(draft.fd).st_mode) & 0o777:
-            os.fchmod(draft.fd, keep & 0o777)
-        held = None if expect is None else locked(target)
-        with self._publishing:
-            if existing is Existing.REFUSE:
-                draft.create(target.parent, target.where.name)
-            elif expect is None:
-                draft.replace(target.parent, target.where.name)
-            else:
-                before = replace_version(draft, target, expect, held)
-        return Change(
-            before_bytes=None if before is None else before.st_size,
-            info=tree.info_of(self._beneath.shown(target.where), os.fstat(draft.fd)),
-            made=tuple(directory.path for directory in target.made),
+        account: Account,
+        info: FileInfo,
+        before: os.stat_result | None,
+        source: Where,
+        target: Where,
+    ) -> None:
+        account.charge(-_freed(before), 0 if before is None else -1, inode=info.inode)
+        account.record(
+            "move",
+            self._beneath.shown(source),
+            other=self._beneath.shown(target),
+            before_bytes=info.size_bytes,
+            after_bytes=info.size_bytes,
         )
 
-    @contextmanager
-    def _drafted(self, target: Target) -> Iterator[Draft]:
-        """A draft for *target*; if it is not put in place, nothing stays behind."""
-        names = self._names(target.where)
-        try:
-            draft = Draft(names, unnamed_in=target.parent if self._scratch is None else None)
+    # Drafts
+
+    def _publish(self, draft: Draft, place: _Place) -> Change:
+        """Put a finished draft in its place and say what changed."""
+        with self.account as account:
+            target = self._beneath.target(place.where, place.existing, place.parents)
+            held = self._require_expected(place, target)
+            before = target.before
+            keep = place.mode if before is None else before.st_mode
+            found = os.fstat(draft.fd)
+            if keep is not None and (keep ^ found.st_mode) & 0o777:
+                os.fchmod(draft.fd, keep & 0o777)
+                found = os.fstat(draft.fd)
+            made_paths = self._charge_write(account, target, found, place.cause)
+            parent, made = self._beneath.make(target.near, target.missing, account.spoil)
+            if len(made) != len(target.missing):
+                account.spoil()
             try:
-                yield draft
-            finally:
-                draft.discard()
-        except BaseException:
-            unmake(target.made)
+                if place.existing is Existing.REFUSE:
+                    draft.create(parent, target.where.name)
+                else:
+                    draft.replace(parent, target.where.name)
+            except BaseException:
+                if not unmake(made):
+                    account.spoil()
+                raise
+            del held
+        if not found.st_nlink:
+            found = os.fstat(draft.fd)
+        return Change(
+            before_bytes=None if before is None else before.st_size,
+            info=tree.info_of(self._beneath.shown(target.where), found),
+            made=tuple(made_paths),
+        )
+
+    def _require_expected(self, place: _Place, target: Target) -> Handle | None:
+        """Refuse another version than the expected one; who keeps the handle keeps others out."""
+        if place.expect is None:
+            return None
+        held = None if target.missing else locked(target.near, target.where.name)
+        require_version(target.near, target.where, place.expect, held)
+        return held
+
+    def _charge_write(
+        self, account: Account, target: Target, found: os.stat_result, cause: Cause
+    ) -> builtins.list[str]:
+        """Charge and record a write; returns the paths of the directories that it makes."""
+        before = target.before
+        made = self._beneath.shown_above(target.where, len(target.missing))
+        entries = len(made) + (before is None)
+        account.charge(found.st_size - _freed(before), entries, inode=found.st_ino)
+        for path in made:
+            account.record("mkdir", path)
+        shown = self._beneath.shown(target.where)
+        account.record(
+            cause.operation,
+            cause.source or shown,
+            other=None if cause.source is None else shown,
+            before_bytes=None if before is None else before.st_size,
+            after_bytes=found.st_size,
+        )
+        return made
+
+    def _draft(self, where: Where, target: Target | None = None) -> Draft:
+        """Begin a draft: in the scratch directory, or without a name near its target."""
+        try:
+            return Draft(self._names(where), target.near if target and self._scratch is None else None)
+        except FileNotFoundError:
+            # A session that was deleted has no place for drafts; its account knows better what that means.
+            self.account.require_room(0)
             raise
 
     def _names(self, where: Where) -> Handle:
@@ -408,20 +417,24 @@ class Root:
     def sweep_drafts(self, now: float) -> None:
         """Remove the drafts that killed writers left at the top, if we may."""
         with suppress(OSError):
-            top = Handle(self._beneath.open(parse("."), _LIST))
+            top = Handle(self._beneath.open(TOP, LIST))
             sweep(top.fd, now)
 
 
-def _visited(visit: tree.Visit, top: Handle, prefix: str, where: Where) -> Iterator[FileInfo]:
-    try:
-        yield from visit.run(top, prefix)
-    except OSError as error:
-        if isinstance(error, CarrelError):
-            raise
-        number = error.errno
-    else:
-        return
-    raise translate(number, where)
+class _Place(NamedTuple):
+    """Where a draft is to be put, and on what terms."""
+
+    where: Where
+    existing: Existing
+    parents: Parents
+    expect: str | None
+    mode: int | None
+    cause: Cause
+
+
+def _freed(found: os.stat_result | None) -> int:
+    """The bytes that are given back when the name of *found* goes."""
+    return found.st_size if found and found.st_nlink == 1 and stat.S_ISREG(found.st_mode) else 0
 
 
 def _same_mount(directory: Handle, scratch: Scratch) -> bool:

@@ -1,4 +1,4 @@
-"""Whole trees: visit and remove them iteratively, whatever their depth.
+"""Whole trees: visit and count them iteratively, whatever their depth.
 
 Nothing here follows a link or enters another mount: a child is opened by the resolver, beneath the descriptor
 of its parent, with `O_NOFOLLOW`. `os.scandir` is given descriptors only; given a path it would answer about
@@ -11,22 +11,15 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from carrel.errors import LimitError
-from carrel.fs import _sys
 from carrel.fs._resolve import Open
 from carrel.fs.api import Unreadable
 from carrel.fs.handle import Handle
-from carrel.values import FileInfo, FileKind
+from carrel.fs.removal import SCAN, unlock
+from carrel.values import FileInfo, FileKind, Usage
 
-LEVELS = 32
-"""Most directories that removal holds open; deeper ones are moved up first."""
-PASSES = 1_000_000
-"""Most times that directories are moved up: enough for any real depth, and an end for a hostile one."""
-ATTEMPTS = 64
-"""How often removal starts over in a directory that others keep filling."""
-
-SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFREG: FileKind.FILE,
     stat.S_IFDIR: FileKind.DIRECTORY,
@@ -156,142 +149,116 @@ def _too_deep(limit: int, path: str) -> LimitError:
     )
 
 
-def remove_tree(open_child: Open, parent: int, name: bytes) -> None:
-    """Remove the directory *name* of *parent* and everything in it.
+def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
+    """Count everything beneath *top*, each inode once; two descriptors, whatever the depth.
 
-    Others may remove the same tree at the same time; what is gone is done.
+    A directory that is shut to its owner is opened for the time; one of somebody else counts as empty.
+
+    Raises:
+        LimitError: There are more than *limit* entries.
+        OSError: EAGAIN if directories were moved meanwhile.
     """
-    for _ in range(ATTEMPTS):
-        try:
-            top = _open_to_empty(open_child, parent, name)
-        except FileNotFoundError:
-            return
-        except NotADirectoryError:
-            _unlink(parent, name)
-            return
-        try:
-            for _ in range(PASSES):
-                if not _empty_once(open_child, top):
-                    break
-        finally:
-            os.close(top)
-        try:
-            os.rmdir(name, dir_fd=parent)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        else:
-            return
-    raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+    count = _Count(limit)
+    here = top
+    levels = [_Level(_identity(top.fd), count.add(top.fd), None)]
+    while True:
+        _, directories, shut = levels[-1]
+        if directories:
+            child, mode = _open_to_count(open_child, here.fd, directories.pop())
+            if child is not None:
+                here = child
+                levels.append(_Level(_identity(here.fd), count.add(here.fd), mode))
+            continue
+        levels.pop()
+        if not levels:
+            return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
+        above = Handle(os.open("..", SCAN, dir_fd=here.fd))
+        if shut is not None:
+            os.fchmod(here.fd, shut)
+        here = above
+        if _identity(here.fd) != levels[-1].identity:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
-def _empty_once(open_child: Open, top: int) -> bool:
-    """Remove what *top* holds, down to `LEVELS`; deeper directories move up into *top*.
+class _Level(NamedTuple):
+    """A directory on the way from the top to where a count is."""
 
-    Returns whether something was moved up, so that *top* has to be looked at again.
-    """
-    moved = False
-    levels: list[tuple[int, bytes, list[bytes]]] = [(top, b"", _unlink_files(top))]
+    identity: tuple[int, int]
+    directories: list[bytes]
+    """Those in it that are still to be counted."""
+    shut: int | None
+    """The mode it gets back, if it had to be opened first."""
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+class _Count:
+    """What was counted so far."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.disk_bytes = 0
+        self.entries = 0
+        self._limit = limit
+        self._seen: set[tuple[int, int]] = set()
+        """Files that have other names."""
+
+    def add(self, fd: int) -> list[bytes]:
+        """Count what the directory *fd* holds, and return the names of its directories."""
+        directories: list[bytes] = []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                if self.entries == self._limit:
+                    raise _too_many(self._limit, "")
+                self.entries += 1
+                if stat.S_ISDIR(found.st_mode):
+                    directories.append(os.fsencode(entry.name))
+                elif stat.S_ISREG(found.st_mode):
+                    self._add_file(found)
+        return directories
+
+    def _add_file(self, found: os.stat_result) -> None:
+        if found.st_nlink > 1:
+            if (found.st_dev, found.st_ino) in self._seen:
+                return
+            self._seen.add((found.st_dev, found.st_ino))
+        self.disk_bytes += found.st_size
+
+
+def _open_to_count(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
+    """The directory *name*, and its mode if that shut it; no directory if it cannot be counted."""
     try:
-        while True:
-            fd, name, directories = levels[-1]
-            if directories:
-                child = directories.pop()
-                if len(levels) < LEVELS:
-                    _push(open_child, levels, fd, child)
-                else:
-                    moved = _move_up(open_child, fd, child, top) or moved
-                continue
-            if len(levels) == 1:
-                return moved
-            levels.pop()
-            os.close(fd)
-            _rmdir(levels[-1][0], name)
-    finally:
-        for fd, _, _ in levels[1:]:
-            os.close(fd)
-
-
-def _push(open_child: Open, levels: list[tuple[int, bytes, list[bytes]]], fd: int, name: bytes) -> None:
-    try:
-        child = _open_to_empty(open_child, fd, name)
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        _unlink(fd, name)
-        return
-    levels.append((child, name, []))
-    levels[-1][2].extend(_unlink_files(child))
-
-
-def _open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
-    """Open the directory *name* for removal, giving ourselves the rights its owner took away."""
-    try:
-        fd = open_child(parent, name, SCAN)
+        return Handle(open_child(parent, name, SCAN)), None
     except PermissionError:
-        unlock(open_child, parent, name)
-        fd = open_child(parent, name, SCAN)
-    mode = os.fstat(fd).st_mode
-    if mode & 0o700 != 0o700:
-        try:
-            os.fchmod(fd, 0o700)
-        except PermissionError:
-            os.close(fd)
-            raise
-    return fd
-
-
-def unlock(open_child: Open, parent: int, name: bytes) -> None:
-    """Give the owner all rights on the directory *name*, whatever its mode is."""
-    held = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        _sys.chmod_held_unchecked(held, 0o700)
-    finally:
-        os.close(held)
-
-
-def _unlink_files(fd: int) -> list[bytes]:
-    """Unlink all but the directories of *fd* and return those."""
-    directories: list[bytes] = []
-    with os.scandir(fd) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                directories.append(os.fsencode(entry.name))
-            else:
-                _unlink(fd, entry.name)
-    return directories
-
-
-def _unlink(fd: int, name: str | bytes) -> None:
-    try:
-        os.unlink(name, dir_fd=fd)
-    except (FileNotFoundError, IsADirectoryError):
-        return
-
-
-def _rmdir(fd: int, name: bytes) -> None:
-    """Remove an emptied directory; one that was filled again is left for the next attempt."""
-    try:
-        os.rmdir(name, dir_fd=fd)
-    except FileNotFoundError:
-        return
-    except NotADirectoryError:
-        _unlink(fd, name)
+        pass
     except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EXDEV):
             raise
-
-
-def _move_up(open_child: Open, fd: int, name: bytes, top: int) -> bool:
-    fresh = os.urandom(12).hex()
+        return None, None
     try:
-        os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=top)
-    except FileNotFoundError:
-        return False
+        mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        unlock(open_child, parent, name)
+        return Handle(open_child(parent, name, SCAN)), mode
     except PermissionError:
-        # Moving a directory changes its `..`, so its own mode counts too.
-        unlock(open_child, fd, name)
-        os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=top)
-    return True
+        return None, None
+
+
+def require_empty(open_child: Open, parent: int, name: bytes) -> None:
+    """Refuse a directory that holds something, if we can look.
+
+    Raises:
+        OSError: ENOTEMPTY.
+    """
+    try:
+        held = Handle(open_child(parent, name, SCAN))
+    except PermissionError:
+        return
+    with os.scandir(held.fd) as entries:
+        if next(entries, None) is not None:
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))

@@ -160,24 +160,30 @@ def _check_length(asked: str, text: str) -> None:
 
 
 def _build(asked: str, parts: tuple[str, ...], *, absolute: bool, must_dir: bool, dotted: bool) -> Where:
-    encoded = [encode(part, asked) for part in parts]
-    for part in encoded:
-        if len(part) > NAME_BYTES:
-            raise PathError(
-                f"a name in path {_shortened(asked)!r} is too long: {len(part)} bytes,"
-                f" the limit is {NAME_BYTES}",
-                path=asked,
-            )
+    encoded = encode("/".join(parts), asked)
+    if len(encoded) > NAME_BYTES:
+        _check_names(asked, encoded)
+    parent, _, name = encoded.rpartition(b"/")
     return Where(
         asked=asked,
         parts=parts,
         absolute=absolute,
         must_dir=must_dir,
         dotted=dotted or not parts,
-        encoded=b"/".join(encoded) or b".",
-        parent=b"/".join(encoded[:-1]) or b".",
-        name=b"" if dotted or not parts else encoded[-1],
+        encoded=encoded or b".",
+        parent=parent or b".",
+        name=b"" if dotted else name,
     )
+
+
+def _check_names(asked: str, encoded: bytes) -> None:
+    for name in encoded.split(b"/"):
+        if len(name) > NAME_BYTES:
+            raise PathError(
+                f"a name in path {_shortened(asked)!r} is too long: {len(name)} bytes,"
+                f" the limit is {NAME_BYTES}",
+                path=asked,
+            )
 
 
 def encode(text: str, asked: str) -> bytes:

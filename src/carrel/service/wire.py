@@ -1,6 +1,7 @@
 """The one table from error codes to what a front tells the other side.
 
-Fronts do not branch on classes. A code of the form `area.*` stands for every code of that area.
+Fronts do not branch on classes. A code of the form `area.*` stands for every code of that area that has
+no row of its own.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Wire:
 _FAILED = Wire(exit_status=ExitStatus.FAILED)
 _INVALID = Wire(exit_status=ExitStatus.INVALID)
 _REFUSED = Wire(exit_status=ExitStatus.REFUSED)
+_LIMIT = Wire(exit_status=ExitStatus.LIMIT)
 _UNAVAILABLE = Wire(exit_status=ExitStatus.UNAVAILABLE)
 
 TABLE: Mapping[str, Wire] = MappingProxyType(
@@ -50,8 +52,11 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
         "config.invalid": _INVALID,
         "disk.error": _UNAVAILABLE,
         "disk.full": _UNAVAILABLE,
+        "disk.low": _UNAVAILABLE,
         "edit.*": _FAILED,
-        "limit.*": Wire(exit_status=ExitStatus.LIMIT),
+        "journal.rotated": _FAILED,
+        "limit.*": _LIMIT,
+        "limit.sessions": Wire(exit_status=ExitStatus.LIMIT, retry=True),
         "path.absolute": _REFUSED,
         "path.busy": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
         "path.changed": Wire(exit_status=ExitStatus.FAILED, retry=True),
@@ -67,10 +72,11 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
         "path.not_regular": _FAILED,
         "path.permission": _FAILED,
         "pattern.invalid": _INVALID,
+        "quota.*": _LIMIT,
         "session.exists": _FAILED,
         "session.invalid_id": _INVALID,
         "session.missing": _FAILED,
-        "sessions.unavailable": _UNAVAILABLE,
+        "sessions.unavailable": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
         "text.encoding": _INVALID,
         "workspace.closed": _UNAVAILABLE,
     }

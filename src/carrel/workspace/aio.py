@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import wraps
 from itertools import islice
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
@@ -23,6 +23,9 @@ from carrel.values import FileInfo, Limits
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.gate import GateOptions
 from carrel.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from carrel.workspace.archive import ArchiveFormat, LeftOut
 
 INLINE_BYTES = 2**16
 BATCH = 256
@@ -136,6 +139,18 @@ class AsyncWorkspace:
         while chunk := await asyncio.to_thread(next, chunks, b""):
             yield chunk
 
+    async def archive(
+        self,
+        path: StrPath = ".",
+        *,
+        format: ArchiveFormat | str = "tar",
+        left_out: Callable[[LeftOut], None] | None = None,
+    ) -> AsyncIterator[bytes]:
+        """A directory or a file as the pieces of an archive; *left_out* is called in a worker thread."""
+        pieces = await asyncio.to_thread(self.workspace.archive, path, format=format, left_out=left_out)
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            yield piece
+
     def walk(self, path: StrPath = ".") -> AsyncIterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         return _iterated(lambda: self.workspace.walk(path))
@@ -149,6 +164,7 @@ class AsyncWorkspace:
     explain = _at_once(Workspace.explain)
     host_path = _at_once(Workspace.host_path)
     mkdir = _at_once(Workspace.mkdir)
+    extract = _in_thread(Workspace.extract)
     read_lines = _in_thread(Workspace.read_lines)
     write = _in_thread(Workspace.write)
     write_chunks = _in_thread(Workspace.write_chunks)
@@ -159,6 +175,7 @@ class AsyncWorkspace:
     glob = _in_thread(Workspace.glob)
     search = _in_thread(Workspace.search)
     usage = _in_thread(Workspace.usage)
+    recount = _in_thread(Workspace.recount)
     remove = _in_thread(Workspace.remove)
     move = _in_thread(Workspace.move)
     copy = _in_thread(Workspace.copy)

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from carrel.errors import ClosedError, MissingError
-from carrel.fs.api import Confinement, Files
+from carrel.fs.api import Account, Confinement, Files
 from carrel.fs.root import Root
 from carrel.paths.rel import Where, relative
 from carrel.policy.rules import Access, SandboxPolicy
@@ -42,9 +42,14 @@ class Areas:
         workspace: Files,
         *,
         mount: str,
+        others: Account,
         confinement: Confinement | None = None,
     ) -> None:
-        """Show *workspace* at *mount*, and each other rule of *policy* at its own path."""
+        """Show *workspace* at *mount*, and each other rule of *policy* at its own path.
+
+        The account *others* answers for all but the workspace.
+        """
+        self._account = others
         self._policy = policy
         self._confinement = confinement
         self._lock = Lock()
@@ -87,6 +92,7 @@ class Areas:
             found = self._others.get(place.area)
             if found is None:
                 found = self._others[place.area] = self._open(place.area, asked)
+                found.account = self._account
             return found
 
     def _open(self, area: int, asked: str) -> Files:

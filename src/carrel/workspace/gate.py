@@ -3,23 +3,50 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, Unpack
+from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
 from carrel.audit.event import Event
 from carrel.audit.journal import Journal, MemoryJournal
 from carrel.audit.logger import SandboxLogger
-from carrel.errors import AccessError, ClosedError, IntoItselfError, LimitError, MissingError, PathError
-from carrel.fs.api import Files
+from carrel.errors import (
+    AccessError,
+    CarrelError,
+    ClosedError,
+    IntoItselfError,
+    LimitError,
+    MissingError,
+    PathError,
+    QuotaError,
+)
+from carrel.fs.api import Account, Files
 from carrel.paths.rel import PATH_BYTES, StrPath, Where, parse, parse_any
 from carrel.policy.rules import Access, Decision, SandboxPolicy
-from carrel.values import Change, Clock, Limits
+from carrel.values import Clock, Limits, Usage
 from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import require_size
+from carrel.workspace.record import Recorder
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
+
+
+class Ledger(Account, Protocol):
+    """The account of a whole workspace."""
+
+    def usage(self) -> Usage:
+        """What the workspace holds."""
+        ...
+
+    def recount(self) -> Usage:
+        """Count again what there is, whoever made it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held open."""
+        ...
 
 
 class Gated(Protocol):
@@ -43,7 +70,7 @@ def gated(
         def call(self: Owner, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
             try:
                 return method(self, *args, **kwargs)
-            except (PathError, AccessError) as error:
+            except (PathError, AccessError, QuotaError) as error:
                 self.gate.refused(operation, error)
                 raise
 
@@ -56,7 +83,7 @@ class GateOptions(TypedDict, total=False):
     """How a gate may be set up; what is left out has a default."""
 
     limits: Limits | None
-    """Ceilings; those of `Limits()` by default."""
+    """Ceilings; those of `Limits()` by default, but none for the whole of a directory that is no session."""
     logger: SandboxLogger | None
     """Where events go; the stdlib logger `carrel` by default."""
     journal: Journal | None
@@ -70,28 +97,48 @@ class GateOptions(TypedDict, total=False):
     clock: Clock
 
 
+def recorder_of(options: GateOptions) -> Recorder:
+    """What writes down the changes and refusals of a gate with these *options*."""
+    return Recorder(
+        options.get("journal") or MemoryJournal(),
+        logger=SandboxLogger.of(options.get("logger")),
+        session_id=options.get("session_id"),
+        actor=options.get("actor", "host"),
+        clock=options.get("clock", time.time_ns),
+    )
+
+
 class Gate:
     """What every operation on a workspace passes through."""
 
-    def __init__(self, areas: Areas, policy: SandboxPolicy, **options: Unpack[GateOptions]) -> None:
+    def __init__(
+        self,
+        areas: Areas,
+        policy: SandboxPolicy,
+        *,
+        limits: Limits,
+        recorder: Recorder,
+        ledger: Ledger,
+        absolute_paths: bool = True,
+    ) -> None:
         """Guard *areas* by *policy*."""
         self.policy = policy
-        self.limits = options.get("limits") or Limits()
-        self.session_id = options.get("session_id")
+        self.limits = limits
+        self.session_id = recorder.session_id
+        self.ledger = ledger
         self._allowed = [policy.allowed(index) for index in range(len(policy.allowed_paths))]
         self._areas = areas
-        self._logger = SandboxLogger.of(options.get("logger"))
-        self._journal: Journal = options.get("journal") or MemoryJournal()
-        self._actor = options.get("actor", "host")
-        self._parse = parse_any if options.get("absolute_paths", True) else parse
-        self._clock = options.get("clock", time.time_ns)
+        self._recorder = recorder
+        self._logger = recorder.logger
+        self._parse = parse_any if absolute_paths else parse
         self._closed = False
 
     def close(self) -> None:
         """Close every directory and the journal."""
         self._closed = True
         self._areas.close()
-        self._journal.close()
+        self.ledger.close()
+        self._recorder.close()
 
     # Before
 
@@ -136,6 +183,15 @@ class Gate:
         require_size(size, self.limits.file_bytes, where)
         self.require_depth(where)
 
+    def require_room(self, *, more_bytes: int, more_entries: int) -> None:
+        """Refuse what cannot fit into the quota now.
+
+        Raises:
+            QuotaError: There would be too many bytes or entries.
+            DiskLowError: The host's disk has too little free space.
+        """
+        self.ledger.require_room(more_bytes, more_entries)
+
     def require_depth(self, where: Where) -> None:
         """Refuse to make something so deep.
 
@@ -155,56 +211,17 @@ class Gate:
 
     # After
 
-    def changed(self, operation: str, where: Where, change: Change) -> None:
-        """Remember what was written."""
-        self.made(change.made)
-        size = change.info.size_bytes
-        self.record(operation, where.asked, before_bytes=change.before_bytes, after_bytes=size)
-        self.log(operation, where, size_bytes=size)
-
-    def made(self, directories: Iterable[str]) -> None:
-        """Remember directories that were made."""
-        for directory in directories:
-            self.record("mkdir", directory)
-
-    def refused(self, operation: str, error: PathError | AccessError) -> None:
+    def refused(self, operation: str, error: PathError | AccessError | QuotaError) -> None:
         """Remember an attempt that was refused, unless it was merely clumsy."""
         if isinstance(error, IntoItselfError):
             return
         path = (error.path or "")[:PATH_BYTES]
-        self.record(operation, path, error=error.code)
+        # Where the session is gone meanwhile there is no journal to write to.
+        with suppress(CarrelError), self.ledger:
+            self._recorder.record(operation, path, error=error.code)
         self._logger.log_security_event(
             error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path
         )
-
-    def record(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-        error: str | None = None,
-    ) -> None:
-        """Add one event to the journal; where that fails, the operation stands and the log says so."""
-        event = Event(
-            time_ns=self._clock(),
-            session_id=self.session_id,
-            actor=self._actor,
-            operation=operation,
-            path=path,
-            other_path=other,
-            before_bytes=before_bytes,
-            after_bytes=after_bytes,
-            error=error,
-        )
-        try:
-            self._journal.record(event)
-        except (OSError, ClosedError):
-            self._logger.log_security_event(
-                "journal_lost", session_id=self.session_id, operation=operation, path=path
-            )
 
     def log(self, operation: str, where: Where, **fields: object) -> None:
         """Log `session.file.<operation>` about the path as it was asked for."""
@@ -224,4 +241,4 @@ class Gate:
         """The records after *since*."""
         if self._closed:
             raise ClosedError("workspace is closed")
-        return self._journal.events(since)
+        return self._recorder.events(since)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
 from carrel.fs.api import Files, Links
@@ -20,6 +21,9 @@ from carrel.workspace import text as texts
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.gate import Gate, gated
 from carrel.workspace.search import Query, Search, SearchBudget
+
+if TYPE_CHECKING:
+    from carrel.workspace.archive import ArchiveFormat, LeftOut
 
 
 class Reading:
@@ -108,6 +112,30 @@ class Reading:
         reader = files.reader(where)
         self.gate.log("read", where, size_bytes=reader.info.size_bytes)
         return reader.chunks(chunk_bytes)
+
+    @gated("archive")
+    def archive(
+        self,
+        path: StrPath = ".",
+        *,
+        format: ArchiveFormat | str = "tar",
+        left_out: Callable[[LeftOut], None] | None = None,
+    ) -> Iterator[bytes]:
+        """A directory or a file as the pieces of an archive: `tar`, `tar.gz`, `tar.bz2`, `tar.xz` or `zip`.
+
+        The tree is looked through before this returns; its files are read while the pieces are asked for.
+        *left_out* is called with what cannot be in the archive: links that could lead out, FIFOs and the
+        like, names that could lead a reader astray.
+
+        Raises:
+            LimitError: There are more entries or levels than the limits of a walk allow.
+            PathError: A name is not UTF-8, which a zip archive cannot hold.
+            ChangedError: While iterating: a large file shrank, so that a tar archive cannot be finished.
+        """
+        # Late: what packs archives takes long to import, and few workspaces need it.
+        from carrel.workspace.archive import archive
+
+        return archive(self, path, format, left_out=left_out)
 
     @gated("stat")
     def stat(self, path: StrPath, *, follow_symlinks: bool = True) -> FileInfo:
@@ -206,13 +234,15 @@ class Reading:
 
     @gated("usage")
     def usage(self) -> Usage:
-        """How much the workspace holds, counted now.
+        """How much the workspace holds: as it is counted, or counted now where nothing is limited."""
+        self.gate.permit(Access.READ, ".")
+        return self.gate.ledger.usage()
 
-        Raises:
-            LimitError: There are more entries or levels than the limits of a walk allow.
-        """
-        files, where = self.gate.permit(Access.READ, ".")
-        return find.measure(files, where, self.gate.limits)
+    @gated("usage")
+    def recount(self) -> Usage:
+        """Count again how much the workspace holds, also what did not come through the gate."""
+        self.gate.permit(Access.READ, ".")
+        return self.gate.ledger.recount()
 
     def explain(self, path: StrPath, access: Access | str = Access.READ) -> Decision:
         """Which rule decides about *path*, and what it says; nothing is read, changed or recorded."""

@@ -1,38 +1,53 @@
-"""Sessions beneath one directory, and the functions that work on a session's files by its id.
-
-The directory holds one workspace a session and, in `.carrel`, what is ours: unfinished files, removed trees
-and journals. An id cannot begin with a dot, so no session can name it, and nothing of ours is inside a
-workspace.
-"""
+"""All sessions beneath one directory: made, opened, counted, and removed when their time is over."""
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 import uuid
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from typing import Final
 
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
-from carrel.config.load import sessions_dir
-from carrel.errors import SessionExistsError, SessionMissingError, UnavailableError
+from carrel.config.load import load
+from carrel.config.settings import session_rules
+from carrel.errors import LimitError, SessionExistsError, SessionMissingError
 from carrel.fs.api import Confinement
-from carrel.fs.handle import Handle
-from carrel.fs.memory import MemoryFiles
-from carrel.fs.owned import make_own, open_own, open_store
 from carrel.fs.platform import require_platform
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.names import require_session_id
-from carrel.paths.rel import parse
-from carrel.policy.rules import SandboxPolicy
-from carrel.values import Limits
+from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+from carrel.values import Clock, Limits, Usage
+from carrel.workspace.ledger import Ledger, read_page
+from carrel.workspace.quota import Quota
+from carrel.workspace.record import Recorder
+from carrel.workspace.registry import Registry
+from carrel.workspace.session_lock import SessionLock
+from carrel.workspace.session_record import SessionRecord
+from carrel.workspace.sqlite_registry import SqliteRegistry
+from carrel.workspace.store import Claim, Lease, Store
+from carrel.workspace.sweeper import Sweeper, SweepResult, with_last_use
 from carrel.workspace.workspace import Workspace
 
-STATE = ".carrel"
+TTL_SECONDS = 86_400.0
+MAX_SESSIONS = 1_000
+
+_TRIES = 100
+
+
+class Configured(Enum):
+    """Stands for the value that is configured."""
+
+    CONFIGURED = "configured"
+
+
+CONFIGURED: Final = Configured.CONFIGURED
 
 
 def new_id() -> str:
@@ -40,33 +55,114 @@ def new_id() -> str:
     return str(uuid.uuid4())
 
 
-class Sessions:
-    """A directory of workspaces."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStatus:
+    """A session as it is now."""
+
+    record: SessionRecord
+    """What is known about it; `used_ns` is its last use."""
+    usage: Usage | None
+    """What it holds; `None` until that is counted."""
+    in_use: bool
+    """Whether somebody has it open."""
+
+
+class WorkspaceManager:
+    """A directory of sessions, which any number of threads and processes may share."""
 
     def __init__(
         self,
         root: str | os.PathLike[str],
         *,
+        limits: Limits | None = None,
+        ttl_seconds: float | None = TTL_SECONDS,
+        max_sessions: int | None = MAX_SESSIONS,
+        min_free_bytes: int = 0,
+        rules: Iterable[PathRule] = (),
         logger: SandboxLogger | None = None,
         confinement: Confinement | str | None = None,
+        clock: Clock = time.time_ns,
     ) -> None:
         """Use the directory *root*, making it if it is missing.
+
+        Args:
+            root: Holds one workspace a session and, in `.carrel`, what is ours.
+            limits: Ceilings of a session that is given none of its own; `Limits()` by default.
+            ttl_seconds: How long a session may be idle; `None` means for ever.
+            max_sessions: Most sessions at one time; `None` means no ceiling.
+            min_free_bytes: Writes are refused while the host's disk has less than this free.
+            rules: Other directories that every session may use.
+            logger: Where events go.
+            confinement: Demand `kernel` or `walk` instead of what the host offers.
+            clock: Where the time comes from.
 
         Raises:
             UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
         """
         require_platform()
         self.root = Path(os.path.abspath(root))
+        self._limits = limits or Limits()
+        self._ttl_seconds = ttl_seconds
+        self._max_sessions = max_sessions
+        self._min_free_bytes = min_free_bytes
+        self._rules = tuple(rules)
         self._logger = SandboxLogger.of(logger)
-        self._confinement = confinement
-        self._directory = open_store(self.root)
+        self._confinement = None if confinement is None else Confinement(confinement)
+        self._clock = clock
+        self._store = Store(self.root)
+        self._registry: Registry = SqliteRegistry(self._store.state)
+
+    @classmethod
+    def from_env(
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        logger: SandboxLogger | None = None,
+    ) -> WorkspaceManager:
+        """As the environment and the configuration file say; *root* goes before both.
+
+        Raises:
+            ConfigError: A setting cannot be used.
+            UnavailableError: The sessions directory cannot be used.
+        """
+        settings = load(os.environ if environ is None else environ)
+        session = settings.session
+        return cls(
+            session.directory if root is None else root,
+            limits=Limits(disk_bytes=session.disk_bytes, entries=session.entries),
+            ttl_seconds=session.ttl_seconds,
+            max_sessions=session.max_sessions,
+            min_free_bytes=session.min_free_bytes,
+            rules=[
+                PathRule(os.fspath(rule.path), AccessMode.parse(rule.mode))
+                for rule in session_rules(settings, os.getcwd())
+            ],
+            logger=logger,
+        )
+
+    def __enter__(self) -> WorkspaceManager:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the registry; workspaces that are open stay so."""
+        self._registry.close()
+
+    # Making and opening
 
     def create(
         self,
         session_id: str | None = None,
         *,
+        ttl_seconds: float | Configured | None = CONFIGURED,
         limits: Limits | None = None,
         policy: SandboxPolicy | None = None,
+        role: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        absolute_paths: bool = True,
         make_id: Callable[[], str] = new_id,
     ) -> Workspace:
         """Make the workspace of a new session; never adopt a directory that is there already.
@@ -74,20 +170,55 @@ class Sessions:
         Raises:
             SessionIdError: The id breaks the rule.
             SessionExistsError: There is something with that name.
+            LimitError: There are as many sessions as there may be.
         """
-        session_id = require_session_id(make_id() if session_id is None else session_id)
-        if not self._make(session_id):
-            raise SessionExistsError(f"session {session_id!r} already exists")
-        return self.open(session_id, limits=limits, policy=policy)
-
-    def ensure(self, session_id: str, *, absolute_paths: bool = True) -> Workspace:
-        """Open the workspace of a session, making it if it is missing; safe to call from many at once."""
-        session_id = require_session_id(session_id)
-        made = self._make(session_id)
-        workspace = self.open(session_id, absolute_paths=absolute_paths)
-        if not made:
-            self._log("session.retrieved", session_id)
+        now = self._clock()
+        record = SessionRecord(
+            session_id=make_id() if session_id is None else session_id,
+            created_ns=now,
+            used_ns=now,
+            ttl_seconds=self._ttl_seconds if ttl_seconds is CONFIGURED else ttl_seconds,
+            role=role,
+            limits=limits,
+            labels=labels or {},
+        )
+        if os.path.lexists(self.root / record.session_id):
+            raise _exists(record.session_id)
+        try:
+            workspace = self._create(record, policy, absolute_paths=absolute_paths)
+        except LimitError:
+            if not self._sweeper().remove_expired(now):
+                raise
+            workspace = self._create(record, policy, absolute_paths=absolute_paths)
+        self._log("session.created", record.session_id)
         return workspace
+
+    def _create(
+        self, record: SessionRecord, policy: SandboxPolicy | None, *, absolute_paths: bool
+    ) -> Workspace:
+        policy = policy or self._policy(record.session_id)
+        with self._store.claim(record.session_id) as claim:
+            if os.path.lexists(self.root / record.session_id):
+                raise _exists(record.session_id)
+            self._register(record)
+            try:
+                claim.make_workspace()
+                return self._opened(claim, record, policy, absolute_paths=absolute_paths)
+            except BaseException:
+                with suppress(OSError):
+                    claim.unmake_workspace()
+                with suppress(OSError):
+                    self._registry.remove(record.session_id)
+                raise
+
+    def _register(self, record: SessionRecord) -> None:
+        try:
+            self._registry.add(record, most=self._max_sessions)
+        except SessionExistsError:
+            # There is no workspace and we hold the claim: whoever deleted the session did not get further.
+            if not self._registry.remove(record.session_id):
+                raise
+            self._registry.add(record, most=self._max_sessions)
 
     def open(
         self,
@@ -95,182 +226,276 @@ class Sessions:
         *,
         limits: Limits | None = None,
         policy: SandboxPolicy | None = None,
+        allow: Iterable[PathRule] = (),
+        actor: str = "host",
         absolute_paths: bool = True,
     ) -> Workspace:
-        """Open the workspace of a session that is there.
+        """Open the workspace of a session that is there; a directory without a record becomes a session.
+
+        Args:
+            session_id: The session.
+            limits: Other ceilings than those of the session.
+            policy: Other rules than those of all sessions.
+            allow: Rules besides those of all sessions.
+            actor: Named in every record as the one who asked.
+            absolute_paths: Whether absolute paths are looked up in the rules, or refused as such.
 
         Raises:
             SessionIdError: The id breaks the rule.
-            SessionMissingError: There is no such session.
+            SessionMissingError: There is no such session, or it has expired.
             UnavailableError: The name stands for a link, a file or somebody else's directory.
         """
         session_id = require_session_id(session_id)
-        directory = open_own(self._directory, session_id)
+        self._require_there(session_id)
+        with self._store.claim(session_id) as claim:
+            record = self._adopted(claim)
+            if self._has_expired(claim, record):
+                raise SessionMissingError(f"no such session: {session_id!r}: it has expired")
+            policy = policy or self._policy(session_id, allow)
+            return self._opened(claim, record, policy, limits, actor=actor, absolute_paths=absolute_paths)
+
+    def get_workspace(self, session_id: str, *, absolute_paths: bool = True) -> Workspace:
+        """Open the workspace of a session, making it if it is missing; safe to call from many at once."""
+        session_id = require_session_id(session_id)
+        for _ in range(_TRIES):
+            try:
+                workspace = self.open(session_id, absolute_paths=absolute_paths)
+            except SessionMissingError:
+                self._delete(session_id, only_expired=True)
+            else:
+                self._log("session.retrieved", session_id)
+                return workspace
+            try:
+                return self.create(session_id, absolute_paths=absolute_paths)
+            except SessionExistsError:
+                if not os.path.lexists(self.root / session_id):
+                    raise
+        raise _exists(session_id)
+
+    def _require_there(self, session_id: str) -> None:
+        """Refuse a name that nothing has, before any state is made for it."""
+        try:
+            os.stat(session_id, dir_fd=self._store.directory.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            raise _missing(session_id) from None
+        except OSError:
+            return
+
+    def _adopted(self, claim: Claim) -> SessionRecord:
+        """The record of a session whose workspace is there, made if it is missing."""
+        if claim.workspace() is None:
+            raise _missing(claim.session_id)
+        record = self._registry.get(claim.session_id)
+        if record is None:
+            record = self._registry.adopt(claim.session_id, self._clock(), ttl_seconds=self._ttl_seconds)
+        return record
+
+    def _has_expired(self, claim: Claim, record: SessionRecord) -> bool:
+        return self._used(claim, record).is_expired(self._clock()) and not claim.is_in_use()
+
+    def _used(self, claim: Claim, record: SessionRecord) -> SessionRecord:
+        """The record with the last use that the state tells of."""
+        now = self._clock()
+        return with_last_use(record, claim.last_use_ns(now), now)
+
+    def _opened(
+        self,
+        claim: Claim,
+        record: SessionRecord,
+        policy: SandboxPolicy,
+        limits: Limits | None = None,
+        *,
+        actor: str = "host",
+        absolute_paths: bool = True,
+    ) -> Workspace:
+        directory = claim.workspace()
         if directory is None:
-            raise SessionMissingError(f"no such session: {session_id!r}")
-        demanded = None if self._confinement is None else Confinement(self._confinement)
-        return Workspace(
-            Root(directory, scratch=self._scratch, confinement=demanded),
-            policy=policy or SandboxPolicy.for_workspace(self.root / session_id),
-            limits=limits,
+            raise _missing(record.session_id)
+        limits = limits or record.limits or self._limits
+        scratch = claim.scratch
+        scratch.sweep_drafts(self._clock() / 1e9)
+        root = Root(directory, scratch=scratch, confinement=self._confinement)
+        lease = claim.lease(self._clock())
+        recorder = Recorder(
+            FileJournal(claim.open_state()),
             logger=self._logger,
-            journal=FileJournal(os.dup(self._journals.fd), f"{session_id}.log"),
-            session_id=session_id,
+            session_id=record.session_id,
+            actor=actor,
+            clock=self._clock,
+        )
+        ledger = SessionLedger(
+            root,
+            SessionLock(claim.state, session_id=record.session_id),
+            recorder=recorder,
+            quota=Quota.of(limits, min_free_bytes=self._min_free_bytes, disk=directory),
+            scratch=scratch,
+            lease=lease,
+            clock=self._clock,
+        )
+        return Workspace(
+            root,
+            policy=policy,
+            ledger=(recorder, ledger),
+            limits=limits,
             absolute_paths=absolute_paths,
-            confinement=demanded,
+            confinement=self._confinement,
         )
 
-    def _make(self, session_id: str) -> bool:
-        """Make the directory of a session; `False` if something has its name."""
+    def _policy(self, session_id: str, allow: Iterable[PathRule] = ()) -> SandboxPolicy:
+        return SandboxPolicy.for_workspace(self.root / session_id, allow=(*allow, *self._rules))
+
+    # What there is
+
+    def list_workspaces(self) -> list[str]:
+        """The ids of all sessions, sorted; also of directories that have no record yet."""
+        found = []
+        for name in self._store.workspaces():
+            with suppress(ValueError):
+                found.append(require_session_id(name))
+        return found
+
+    def list_records(self, after: str | None = None, count: int = 100) -> list[SessionRecord]:
+        """Up to *count* records in the order of their ids, beginning after the id *after*."""
+        return self._registry.list(after, count)
+
+    def get_workspace_size(self, session_id: str) -> int:
+        """Sum of the sizes of the files of a session.
+
+        Raises:
+            SessionMissingError: There is no such session.
+        """
+        with self.open(session_id) as workspace:
+            return workspace.usage().disk_bytes
+
+    def status(self, session_id: str) -> SessionStatus:
+        """What is known about a session; looking is no use of it, and makes nothing a session.
+
+        Raises:
+            SessionMissingError: There is no such session.
+        """
+        session_id = require_session_id(session_id)
+        self._require_there(session_id)
+        with self._store.claim(session_id) as claim:
+            if claim.workspace() is None:
+                raise _missing(session_id)
+            now = self._clock()
+            record = self._registry.get(session_id) or SessionRecord(
+                session_id=session_id, created_ns=now, used_ns=now, ttl_seconds=self._ttl_seconds
+            )
+            page = read_page(claim.ledger_fd)
+            return SessionStatus(
+                record=self._used(claim, record),
+                usage=page.usage if page is not None and page.is_settled else None,
+                in_use=claim.is_in_use(),
+            )
+
+    def journal(self, session_id: str) -> FileJournal:
+        """The journal of a session, to be read and closed; reading is no use of the session.
+
+        Raises:
+            SessionMissingError: There is no such session.
+        """
+        session_id = require_session_id(session_id)
+        self._require_there(session_id)
+        with self._store.claim(session_id) as claim:
+            if claim.workspace() is None:
+                raise _missing(session_id)
+            return FileJournal(claim.open_state())
+
+    # Lifetime
+
+    def extend(self, session_id: str, ttl_seconds: float | None) -> SessionRecord:
+        """Let a session be idle for *ttl_seconds* from now on, also one that has expired but is still there.
+
+        Raises:
+            SessionMissingError: There is no such session.
+        """
+        session_id = require_session_id(session_id)
+        self._require_there(session_id)
+        with self._store.claim(session_id) as claim:
+            self._adopted(claim)
+            record = self._registry.extend(session_id, ttl_seconds)
+            now = self._clock()
+            self._registry.touch(session_id, now)
+            return with_last_use(record, now, now)
+
+    def reset_workspace(self, session_id: str) -> bool:
+        """Remove all files of a session, and keep the session; whether there was one."""
         try:
-            os.mkdir(session_id, 0o700, dir_fd=self._directory.fd)
-        except FileExistsError:
+            workspace = self.open(session_id)
+        except SessionMissingError:
             return False
-        except OSError as error:
-            reason = os.strerror(error.errno or errno.EIO)
-        else:
-            self._log("session.created", session_id)
-            self.clear_leftovers()
-            return True
-        raise UnavailableError(f"cannot make session {session_id!r}: {reason}")
+        with workspace:
+            for info in workspace.list():
+                workspace.remove(info.path, recursive=True, force=True)
+        return True
+
+    def delete_workspace(self, session_id: str) -> bool:
+        """Remove a session with its files and its records, also while it is used; whether there was one.
+
+        Raises:
+            SessionIdError: The id breaks the rule.
+            UnavailableError: The name stands for a link, a file or somebody else's directory.
+        """
+        session_id = require_session_id(session_id)
+        deleted = self._delete(session_id)
+        if deleted:
+            self._logger.log_event("session.deleted", session_id=session_id)
+        return deleted
+
+    def _delete(self, session_id: str, *, only_expired: bool = False) -> bool:
+        with self._store.claim(session_id) as claim:
+            if claim.workspace() is None:
+                return self._registry.remove(session_id)
+            if only_expired and not self._has_expired(claim, self._adopted(claim)):
+                return False
+            claim.throw_away()
+            self._registry.remove(session_id)
+        return True
+
+    def sweep(self, *, dry_run: bool = False, idle_seconds: float | None = None) -> SweepResult:
+        """Remove every session that has expired and that nobody uses, and what killed processes left.
+
+        Args:
+            dry_run: Only tell what would be removed.
+            idle_seconds: Remove what was idle for so long, whatever lifetime each session was given.
+        """
+        return self._sweeper().run(dry_run=dry_run, idle_seconds=idle_seconds)
+
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self._store, self._registry, logger=self._logger, clock=self._clock)
 
     def _log(self, event: str, session_id: str) -> None:
         self._logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))
 
-    def clear_leftovers(self) -> None:
-        """Remove what processes that were killed left unfinished; what cannot be removed waits."""
-        self._scratch.clear(time.time())
 
-    @cached_property
-    def _state(self) -> Handle:
-        """What is ours, made only when there is a session to keep it for."""
-        return make_own(self._directory, STATE)
+class SessionLedger(Ledger):
+    """The ledger of a session that somebody has open."""
 
-    @cached_property
-    def _scratch(self) -> Scratch:
-        return Scratch.make(self._state)
+    def __init__(
+        self,
+        root: Root,
+        lock: SessionLock,
+        *,
+        recorder: Recorder,
+        quota: Quota,
+        scratch: Scratch,
+        lease: Lease,
+        clock: Clock,
+    ) -> None:
+        super().__init__(root, lock, recorder=recorder, quota=quota, scratch=scratch)
+        self._lease = lease
+        self._clock = clock
 
-    @cached_property
-    def _journals(self) -> Handle:
-        return make_own(self._state, "journal")
-
-
-def list_session_files(
-    session_id: str,
-    workspace_root: str | os.PathLike[str] | None = None,
-    pattern: str | None = None,
-    logger: SandboxLogger | None = None,
-) -> list[str]:
-    """The relative paths of all regular files of a session, sorted; directories are not listed.
-
-    Args:
-        session_id: The session; an unknown one has no files.
-        workspace_root: The sessions directory; the configured one by default.
-        pattern: A glob; without a slash it matches names at any depth, with one the whole path.
-        logger: Where the event `session.file.list` goes.
-
-    Raises:
-        ValueError: The id or the pattern is invalid.
-    """
-    with _open(session_id, workspace_root, logger) as workspace:
-        return workspace.list_files(pattern)
+    def close(self) -> None:
+        """Let go of the file and of the session."""
+        super().close()
+        self._lease.end(self._clock())
 
 
-def read_session_file(
-    session_id: str,
-    relative_path: str,
-    workspace_root: str | os.PathLike[str] | None = None,
-    logger: SandboxLogger | None = None,
-) -> bytes:
-    """The content of a file of a session.
-
-    Raises:
-        ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
-        FileNotFoundError: There is no such file.
-        IsADirectoryError: It is a directory.
-    """
-    with _open(session_id, workspace_root, logger) as workspace:
-        return workspace.read(relative_path)
+def _exists(session_id: str) -> SessionExistsError:
+    return SessionExistsError(f"session {session_id!r} already exists")
 
 
-def write_session_file(
-    session_id: str,
-    relative_path: str,
-    data: bytes | str,
-    workspace_root: str | os.PathLike[str] | None = None,
-    overwrite: bool = True,
-    logger: SandboxLogger | None = None,
-) -> None:
-    """Store *data* (text as UTF-8) in a file of a session, making directories as needed.
-
-    Raises:
-        ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
-        FileExistsError: There is something and *overwrite* is off; it is unchanged.
-        PermissionError: The file is read-only.
-    """
-    require_session_id(session_id)
-    sessions = Sessions(_root(workspace_root), logger=logger)
-    with sessions.ensure(session_id, absolute_paths=False) as workspace:
-        workspace.write(relative_path, data, overwrite=overwrite)
-
-
-def delete_session_path(
-    session_id: str,
-    relative_path: str,
-    workspace_root: str | os.PathLike[str] | None = None,
-    recursive: bool = False,
-    logger: SandboxLogger | None = None,
-) -> None:
-    """Remove a file, a link (never its target) or a directory of a session.
-
-    Raises:
-        ValueError: The id is invalid, or the path is absolute, leads out or is the workspace itself.
-        FileNotFoundError: There is no such path.
-        OSError: It is a directory that is not empty and *recursive* is off.
-    """
-    with _open(session_id, workspace_root, logger) as workspace:
-        workspace.remove(relative_path, recursive=recursive)
-
-
-def _validate_session_path(
-    session_id: str, relative_path: str, workspace_root: str | os.PathLike[str] | None = None
-) -> Path:
-    """Where a path of a session lies on the host at this moment, for callers that must have a `Path`.
-
-    What is opened by name later may be something else; carrel's own operations do not go this way.
-
-    Raises:
-        ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
-        FileNotFoundError: There is no such session.
-    """
-    session_id = require_session_id(session_id)
-    parse(relative_path)
-    root = _root(workspace_root)
-    if not os.path.lexists(root):
-        raise SessionMissingError(f"no such session: {session_id!r}")
-    with Sessions(root).open(session_id, absolute_paths=False) as workspace:
-        return workspace.host_path(relative_path)
-
-
-def _root(workspace_root: str | os.PathLike[str] | None) -> Path:
-    return sessions_dir(os.environ) if workspace_root is None else Path(workspace_root)
-
-
-def _open(
-    session_id: str, workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None
-) -> Workspace:
-    """Open a session for the file functions, which take relative paths; an unknown one is simply empty."""
-    session_id = require_session_id(session_id)
-    root = _root(workspace_root)
-    try:
-        if os.path.lexists(root):
-            return Sessions(root, logger=logger).open(session_id, absolute_paths=False)
-    except SessionMissingError:
-        pass
-    return Workspace(
-        MemoryFiles(),
-        policy=SandboxPolicy.for_workspace(root / session_id),
-        logger=logger,
-        session_id=session_id,
-        absolute_paths=False,
-    )
+def _missing(session_id: str) -> SessionMissingError:
+    return SessionMissingError(f"no such session: {session_id!r}")

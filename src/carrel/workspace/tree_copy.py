@@ -12,9 +12,12 @@ from carrel.errors import (
     ExistsError,
     IntoItselfError,
     LimitError,
+    MissingError,
+    NotDirectoryError,
     NotRegularError,
+    QuotaError,
 )
-from carrel.fs.api import Existing, Files, Links, Parents, Unreadable
+from carrel.fs.api import Cause, Existing, Files, Links, Parents, Unreadable
 from carrel.paths.rel import Where, child, leads_out, relative
 from carrel.values import Change, FileInfo, FileKind, Limits
 from carrel.workspace.chunks import CHUNK_BYTES, within
@@ -34,17 +37,19 @@ class TreeCopy:
     existing: Existing
     limits: Limits
 
-    def run(self, where: Where, place: Where) -> list[str]:
-        """Copy what is at *where* to *place*; returns the directories that were made above it."""
+    def run(self, where: Where, place: Where) -> None:
+        """Copy what is at *where* to *place*."""
         top = self.source.stat(where, Links.KEEP)
         if not top.is_directory:
-            return self._copy(where, top, place)
+            self._copy(where, top, place)
+            return
         found = self.source.walk(where, self.limits, unreadable=Unreadable.REFUSE)
         inside = [(info, below(top, info)) for info in found]
         self._require_apart(top, where, place)
         self._require_shallow(inside, place)
         for info, name in inside:
             self._require_copyable(info, child(where, name), child(place, name))
+        self._require_room(inside, place)
         made = self.target.mkdir(place, parents=Parents.MAKE)
         if not made and self.existing is Existing.REFUSE:
             raise ExistsError(f"{place.asked!r} already exists", path=place.asked)
@@ -54,7 +59,6 @@ class TreeCopy:
         except BaseException:
             self._take_away(place, len(made))
             raise
-        return made[:-1]
 
     def _take_away(self, place: Where, made: int) -> None:
         """Remove a copy that failed, and the directories that were made for it."""
@@ -77,17 +81,38 @@ class TreeCopy:
             existing=self.existing,
             parents=Parents.MAKE,
             mode=reader.info.mode,
+            cause=Cause("copy", reader.info.path),
         )
 
-    def _copy(self, where: Where, info: FileInfo, place: Where) -> list[str]:
-        """Copy one entry; returns the directories that were made above it."""
+    def _copy(self, where: Where, info: FileInfo, place: Where) -> None:
+        """Copy one entry."""
         if info.kind is FileKind.DIRECTORY:
-            return self.target.mkdir(place, parents=Parents.MAKE)
-        if info.kind is FileKind.FILE:
-            return list(self.copy_file(where, place).made)
-        self._require_copyable(info, where, place)
-        self.target.link(place, self._link_text(where), existing=self.existing)
-        return []
+            self.target.mkdir(place, parents=Parents.MAKE)
+        elif info.kind is FileKind.FILE:
+            self.copy_file(where, place)
+        else:
+            self._require_copyable(info, where, place)
+            self.target.link(place, self._link_text(where), existing=self.existing)
+
+    def _require_room(self, inside: list[tuple[FileInfo, str]], place: Where) -> None:
+        """Refuse what cannot fit now, before some of it replaces what was there."""
+        more_bytes = more_entries = 0
+        for info, name in inside:
+            before = self._there(child(place, name))
+            more_bytes += info.size_bytes if info.is_file else 0
+            more_bytes -= before.size_bytes if before and before.is_file and before.links == 1 else 0
+            more_entries += before is None
+        try:
+            self.target.account.require_room(more_bytes, more_entries)
+        except QuotaError as error:
+            error.path = error.filename = place.asked
+            raise
+
+    def _there(self, place: Where) -> FileInfo | None:
+        try:
+            return self.target.stat(place, Links.KEEP)
+        except (MissingError, NotDirectoryError):
+            return None
 
     def _require_copyable(self, info: FileInfo, where: Where, place: Where) -> None:
         """Refuse what could not be copied, before anything is."""

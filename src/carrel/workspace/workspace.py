@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from carrel.audit.event import Event
 from carrel.errors import ExistsError, MissingError, NotEmptyError, PathError
-from carrel.fs.api import Confinement, Existing, Files, Links, Parents
+from carrel.fs.api import Cause, Confinement, Existing, Files, Links, Parents
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import StrPath, Where
@@ -23,9 +23,19 @@ from carrel.workspace import edit as edits
 from carrel.workspace import text as texts
 from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import SourceError, guarded, within
-from carrel.workspace.gate import Gate, GateOptions, gated
+from carrel.workspace.gate import Gate, GateOptions, Ledger, gated, recorder_of
+from carrel.workspace.memory_ledger import MemoryLedger
+from carrel.workspace.quota import Quota
 from carrel.workspace.reading import Reading
+from carrel.workspace.record import Recorder
 from carrel.workspace.tree_copy import TreeCopy
+from carrel.workspace.uncounted import Uncounted
+
+if TYPE_CHECKING:
+    from carrel.workspace._archive_spool import Source
+    from carrel.workspace.archive import ArchiveFormat
+    from carrel.workspace.extract import Extracted
+    from carrel.workspace.extract_limits import ExtractLimits
 
 MOUNT = "/workspace"
 """What a workspace is called by those inside it."""
@@ -46,11 +56,28 @@ class Workspace(Reading):
         policy: SandboxPolicy,
         mount: str = MOUNT,
         confinement: Confinement | None = None,
+        ledger: tuple[Recorder, Ledger] | None = None,
         **options: Unpack[GateOptions],
     ) -> None:
-        """Open the gate to *files*; most callers want `Workspace.open`."""
-        areas = Areas(policy, files, mount=mount, confinement=confinement)
-        super().__init__(files, Gate(areas, policy, **options))
+        """Open the gate to *files*; most callers want `Workspace.open`.
+
+        The changes of a session are answered for by its *ledger*; others are counted in memory.
+        """
+        limits = options.get("limits") or Limits(disk_bytes=None, entries=None)
+        if ledger is None:
+            recorder = recorder_of(options)
+            ledger = recorder, MemoryLedger(recorder, Quota.of(limits), files, limits)
+        files.account = ledger[1]
+        areas = Areas(policy, files, mount=mount, others=Uncounted(ledger[1]), confinement=confinement)
+        gate = Gate(
+            areas,
+            policy,
+            limits=limits,
+            recorder=ledger[0],
+            ledger=ledger[1],
+            absolute_paths=options.get("absolute_paths", True),
+        )
+        super().__init__(files, gate)
 
     @classmethod
     def open(
@@ -126,12 +153,12 @@ class Workspace(Reading):
         self.gate.require_size(len(content), where)
         change = files.write(
             where,
-            (content,),
+            content,
             existing=Existing.REPLACE if overwrite else Existing.REFUSE,
             parents=Parents.MAKE if parents else Parents.REQUIRE,
             expect=if_version,
         )
-        self.gate.changed("write", where, change)
+        self.gate.log("write", where, size_bytes=change.info.size_bytes)
         return change.info
 
     @gated("write")
@@ -151,7 +178,7 @@ class Workspace(Reading):
         except SourceError as error:
             cause = error.__cause__
         else:
-            self.gate.changed("write", where, change)
+            self.gate.log("write", where, size_bytes=change.info.size_bytes)
             return change.info
         raise cause or OSError("the source of the chunks failed")
 
@@ -166,7 +193,7 @@ class Workspace(Reading):
         content = _content(data, encoding, where)
         self.gate.require_size(len(content), where)
         change = self._append(files, where, content)
-        self.gate.changed("append", where, change)
+        self.gate.log("append", where, size_bytes=change.info.size_bytes)
         return change.info
 
     def _append(self, files: Files, where: Where, content: bytes) -> Change:
@@ -176,7 +203,9 @@ class Workspace(Reading):
         except MissingError:
             pass
         try:
-            return files.write(where, (content,), existing=Existing.REFUSE, parents=Parents.MAKE)
+            return files.write(
+                where, content, existing=Existing.REFUSE, parents=Parents.MAKE, cause=Cause("append")
+            )
         except ExistsError:
             # Somebody else made it meanwhile, so it can be appended to.
             return files.append(where, content, limit=limit)
@@ -204,12 +233,13 @@ class Workspace(Reading):
         self.gate.require_size(len(done.content), where)
         change = files.write(
             where,
-            (done.content,),
+            done.content,
             existing=Existing.REPLACE,
             parents=Parents.REQUIRE,
             expect=if_version or before.version,
+            cause=Cause("edit"),
         )
-        self.gate.changed("edit", where, change)
+        self.gate.log("edit", where, size_bytes=change.info.size_bytes)
         return Edited(
             replacements=done.count,
             diff=done.diff,
@@ -229,9 +259,35 @@ class Workspace(Reading):
         made = files.mkdir(where, parents=Parents.MAKE if parents else Parents.REQUIRE)
         if not made and not exist_ok:
             raise ExistsError(f"{where.asked!r} already exists", path=where.asked)
-        self.gate.made(made)
         if made:
             self.gate.log("mkdir", where)
+
+    @gated("extract")
+    def extract(
+        self,
+        source: Source,
+        path: StrPath = ".",
+        *,
+        format: ArchiveFormat | str | None = None,
+        overwrite: bool = False,
+        limits: ExtractLimits | None = None,
+    ) -> Extracted:
+        """Make the members of an archive beneath the directory *path*, all of them or none.
+
+        *source* is an open binary file, bytes in pieces, or bytes; its first bytes say what it is, unless
+        *format* does. It is judged as a whole before anything is made. With *overwrite*, files replace files
+        and links replace links, and those that were replaced before an error stay replaced.
+
+        Raises:
+            ArchiveError: It is no archive that is read here, is broken or incomplete, or contradicts itself.
+            PathError: A member or a link leads out of the archive, or has a name that we do not accept.
+            NotRegularError: A member is a FIFO or a device.
+            LimitError: A ceiling would be passed, of *limits* or of the workspace.
+            ExistsError: Something stands in the way.
+        """
+        from carrel.workspace.extract import extract
+
+        return extract(self, source, path, format=format, overwrite=overwrite, limits=limits)
 
     # Removing, moving, copying
 
@@ -246,12 +302,14 @@ class Workspace(Reading):
         """
         files, where = self.gate.permit(Access.WRITE, path)
         try:
-            info = files.remove_tree(where) if recursive else files.remove(where)
+            if recursive:
+                files.remove_tree(where)
+            else:
+                files.remove(where)
         except MissingError:
             if force:
                 return
             raise
-        self.gate.record("remove", where.asked, before_bytes=info.size_bytes)
         self.gate.log("delete", where, recursive=recursive)
 
     @gated("move")
@@ -267,24 +325,20 @@ class Workspace(Reading):
         self.gate.require_depth(place)
         existing = Existing.REPLACE if overwrite else Existing.REFUSE
         if files is target_files:
-            info = files.move(where, place, existing=existing)
+            files.move(where, place, existing=existing)
         else:
-            info = self._move_across(TreeCopy(files, target_files, existing, self.gate.limits), where, place)
-        self.gate.record(
-            "move", where.asked, other=place.asked, before_bytes=info.size_bytes, after_bytes=info.size_bytes
-        )
+            self._move_across(TreeCopy(files, target_files, existing, self.gate.limits), where, place)
         self.gate.log("move", where, target=place.asked)
 
-    def _move_across(self, copy: TreeCopy, where: Where, place: Where) -> FileInfo:
+    def _move_across(self, copy: TreeCopy, where: Where, place: Where) -> None:
         """Copy from one rule to another, and then remove the source."""
         if not where.name:
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
         info = copy.source.stat(where, Links.KEEP)
         if info.is_directory and copy.existing is Existing.REPLACE:
             _require_empty(copy.target, place, self.gate.limits)
-        self.gate.made(copy.run(where, place))
+        copy.run(where, place)
         copy.source.remove_tree(where)
-        return info
 
     @gated("copy")
     def copy(
@@ -303,24 +357,19 @@ class Workspace(Reading):
         existing = Existing.REPLACE if overwrite else Existing.REFUSE
         copy = TreeCopy(files, target_files, existing, self.gate.limits)
         if recursive:
-            self.gate.made(copy.run(where, place))
-            self.gate.record("copy", where.asked, other=place.asked)
+            copy.run(where, place)
         else:
-            change = copy.copy_file(where, place)
-            self.gate.made(change.made)
-            self.gate.record(
-                "copy",
-                where.asked,
-                other=place.asked,
-                before_bytes=change.before_bytes,
-                after_bytes=change.info.size_bytes,
-            )
+            copy.copy_file(where, place)
         self.gate.log("copy", where, target=place.asked)
 
     # The journal
 
     def changes(self, since: int = 0) -> Iterator[Event]:
-        """What was changed or refused after the record with the sequence number *since*."""
+        """What was changed or refused after the record with the sequence number *since*.
+
+        Raises:
+            RotatedError: Some of that is no longer kept.
+        """
         return self.gate.events(since)
 
 

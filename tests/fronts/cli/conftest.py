@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from carrel.workspace.sessions import Sessions
+from carrel.workspace.sessions import WorkspaceManager
 
 Word = str | bytes
 
@@ -89,7 +89,7 @@ class Carrel:
     @property
     def drafts(self) -> list[str]:
         """Unfinished files that were left behind."""
-        return os.listdir(self.sessions / ".carrel" / "tmp")
+        return [path.name for path in self.sessions.glob(".carrel/sessions/*/.carrel-draft-*")]
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def carrel(tmp_path: Path) -> Carrel:
 @pytest.fixture
 def session(carrel: Carrel) -> str:
     """A session with `a.txt`, `sub/b.txt` and an empty file."""
-    with Sessions(carrel.sessions).create("s1") as workspace:
+    with WorkspaceManager(carrel.sessions).create("s1") as workspace:
         workspace.write("a.txt", b"one\ntwo\nthree\n")
         workspace.write("sub/b.txt", b"b")
         workspace.write("empty", b"")

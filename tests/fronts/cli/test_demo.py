@@ -31,6 +31,9 @@ def test_the_demo_shows_every_part(carrel: Carrel, temporary: Path) -> None:
         "access.denied: sandbox: write access denied",
         "denied: read-only path (rule 1, ro)",
         "refused: path.escape",
+        "quota.bytes: Workspace quota exceeded: 78.2KB > 64KB limit",
+        "refused: quota.bytes",
+        "files, record and journal are gone; sessions that are left: 0",
     ):
         assert part in text
     assert "kept inside by" in text

@@ -37,7 +37,15 @@ def test_help_shows_every_command_in_its_section(carrel: Carrel) -> None:
     answer = carrel("--help")
     assert answer.status == 0
     text = answer.out.decode()
-    for words in ("Files of a session:", "Rules about paths:", "files ls", "policy explain", "demo"):
+    for words in (
+        "Life of sessions:",
+        "session create",
+        "Files of a session:",
+        "Rules about paths:",
+        "files ls",
+        "policy explain",
+        "demo",
+    ):
         assert words in text
 
 
@@ -110,18 +118,74 @@ def test_an_empty_sessions_directory_name_is_refused(carrel: Carrel) -> None:
     assert "--sessions-dir" in answer.err
 
 
-@pytest.mark.parametrize("name", ["CARREL_SESSIONS_DIR", "SHANNON_SESSION_WORKSPACES_DIR"])
-def test_the_sessions_directory_comes_from_the_environment(tmp_path: Path, name: str) -> None:
-    env = {key: value for key, value in os.environ.items() if key not in ("CARREL_SESSIONS_DIR",)}
+def put(here: Path, *option: str, **variables: str) -> None:
+    """Write `a` into the session `s1`, wherever sessions are."""
     subprocess.run(
-        [sys.executable, "-m", "carrel", "files", "put", "s1", "-", "a"],
-        env={**env, name: str(tmp_path / "else")},
+        [sys.executable, "-m", "carrel", *option, "files", "put", "s1", "-", "a"],
+        env={**os.environ, **variables},
         input=b"x",
         check=True,
         timeout=60,
-        cwd=tmp_path,
+        cwd=here,
     )
-    assert (tmp_path / "else" / "s1" / "a").read_bytes() == b"x"
+
+
+def test_the_sessions_directory_is_named_by_option_variable_alias_and_file_in_this_order(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"session.directory = '{tmp_path}/file'")
+    option = ("--sessions-dir", str(tmp_path / "option"))
+    variables = {"CARREL_SESSIONS_DIR": str(tmp_path / "variable")}
+    alias = {"SHANNON_SESSION_WORKSPACES_DIR": str(tmp_path / "alias")}
+    config = {"CARREL_CONFIG": str(file)}
+    put(tmp_path, *option, **variables, **alias, **config)
+    assert sorted(os.listdir(tmp_path)) == ["config.toml", "option"]
+    put(tmp_path, **variables, **alias, **config)
+    assert sorted(os.listdir(tmp_path)) == ["config.toml", "option", "variable"]
+    put(tmp_path, **alias, **config)
+    assert sorted(os.listdir(tmp_path)) == ["alias", "config.toml", "option", "variable"]
+    put(tmp_path, **config)
+    assert sorted(os.listdir(tmp_path)) == ["alias", "config.toml", "file", "option", "variable"]
+    put(tmp_path)
+    assert (tmp_path / "workspace" / "s1" / "a").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["files", "ls", "s1"],
+        ["files", "cat", "s1", "a"],
+        ["files", "get", "s1", "a", "-"],
+        ["files", "put", "s1", "-", "b"],
+        ["files", "rm", "s1", "a"],
+        ["policy", "explain", "s1", "a"],
+        ["session", "create", "s2"],
+        ["session", "list"],
+        ["session", "show", "s1"],
+        ["session", "show", "s1", "--journal"],
+        ["session", "extend", "s1", "7d"],
+        ["session", "delete", "s1"],
+        ["session", "sweep"],
+        ["doctor"],
+    ],
+    ids="-".join,
+)
+def test_every_command_takes_the_configured_directory(tmp_path: Path, words: list[str]) -> None:
+    put(tmp_path, "--sessions-dir", str(tmp_path / "else"))
+    file = tmp_path / "config.toml"
+    file.write_text(f"session.directory = '{tmp_path}/else'")
+    done = subprocess.run(
+        [sys.executable, "-m", "carrel", *words],
+        env={**os.environ, "CARREL_CONFIG": str(file)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "workspace").exists()
 
 
 BAD_IDS = ["../etc", "..\\etc", "a/b", ".hidden", "", "a..b", "we ird\n", "a;rm", "x" * 129]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from carrel.fronts.cli import local
 from carrel.fronts.cli.place import Place
-from carrel.fronts.cli.report import print_json, shown
+from carrel.fronts.cli.report import print_json, print_left_out, render_time, shown
 
 if TYPE_CHECKING:
     from carrel.errors import LimitError
     from carrel.values import FileInfo
+    from carrel.workspace.archive import LeftOut
+    from carrel.workspace.extract import Extracted
     from carrel.workspace.workspace import Workspace
+
+FORMATS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "zip")
+"""What `ArchiveFormat` has, without importing it."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -95,17 +100,7 @@ def _line(info: FileInfo) -> str:
 
 
 def _long_line(info: FileInfo) -> str:
-    return f"{info.kind:<9} {info.size_bytes:>12} {_time(info.modified_ns // 10**9):<20} {_line(info)}"
-
-
-def _time(seconds: int) -> str:
-    """The time in UTC, or its bare number if a file claims to be from beyond the calendar."""
-    from datetime import UTC, datetime
-
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (ValueError, OverflowError, OSError):
-        return f"@{seconds}"
+    return f"{info.kind:<9} {info.size_bytes:>12} {render_time(info.modified_ns):<20} {_line(info)}"
 
 
 def _as_json(info: FileInfo) -> dict[str, Any]:
@@ -158,49 +153,155 @@ def _content(
 
 @files.command()
 @click.argument("session")
-@click.argument("local_file", metavar="LOCAL|-")
+@click.argument("local_path", metavar="LOCAL|-")
 @click.argument("path", required=False)
+@click.option("--extract", is_flag=True, help="LOCAL is an archive: store what is in it beneath PATH.")
 @click.option("--no-overwrite", is_flag=True, help="Fail if something has that name already.")
 @json_option
 @click.pass_obj
 def put(
-    place: Place, session: str, local_file: str, path: str | None, no_overwrite: bool, as_json: bool
+    place: Place,
+    session: str,
+    local_path: str,
+    path: str | None,
+    extract: bool,
+    no_overwrite: bool,
+    as_json: bool,
 ) -> None:
-    """Store a local file, or standard input, in a session.
+    """Store a local file or directory, or standard input, in a session.
 
-    The session and the directories above PATH are made if they are missing. Without PATH, the file keeps its
-    name. It appears complete or not at all.
+    The session and the directories above PATH are made if they are missing. Without PATH, the file or
+    directory keeps its name, and an archive goes to the top of the workspace. A file appears complete or not
+    at all.
+
+    A directory, and with --extract a tar or zip archive, is refused as a whole if anything in it cannot be
+    stored. Links of a directory are stored as links if they lead to a place in it, and else left out.
     """
-    if path is None:
-        if local_file == local.STREAM:
-            raise click.UsageError("PATH must be given for standard input.", click.get_current_context())
-        path = os.path.basename(local_file)
-    with local.open_source(local_file) as source, place.ensure(session) as workspace:
-        content = local.chunks(source, local_file)
-        info = workspace.write_chunks(path, content, overwrite=not no_overwrite)
+    is_tree = local_path != local.STREAM and os.path.isdir(local_path)
+    store = _put_archive if extract else _put_tree if is_tree else _put_file
+    document = store(place, session, local_path, path, overwrite=not no_overwrite)
     if as_json:
-        print_json(_as_json(info))
+        print_json(document)
+    else:
+        print_left_out(document.get("left_out", ()))
+
+
+def _put_file(
+    place: Place, session: str, local_file: str, path: str | None, *, overwrite: bool
+) -> dict[str, Any]:
+    if path is None:
+        path = _local_name("" if local_file == local.STREAM else local_file)
+    with local.open_source(local_file) as source, place.ensure(session) as workspace:
+        info = workspace.write_chunks(path, local.chunks(source, local_file), overwrite=overwrite)
+    return _as_json(info)
+
+
+def _put_archive(
+    place: Place, session: str, local_file: str, path: str | None, *, overwrite: bool
+) -> dict[str, Any]:
+    path = "." if path is None else path
+    with local.open_source(local_file) as source, place.ensure(session) as workspace:
+        done = workspace.extract(local.chunks(source, local_file), path, overwrite=overwrite)
+    return _extracted_as_json(path, done)
+
+
+def _put_tree(
+    place: Place, session: str, local_directory: str, path: str | None, *, overwrite: bool
+) -> dict[str, Any]:
+    from carrel.fronts.cli.local_tree import OURS, packed
+
+    path = _local_name(os.path.abspath(local_directory)) if path is None else path
+    left_out: list[dict[str, str]] = []
+    with place.ensure(session) as workspace:
+        content = packed(local_directory, _noting(left_out))
+        done = workspace.extract(content, path, format="tar", overwrite=overwrite, limits=OURS)
+    return {**_extracted_as_json(path, done), "left_out": left_out}
+
+
+def _local_name(local_path: str) -> str:
+    """The last name of a local path, for what is to keep it."""
+    name = os.path.basename(local_path)
+    if not name:
+        raise click.UsageError("PATH must be given for what has no name.", click.get_current_context())
+    return name
+
+
+def _noting(rows: list[dict[str, str]]) -> Callable[[LeftOut], None]:
+    """Adds what is left out to *rows*."""
+    return lambda item: rows.append({"path": item.path, "reason": item.reason})
+
+
+def _extracted_as_json(path: str, done: Extracted) -> dict[str, Any]:
+    return {
+        "path": path,
+        "files": done.files,
+        "directories": done.directories,
+        "links": done.links,
+        "size_bytes": done.size_bytes,
+    }
 
 
 @files.command()
 @click.argument("session")
 @click.argument("path")
-@click.argument("local_file", metavar="[LOCAL|-]", required=False)
-@click.option("--force", is_flag=True, help="Replace the local file if there is one.")
+@click.argument("local_path", metavar="[LOCAL|-]", required=False)
+@click.option(
+    "--archive",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Make one archive of the file or directory.",
+)
+@click.option("--force", is_flag=True, help="Replace local files that are there.")
 @click.pass_obj
-def get(place: Place, session: str, path: str, local_file: str | None, force: bool) -> None:
-    """Copy a file of a session to a local file, or to standard output.
+def get(place: Place, session: str, path: str, local_path: str | None, form: str | None, force: bool) -> None:
+    """Copy a file or directory of a session to a local one, or to standard output.
 
-    Without LOCAL, the file keeps its name and is put here. It appears complete or not at all.
+    Without LOCAL, it keeps its name and is put here. It appears complete or not at all; only with --force,
+    files of a directory that were replaced before an error stay replaced.
+
+    Links of a directory stay links if they lead to a place in it, and else are left out. A directory goes to
+    standard output as an archive only, and so it does anywhere if it holds more than 1 GiB.
     """
+    left_out: list[dict[str, str]] = []
+    note = _noting(left_out)
     with place.open(session) as workspace:
-        content = workspace.read_chunks(path)
-        if local_file == local.STREAM:
-            for chunk in content:
-                sys.stdout.buffer.write(chunk)
-            return
-        name = path.replace("\\", "/").rpartition("/")[2] if local_file is None else local_file
-        local.Target(name, replace=force).write(content)
+        if form is not None:
+            content = workspace.archive(path, format=form, left_out=note)
+            _write_local(content, local_path or f"{_name(path) or session}.{form}", force=force)
+        elif workspace.stat(path).is_directory:
+            _get_tree(workspace.archive(path, left_out=note), local_path or _here(path, session), force=force)
+        else:
+            _write_local(workspace.read_chunks(path), local_path or _here(path, session), force=force)
+    print_left_out(left_out)
+
+
+def _name(path: str) -> str:
+    """The last name of a path in a session; empty where it has none."""
+    name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    return "" if name in (".", "..") else name
+
+
+def _here(path: str, session: str) -> str:
+    """What a copy of *path* is called here; the whole workspace has the name of its session."""
+    name = _name(path) or session
+    return os.path.join(os.curdir, name) if name == local.STREAM else name
+
+
+def _get_tree(content: Iterable[bytes], local_directory: str, *, force: bool) -> None:
+    if local_directory == local.STREAM:
+        problem = "A directory goes to standard output with --archive only."
+        raise click.UsageError(problem, click.get_current_context())
+    from carrel.fronts.cli.local_tree import TargetTree
+
+    TargetTree(local_directory, fill=force).write(content)
+
+
+def _write_local(content: Iterable[bytes], local_file: str, *, force: bool) -> None:
+    if local_file != local.STREAM:
+        local.Target(local_file, replace=force).write(content)
+        return
+    for chunk in content:
+        sys.stdout.buffer.write(chunk)
 
 
 @files.command()

@@ -38,7 +38,7 @@ def open_source(path: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except IsADirectoryError:
-        raise LocalError(f"{path!r} is a directory; only single files can be put", path=path) from None
+        raise LocalError(f"{path!r} is a directory", path=path) from None
     except OSError as error:
         raise LocalError(f"cannot read {path!r}: {error.strerror}", path=path) from None
 
@@ -54,6 +54,11 @@ def chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
             yield chunk
     except OSError as error:
         raise LocalError(f"cannot read {path!r}: {error.strerror}", path=path) from None
+
+
+def draft_beside(path: str) -> str:
+    """A name beside *path* for what is not complete yet."""
+    return os.path.join(os.path.dirname(path), f".carrel-{os.urandom(8).hex()}.part")
 
 
 class Target:
@@ -85,7 +90,7 @@ class Target:
         Raises:
             LocalError: The file cannot be written, or somebody made one meanwhile.
         """
-        draft = os.path.join(os.path.dirname(self._path), f".carrel-{os.urandom(8).hex()}.part")
+        draft = draft_beside(self._path)
         try:
             try:
                 with open(draft, "xb") as file:

@@ -12,11 +12,13 @@ import click
 
 from carrel.errors import CarrelError
 from carrel.fronts.cli.demo import demo
+from carrel.fronts.cli.doctor import doctor
 from carrel.fronts.cli.files import files
 from carrel.fronts.cli.local import LocalError
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.policy import policy
 from carrel.fronts.cli.report import LOCAL, USAGE, print_error, wants_json
+from carrel.fronts.cli.session import session
 
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
@@ -54,7 +56,8 @@ def _first_line(command: click.Command) -> str:
 @click.option(
     "--sessions-dir",
     metavar="DIR",
-    help="The directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, or ./workspace]",
+    help="The directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, else session.directory in"
+    " the configuration file, else ./workspace]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Tell on standard error what happens.")
 @click.version_option(package_name="carrel", message="%(prog)s %(version)s")
@@ -64,20 +67,16 @@ def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
-    ctx.obj = Place(sessions_dir=_sessions_dir(sessions_dir), verbose=verbose)
+    ctx.obj = Place(given=_given(sessions_dir), verbose=verbose)
 
 
-def _sessions_dir(given: str | None) -> Path:
-    if given is None:
-        from carrel.config.load import sessions_dir
-
-        return sessions_dir(os.environ)
-    if not given:
+def _given(sessions_dir: str | None) -> Path | None:
+    if sessions_dir == "":
         raise click.BadParameter("it is empty.", param_hint="'--sessions-dir'")
-    return Path(given)
+    return None if sessions_dir is None else Path(sessions_dir)
 
 
-for command in (files, policy, demo):
+for command in (session, files, policy, demo, doctor):
     cli.add_command(command)
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from carrel.audit.logger import SandboxLogger
     from carrel.policy.rules import PathRule
+    from carrel.values import Limits
+    from carrel.workspace.sessions import WorkspaceManager
     from carrel.workspace.workspace import Workspace
 
 
@@ -21,8 +23,65 @@ class Place:
     What opens files is imported on first use, so that `--help` stays light.
     """
 
-    sessions_dir: Path
+    given: Path | None
+    """The sessions directory that the command line names."""
     verbose: bool = False
+
+    @property
+    def sessions_dir(self) -> Path:
+        """The sessions directory; where the command line names none, the configured one.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+        """
+        if self.given is not None:
+            return self.given
+        from carrel.config.load import sessions_dir
+
+        return sessions_dir(os.environ)
+
+    def manager(self) -> WorkspaceManager:
+        """All sessions of the directory, which is made if it is missing.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+            UnavailableError: The directory cannot be used.
+        """
+        from carrel.workspace.sessions import WorkspaceManager
+
+        return WorkspaceManager.from_env(root=self.given, logger=self.logger())
+
+    def existing(self) -> WorkspaceManager | None:
+        """All sessions of the directory; `None` if it is missing."""
+        return self.manager() if os.path.lexists(self.sessions_dir) else None
+
+    def around(self, session_id: str) -> WorkspaceManager:
+        """All sessions of the directory in which the session would be; whether it is there is not looked up.
+
+        Raises:
+            SessionIdError: The id breaks the rule.
+            SessionMissingError: The directory is missing; nothing is made.
+        """
+        from carrel.errors import SessionMissingError
+        from carrel.paths.names import require_session_id
+
+        require_session_id(session_id)
+        manager = self.existing()
+        if manager is None:
+            raise SessionMissingError(f"no such session: {session_id!r}")
+        return manager
+
+    def limits(self) -> Limits:
+        """The configured ceilings, for a session that has none of its own.
+
+        Raises:
+            ConfigError: The configuration cannot be used.
+        """
+        from carrel.config.load import load
+        from carrel.values import Limits
+
+        session = load(os.environ).session
+        return Limits(disk_bytes=session.disk_bytes, entries=session.entries)
 
     def open(self, session_id: str, *, allow: Iterable[PathRule] = ()) -> Workspace:
         """Open the workspace of a session that is there, with the paths in *allow* besides.
@@ -31,17 +90,8 @@ class Place:
             SessionIdError: The id breaks the rule.
             SessionMissingError: There is no such session; nothing is made.
         """
-        from carrel.errors import SessionMissingError
-        from carrel.paths.names import require_session_id
-        from carrel.policy.rules import SandboxPolicy
-        from carrel.workspace.sessions import Sessions
-
-        require_session_id(session_id)
-        if not os.path.lexists(self.sessions_dir):
-            raise SessionMissingError(f"no such session: {session_id!r}")
-        sessions = Sessions(self.sessions_dir, logger=self.logger())
-        policy = SandboxPolicy.for_workspace(sessions.root / session_id, allow=allow)
-        return sessions.open(session_id, policy=policy)
+        with self.around(session_id) as manager:
+            return manager.open(session_id, allow=allow)
 
     def ensure(self, session_id: str) -> Workspace:
         """Open the workspace of a session, making it if it is missing.
@@ -50,10 +100,10 @@ class Place:
             SessionIdError: The id breaks the rule.
         """
         from carrel.paths.names import require_session_id
-        from carrel.workspace.sessions import Sessions
 
         require_session_id(session_id)
-        return Sessions(self.sessions_dir, logger=self.logger()).ensure(session_id)
+        with self.manager() as manager:
+            return manager.get_workspace(session_id)
 
     def logger(self) -> SandboxLogger:
         """Events on standard error if asked for; otherwise none: an error already says what was refused."""

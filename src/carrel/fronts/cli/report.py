@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
@@ -16,6 +16,17 @@ LOCAL = "cli.local"
 def shown(name: str) -> str:
     """*name* as it is, or as a quoted literal where a terminal would not show it as it is."""
     return name if name.isprintable() and not name.startswith(("'", '"')) else repr(name)
+
+
+def render_time(time_ns: int) -> str:
+    """The time in UTC, or its bare number of seconds if it is beyond the calendar."""
+    from datetime import UTC, datetime
+
+    seconds = time_ns // 10**9
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    except (ValueError, OverflowError, OSError):
+        return f"@{seconds}"
 
 
 def print_json(document: dict[str, Any], *, err: bool = False) -> None:  # Any: whatever JSON can say
@@ -33,6 +44,12 @@ def print_error(code: str, message: str, path: str | None = None, *, as_json: bo
     from carrel.audit.logger import printable
 
     click.echo(f"carrel: {printable(message)}", err=True)
+
+
+def print_left_out(rows: Iterable[dict[str, str]]) -> None:
+    """Say on standard error what was not copied, and why."""
+    for row in rows:
+        click.echo(f"carrel: left out {shown(row['path'])}: {row['reason']}", err=True)
 
 
 def wants_json(argv: Sequence[str]) -> bool:

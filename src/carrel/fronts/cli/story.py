@@ -14,9 +14,11 @@ from carrel.audit.event import Event
 from carrel.audit.logger import SandboxLogger, printable
 from carrel.errors import CarrelError
 from carrel.policy.rules import Access, AccessMode, Decision, PathRule, SandboxPolicy
-from carrel.workspace.sessions import Sessions
+from carrel.values import Limits
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
+QUOTA_BYTES = 64 * 2**10
 REPORT = """\
 title: Rainfall
 station: north
@@ -34,15 +36,18 @@ def tell() -> None:
         data.mkdir()
         (data / "stations.csv").write_text("north,55.1\nsouth,48.2\n")
         (base / "secret.txt").write_text("not for a session\n")
-        sessions = Sessions(base / "sessions", logger=SandboxLogger(_silent()))
+        sessions = WorkspaceManager(base / "sessions", logger=SandboxLogger(_silent()))
         policy = SandboxPolicy.for_workspace(
             sessions.root / "demo", allow=[PathRule(str(data), AccessMode.READ_ONLY)]
         )
-        with sessions.create("demo", policy=policy) as workspace:
+        with sessions.create("demo", policy=policy, limits=Limits(disk_bytes=QUOTA_BYTES)) as workspace:
             _work(workspace)
             _leave(workspace, sessions.root / "demo", base)
             _obey(workspace, data)
+            _fill(workspace)
             _remember(workspace)
+        _remove(sessions)
+        sessions.close()
         _heading("The end: the temporary directory is removed")
 
 
@@ -114,11 +119,25 @@ def _explained(decision: Decision) -> str:
     return f"{answer} (rule {decision.index}, {mode})"
 
 
+def _fill(workspace: Workspace) -> None:
+    _heading("A quota: a session holds so much and no more")
+    _code('workspace.write("half.bin", bytes(40_000))')
+    workspace.write("half.bin", bytes(40_000))
+    _refused('workspace.write("more.bin", bytes(40_000))', lambda: workspace.write("more.bin", bytes(40_000)))
+
+
 def _remember(workspace: Workspace) -> None:
     _heading("The journal: every change and every refusal, kept outside the workspace")
     _code("workspace.changes()")
     for event in workspace.changes():
         _say(_event(event))
+
+
+def _remove(sessions: WorkspaceManager) -> None:
+    _heading("The end of a session: deleted, or swept when it was idle for too long")
+    _code('sessions.delete_workspace("demo")')
+    sessions.delete_workspace("demo")
+    _say(f"files, record and journal are gone; sessions that are left: {len(sessions.list_workspaces())}")
 
 
 def _event(event: Event) -> str:

@@ -1,0 +1,226 @@
+"""The configuration file: where it is, and what stands in it, checked whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from carrel.config.kind import Place, Wrong, did_you_mean, expand, shown
+from carrel.config.settings import Origin, Source
+from carrel.config.table import CONFIG_VARIABLE, KEYS, Key
+from carrel.errors import ConfigError
+
+if TYPE_CHECKING:
+    from carrel.config._lines import Lines
+
+FILE_BYTES = 2**20
+"""A larger file is none of ours."""
+NAME = "carrel/config.toml"
+
+_BY_PLACE = {place: key for key in KEYS for place in key.places}
+_TABLES = {place[0] for place in _BY_PLACE if len(place) == 2}
+_LONG_NUMBER = re.compile(rf"[0-9_]{{{sys.int_info.str_digits_check_threshold}}}")
+"""What Python may refuse to read as a number."""
+_BARE = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
+
+
+class ConfigFile:
+    """What one file gives."""
+
+    def __init__(self, path: Path | None, text: str | None = None, home: str | None = None) -> None:
+        """Check *text*, which stands in the file at *path*; `None` if there is no such file.
+
+        Raises:
+            ConfigError: It is not TOML, or holds a key or value that is wrong.
+        """
+        self.path = path
+        """Where the file is, or would be; `None` if nothing says where."""
+        self.is_there = text is not None
+        self._text = text or ""
+        self._home = home
+        self._given: dict[str, tuple[tuple[str, ...], object]] = {}
+        for place, value in self._entries():
+            self._take(place, value)
+
+    def find(self, key: Key[object]) -> tuple[object, Origin] | None:
+        """The value of *key* and where it stands, if the file gives one."""
+        if key.name not in self._given:
+            return None
+        place, value = self._given[key.name]
+        return value, self.origin(place, is_alias=place != key.place)
+
+    def origin(self, place: Place, *, is_alias: bool = False) -> Origin:
+        """Where *place* is in the file."""
+        line = self._lines.of(place)
+        return Origin(source=Source.FILE, name=str(self.path), line=line, is_alias=is_alias)
+
+    def _entries(self) -> Iterator[tuple[tuple[str, ...], object]]:
+        """What stands in the file, and where."""
+        for name, value in self._document().items():
+            if name not in _TABLES:
+                yield (name,), value
+            elif isinstance(value, dict):
+                yield from (((name, inner), each) for inner, each in value.items())
+            else:
+                self._refuse((name,), f"must be a table, not {shown(value)}")
+
+    def _document(self) -> dict[str, object]:
+        if not self._text:
+            return {}
+        import tomllib
+
+        try:
+            return tomllib.loads(self._text)
+        except tomllib.TOMLDecodeError as error:
+            problem, _, at = str(error).partition(" (at ")
+            line = at.removeprefix("line ").partition(",")[0]
+            end = self._text.count("\n") + 1
+            place = f":{line if line.isdecimal() else end}"
+        except RecursionError:
+            problem, place = "it is nested too deeply", ""
+        except ValueError:
+            long = _LONG_NUMBER.search(self._text)
+            before = self._text.count("\n", 0, long.start() if long else 0)
+            problem, place = "a number is too long", f":{before + 1}"
+        raise ConfigError(f"{self.path}{place}: is not TOML that can be read: {problem}", path=str(self.path))
+
+    def _take(self, place: tuple[str, ...], value: object) -> None:
+        key = _BY_PLACE.get(place)
+        if key is None:
+            self._refuse(place, f"is not a known key{_suggestion(place)}")
+        if key.name in self._given:
+            other, _ = self._given[key.name]
+            self._refuse(place, f"is the same setting as {_render(other)}; give one of them")
+        try:
+            self._given[key.name] = place, key.kind.check(value, self._home, *place)
+        except Wrong as error:
+            self._refuse(error.at, str(error))
+
+    def _refuse(self, place: Place, reason: str) -> NoReturn:
+        where = f"{self.path}:{self._lines.of(place)}"
+        raise ConfigError(f"{where}: {_render(place)} {reason}", path=str(self.path))
+
+    @cached_property
+    def _lines(self) -> Lines:
+        from carrel.config._lines import Lines
+
+        return Lines(self._text)
+
+
+def home_of(environ: Mapping[str, str]) -> str | None:
+    """The home directory, if the environment names one."""
+    home = environ.get("HOME", "")
+    return home if home.startswith("/") else None
+
+
+def read(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None) -> ConfigFile:
+    """Read the file at *path*, or where the environment says; a missing one is empty unless it was named.
+
+    Raises:
+        ConfigError: It cannot be read, is not TOML, or holds a key or value that is wrong.
+    """
+    home = home_of(environ)
+    named = _named(environ, home) if path is None else Path(path)
+    where = named or _usual_place(environ, home)
+    text = None if where is None else _text(where)
+    if text is None and named is not None:
+        by = f" (from {CONFIG_VARIABLE})" if path is None else ""
+        raise ConfigError(f"{where}: there is no such file{by}", path=str(where))
+    return ConfigFile(where, text, home)
+
+
+def place_of(environ: Mapping[str, str]) -> Path | None:
+    """Where the file is looked for; `None` if nothing says where.
+
+    Raises:
+        ConfigError: The variable that names it cannot be used.
+    """
+    home = home_of(environ)
+    return _named(environ, home) or _usual_place(environ, home)
+
+
+def _named(environ: Mapping[str, str], home: str | None) -> Path | None:
+    text = environ.get(CONFIG_VARIABLE)
+    if not text:
+        return None
+    try:
+        return expand(text, home)
+    except Wrong as error:
+        raise ConfigError(f"{CONFIG_VARIABLE} {error}") from None
+
+
+def _usual_place(environ: Mapping[str, str], home: str | None) -> Path | None:
+    base = environ.get("XDG_CONFIG_HOME", "")
+    if base.startswith("/"):
+        return Path(base, NAME)
+    return None if home is None else Path(home, ".config", NAME)
+
+
+def _text(path: Path) -> str | None:
+    """The content of the file; `None` if there is none."""
+    try:
+        data = _content(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}"
+    except ValueError as error:
+        problem = str(error)
+    else:
+        return _decoded(path, data)
+    raise ConfigError(f"{path}: {problem}", path=str(path))
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+    raise ConfigError(f"{path}:{line}: is not UTF-8 text", path=str(path))
+
+
+def _content(path: Path) -> bytes:
+    # A FIFO without a writer would keep us waiting.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise ValueError("is a directory")
+        # People name /dev/null to have no file.
+        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
+            raise ValueError("is not a regular file")
+        data = b""
+        while chunk := os.read(fd, FILE_BYTES):
+            data += chunk
+            if len(data) > FILE_BYTES:
+                raise ValueError(f"is larger than {FILE_BYTES} bytes")
+        return data
+    finally:
+        os.close(fd)
+
+
+def _suggestion(place: tuple[str, ...]) -> str:
+    """What may have been meant: in the same table, if there is one; anywhere, if not."""
+    if place[0] in _TABLES:
+        known = {each[-1]: each for each in _BY_PLACE if each[0] == place[0]}
+    else:
+        known = {each[-1]: each for each in _BY_PLACE} | {name: (name,) for name in _TABLES}
+    return did_you_mean(place[-1], {name: _render(each) for name, each in known.items()})
+
+
+def _render(place: Place) -> str:
+    """A place as one would write it."""
+    text = ""
+    for part in place:
+        if isinstance(part, int):
+            text += f"[{part}]"
+            continue
+        name = part if _BARE.fullmatch(part) else shown(part)
+        text += f".{name}" if text else name
+    return text

@@ -1,0 +1,297 @@
+"""What the value of a setting may be, and how it is read from a file and from the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, time
+from pathlib import Path
+from types import MappingProxyType
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+Mode = Literal["ro", "rw"]
+Place = tuple[str | int, ...]
+"""Names and positions that lead to a value in a document."""
+Roles = Mapping[str, tuple[str, ...]]
+
+NONE = "none"
+"""How a setting says that there is no ceiling, as TOML has no word for nothing."""
+SHOWN_CHARACTERS = 60
+_UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+_MODES: dict[str, Mode] = {
+    "ro": "ro",
+    "readonly": "ro",
+    "read-only": "ro",
+    "rw": "rw",
+    "readwrite": "rw",
+    "read-write": "rw",
+}
+_SWITCHES = {"1": True, "true": True, "yes": True, "on": True}
+_SWITCHES |= {"0": False, "false": False, "no": False, "off": False}
+_ROLE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+_TOOL = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,18})[ ]?(KB|MB|GB)?", re.ASCII | re.IGNORECASE)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Wrong(ValueError):
+    """A value that a setting cannot have; `at` leads from the setting to the part that is wrong."""
+
+    def __init__(self, reason: str = "", at: Place = ()) -> None:
+        """Tell the *reason*; without one the value is not of its kind at all."""
+        super().__init__(reason)
+        self.at = at
+
+
+class AllowedPath(NamedTuple):
+    """A directory of the host, and what may be done beneath it."""
+
+    path: Path
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(Generic[T_co]):
+    """One kind of value."""
+
+    says: str
+    """What it must be."""
+    make: Callable[[object, str | None], T_co]
+    """Make a value from what stands in a file, given the home directory; `Wrong` if that cannot be."""
+    spell: Callable[[str], object] = str
+    """Make what would stand in a file from the text of a variable."""
+
+    def check(self, value: object, home: str | None, *at: str | int) -> T_co:
+        """Make a value from what stands in a file, *at* some place below the setting.
+
+        Raises:
+            Wrong: It cannot be; the reason ends a sentence that begins with the setting.
+        """
+        try:
+            return self.make(value, home)
+        except Wrong as error:
+            reason = str(error) or f"must be {self.says}, not {shown(value)}"
+            raise Wrong(reason, (*at, *error.at)) from None
+
+
+def shown(value: object) -> str:
+    """A value as an error tells it: short, whatever it is."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, date | time):
+        return "a date or a time"
+    if isinstance(value, int) and value.bit_length() > 64:
+        return "a number of that size"
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+
+
+# Numbers and switches
+
+
+def number(low: int, high: int) -> Kind[int]:
+    """A whole number in a range."""
+    return Kind(
+        says=f"a whole number from {low} to {high}",
+        make=lambda value, home: _whole(value, low, high),
+        spell=_number_of,
+    )
+
+
+def ceiling(low: int, high: int) -> Kind[int | None]:
+    """A whole number in a range, or no ceiling at all."""
+    return Kind(
+        says=f'a whole number from {low} to {high} or "{NONE}"',
+        make=lambda value, home: None if value == NONE else _whole(value, low, high),
+        spell=_number_of,
+    )
+
+
+def _whole(value: object, low: int, high: int) -> int:
+    # A boolean is an int for Python, but no number in a file.
+    if type(value) is not int or not low <= value <= high:
+        raise Wrong
+    return value
+
+
+def _number_of(text: str) -> object:
+    text = text.strip()
+    return int(text) if len(text) <= 18 and text.isascii() and text.isdecimal() else text.lower()
+
+
+def _size(value: object, home: str | None) -> int:
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    size = int(match[1]) * _UNITS[(match[2] or "").upper()] if match else value
+    return _whole(size, 0, 2**60 - 1)
+
+
+SIZE = Kind(says='a number of bytes, or a text like "512KB", "10MB" or "1GB"', make=_size)
+"""Bytes; KB, MB and GB are powers of 1024."""
+
+
+def _switch(value: object, home: str | None) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong
+    return value
+
+
+SWITCH = Kind(
+    says="true or false",
+    make=_switch,
+    spell=lambda text: _SWITCHES.get(text.strip().lower(), text),
+)
+"""On or off; a variable may also say 1, 0, yes, no, on or off."""
+
+
+# Texts and paths
+
+
+def _text(value: object, home: str | None) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise Wrong
+    return value
+
+
+TEXT = Kind(says="a text that is not empty", make=_text)
+
+
+def choice(*names: str) -> Kind[str]:
+    """One of some names."""
+
+    def make(value: object, home: str | None) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise Wrong
+        return value
+
+    return Kind(says="one of " + ", ".join(f'"{name}"' for name in names), make=make)
+
+
+def _mode(value: object, home: str | None) -> Mode:
+    mode = _MODES.get(value.strip().lower()) if isinstance(value, str) else None
+    if mode is None:
+        raise Wrong
+    return mode
+
+
+MODE = Kind(says='"ro" or "rw"', make=_mode)
+"""What may be done beneath a directory; `readonly`, `read-only`, `readwrite`, `read-write` are the same."""
+
+
+def _path(value: object, home: str | None) -> Path:
+    return expand(_text(value, home), home)
+
+
+PATH = Kind(says="a path", make=_path)
+"""A path of the host; `~` is the home directory."""
+
+
+def _absolute(value: object, home: str | None) -> Path:
+    path = _path(value, home)
+    if not path.is_absolute():
+        raise Wrong
+    return path
+
+
+ABSOLUTE = Kind(says="an absolute path, or one that begins with ~/", make=_absolute)
+"""For what gives access: that must not depend on where the program is started."""
+
+
+def expand(text: str, home: str | None) -> Path:
+    """The path that *text* names, where `~` is the home directory.
+
+    Raises:
+        Wrong: There is no home directory, or it is that of somebody else.
+    """
+    head, _, rest = text.partition("/")
+    if not head.startswith("~"):
+        return Path(text)
+    if head != "~":
+        raise Wrong(f"begins with {shown(head)}; only ~ itself, your own home directory, is understood")
+    if home is None:
+        raise Wrong("begins with ~, but HOME does not name a directory")
+    return Path(home, rest.lstrip("/"))
+
+
+# Lists and tables
+
+
+def many(kind: Kind[T], says: str) -> Kind[tuple[T, ...]]:
+    """A list of values of one kind."""
+
+    def make(value: object, home: str | None) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise Wrong
+        return tuple(kind.check(each, home, index) for index, each in enumerate(value))
+
+    return Kind(says=says, make=make)
+
+
+TEXTS = many(TEXT, "a list of texts")
+
+
+def _table(value: object, required: str, *optional: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Wrong
+    known = {name: name for name in (required, *optional)}
+    for name in value:
+        if name not in known:
+            raise Wrong(f"is not a known key{did_you_mean(name, known)}", at=(name,))
+    if required not in value:
+        raise Wrong(f"must have {required}")
+    return value
+
+
+def _allowed(value: object, home: str | None) -> AllowedPath:
+    table = _table(value, "path", "mode")
+    path = ABSOLUTE.check(table["path"], home, "path")
+    return AllowedPath(path, MODE.check(table.get("mode", "ro"), home, "mode"))
+
+
+ALLOWED = many(Kind(says="a table", make=_allowed), "a list of tables with path and mode")
+"""Directories besides the workspace, in order; one without a mode is read-only."""
+
+
+def _tool(value: object, home: str | None) -> str:
+    if not isinstance(value, str) or not _TOOL.fullmatch(value):
+        raise Wrong
+    return value
+
+
+_TOOLS = many(Kind(says="the name of a tool", make=_tool), "a list of tools")
+
+
+def _role(value: object, home: str | None) -> tuple[str, ...]:
+    return _TOOLS.check(_table(value, "tools")["tools"], home, "tools")
+
+
+_ROLE = Kind(says="a table", make=_role)
+
+
+def _roles(value: object, home: str | None) -> Roles:
+    if not isinstance(value, dict):
+        raise Wrong
+    for name in value:
+        if not _ROLE_NAME.fullmatch(name):
+            raise Wrong("must be named by lower-case letters, digits, - and _", at=(name,))
+    return MappingProxyType({name: _ROLE.check(row, home, name) for name, row in value.items()})
+
+
+ROLES = Kind(says="a table of roles", make=_roles)
+"""The tools of some roles."""
+
+
+# Words
+
+
+def did_you_mean(name: str, names: Mapping[str, str]) -> str:
+    """The end of a sentence about a name that one of *names* is like, in full; nothing if none is."""
+    from difflib import get_close_matches
+
+    longer = [each for each in names if name and each.startswith(name)]
+    close = longer or get_close_matches(name[:SHOWN_CHARACTERS], names, n=1)
+    return f"; did you mean {names[close[0]]}?" if close else ""

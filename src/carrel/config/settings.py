@@ -1,0 +1,126 @@
+"""The settings that are in force, and where each came from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from carrel.config.kind import AllowedPath, Mode, Roles
+
+
+class Source(StrEnum):
+    """The kinds of places that a value comes from; later ones go before earlier ones."""
+
+    DEFAULT = "default"
+    FILE = "file"
+    ENVIRONMENT = "environment"
+    OPTION = "option"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where one value came from."""
+
+    source: Source
+    name: str | None = None
+    """The file, the variable or the option."""
+    line: int | None = None
+    """Of the file."""
+    is_alias: bool = False
+    """Whether the value was given under another name than carrel's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One setting with its value and its origin."""
+
+    name: str
+    """Its table in the file and its name there, with a dot between."""
+    value: object
+    """As the kind of the setting makes it; `None` if it is not set, or for no ceiling."""
+    origin: Origin
+    is_used: bool
+    """Whether anything makes use of it yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """How long sessions live and what they may hold; `None` means no ceiling."""
+
+    directory: Path
+    """Holds all workspaces."""
+    disk_bytes: int | None
+    """Sum of the sizes of the files of one session."""
+    entries: int | None
+    """Files and directories of any kind of one session."""
+    min_free_bytes: int
+    """Writes are refused while the host's disk has less than this free."""
+    ttl_seconds: int | None
+    """A session that is not used for so long expires."""
+    max_sessions: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSettings:
+    """The rules of the operator's shell."""
+
+    root: Path | None
+    """Where it works; `None` if nothing names it and there is no home directory."""
+    mode: Mode
+    enabled: bool
+    allow: tuple[AllowedPath, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesSettings:
+    """Ceilings of single file operations."""
+
+    default_encoding: str
+    max_file_bytes: int
+    allowed_paths: tuple[str, ...]
+    """Within a workspace; all, if there are none."""
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be set."""
+
+    session: SessionSettings
+    shared_workspace: Path | None
+    """A directory that all sessions may read and write."""
+    dev_allow_cwd: bool
+    allow_global_tmp: bool
+    sandbox: bool
+    """Whether sessions may run guest code."""
+    operator: OperatorSettings
+    files: FilesSettings
+    roles: Roles
+    """The tools of each role."""
+    values: tuple[Value, ...]
+    """The same settings one by one, in the order of the table."""
+    file: Path | None
+    """Where the file is looked for; `None` if nothing says where."""
+    has_file: bool
+    """Whether there is one."""
+    notes: tuple[str, ...]
+    """What is not wrong but may not be meant."""
+
+    @property
+    def sessions_dir(self) -> Path:
+        """The directory that holds all workspaces."""
+        return self.session.directory
+
+
+def session_rules(settings: Settings, cwd: str | os.PathLike[str]) -> tuple[AllowedPath, ...]:
+    """The directories besides its workspace that every session may use, in the order of their rules."""
+    rules = []
+    if settings.shared_workspace is not None:
+        rules.append(AllowedPath(settings.shared_workspace, "rw"))
+    if settings.dev_allow_cwd:
+        rules.append(AllowedPath(Path(cwd), "rw"))
+    if settings.allow_global_tmp:
+        rules.append(AllowedPath(Path("/tmp"), "rw"))  # noqa: S108  # the one that users asked for
+    return tuple(rules)

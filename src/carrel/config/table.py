@@ -1,0 +1,243 @@
+"""Every setting: its name in the file, its variable, its default and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from carrel.config.kind import (
+    ABSOLUTE,
+    ALLOWED,
+    MODE,
+    PATH,
+    ROLES,
+    SIZE,
+    SWITCH,
+    TEXTS,
+    Kind,
+    Roles,
+    ceiling,
+    choice,
+    number,
+)
+
+T_co = TypeVar("T_co", covariant=True)
+
+CONFIG_VARIABLE = "CARREL_CONFIG"
+"""Names the file itself."""
+YEAR_SECONDS = 365 * 86_400
+DEFAULT_ROLES: Roles = MappingProxyType(
+    {
+        "developer": ("file_read", "file_write", "file_list", "bash", "python_executor"),
+        "generalist": ("file_read", "file_list", "bash"),
+        "critic": ("file_read", "file_list", "bash"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key(Generic[T_co]):
+    """One setting."""
+
+    name: str
+    """Its table in the file and its name there, with a dot between."""
+    kind: Kind[T_co]
+    default: object
+    """As it would stand in the file; `None` if it is not set."""
+    meaning: str
+    variable: str | None = None
+    """The variable that goes before the file."""
+    alias: str | None = None
+    """Another variable, read where the first is not set."""
+    file_alias: str | None = None
+    """Another name in the same table of the file."""
+    is_used: bool = True
+    """Whether anything makes use of it yet; one that nothing uses is checked all the same."""
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """The names that lead to it in the file."""
+        return tuple(self.name.split("."))
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """All the names it goes by in the file, its own first."""
+        return (self.place, (*self.place[:-1], self.file_alias)) if self.file_alias else (self.place,)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """All the variables it is read from, its own first."""
+        return tuple(name for name in (self.variable, self.alias) if name)
+
+
+DIRECTORY = Key(
+    name="session.directory",
+    kind=PATH,
+    default="workspace",
+    meaning="The directory that holds all workspaces; a relative one is meant from the current directory.",
+    variable="CARREL_SESSIONS_DIR",
+    alias="SHANNON_SESSION_WORKSPACES_DIR",
+)
+MAX_WORKSPACE_MB = Key(
+    name="session.max_workspace_mb",
+    kind=ceiling(0, 10**9),
+    default=100,
+    meaning="Most MiB (2**20 bytes) of files in one session.",
+    variable="CARREL_MAX_WORKSPACE_MB",
+    alias="SHANNON_MAX_WORKSPACE_SIZE_MB",
+)
+ENTRIES = Key(
+    name="session.entries",
+    kind=ceiling(0, 10**12),
+    default=100_000,
+    meaning="Most files and directories of any kind in one session.",
+    variable="CARREL_MAX_ENTRIES",
+)
+MIN_FREE_MB = Key(
+    name="session.min_free_mb",
+    kind=number(0, 10**9),
+    default=100,
+    meaning="Writes are refused while the host's disk has fewer MiB free than this.",
+    variable="CARREL_MIN_FREE_MB",
+)
+TTL_SECONDS = Key(
+    name="session.ttl_seconds",
+    kind=ceiling(1, 100 * YEAR_SECONDS),
+    default=86_400,
+    meaning="A session that is not used for so long expires.",
+    variable="CARREL_TTL_SECONDS",
+)
+MAX_SESSIONS = Key(
+    name="session.max_sessions",
+    kind=ceiling(1, 10**9),
+    default=1_000,
+    meaning="Most sessions at one time.",
+    variable="CARREL_MAX_SESSIONS",
+)
+SHARED_WORKSPACE: Key[Path | None] = Key(
+    name="session.shared_workspace",
+    kind=ABSOLUTE,
+    default=None,
+    meaning="A directory that all sessions may read and write.",
+    variable="CARREL_SHARED_WORKSPACE",
+    alias="SHANNON_WORKSPACE",
+)
+DEV_ALLOW_CWD = Key(
+    name="session.dev_allow_cwd",
+    kind=SWITCH,
+    default=False,
+    meaning="Whether sessions may read and write the current directory; only for development.",
+    variable="CARREL_DEV_ALLOW_CWD",
+    alias="SHANNON_DEV_ALLOW_CWD",
+)
+ALLOW_GLOBAL_TMP = Key(
+    name="session.allow_global_tmp",
+    kind=SWITCH,
+    default=False,
+    meaning="Whether sessions may read and write `/tmp`.",
+    variable="CARREL_ALLOW_GLOBAL_TMP",
+    alias="SHANNON_ALLOW_GLOBAL_TMP",
+)
+SANDBOX = Key(
+    name="sandbox.enabled",
+    kind=SWITCH,
+    default=True,
+    meaning="Whether sessions may run guest code.",
+    variable="CARREL_SANDBOX",
+    alias="SHANNON_USE_WASI_SANDBOX",
+    is_used=False,
+)
+WORKSPACE_ROOT: Key[Path | None] = Key(
+    name="workspace.root",
+    kind=PATH,
+    default="~/.local/share/carrel/workspace",
+    meaning="Where the operator's shell works; the variable also makes it read-write.",
+    variable="CARREL_WORKSPACE",
+    alias="SWEBASH_WORKSPACE",
+    is_used=False,
+)
+WORKSPACE_MODE = Key(
+    name="workspace.mode",
+    kind=MODE,
+    default="ro",
+    meaning="What the operator's shell may do there.",
+    is_used=False,
+)
+WORKSPACE_ENABLED = Key(
+    name="workspace.enabled",
+    kind=SWITCH,
+    default=True,
+    meaning="Whether the rules of the operator's shell hold.",
+    is_used=False,
+)
+WORKSPACE_ALLOW = Key(
+    name="workspace.allow",
+    kind=ALLOWED,
+    default=[],
+    meaning="Other directories that the operator's shell may use, each with `path` and `mode`, in order.",
+    is_used=False,
+)
+DEFAULT_ENCODING = Key(
+    name="files.default_encoding",
+    kind=choice("utf-8", "ascii", "latin-1", "base64"),
+    default="utf-8",
+    meaning="How text is read and written where nothing else is asked for.",
+    file_alias="defaultEncoding",
+    is_used=False,
+)
+MAX_FILE_SIZE = Key(
+    name="files.max_file_size",
+    kind=SIZE,
+    default="10MB",
+    meaning="Largest file of one operation; MB are MiB.",
+    file_alias="maxFileSize",
+    is_used=False,
+)
+ALLOWED_PATHS = Key(
+    name="files.allowed_paths",
+    kind=TEXTS,
+    default=[],
+    meaning="The paths within a workspace that operations may use; all, if the list is empty.",
+    file_alias="allowedPaths",
+    is_used=False,
+)
+TIMEOUT_MS = Key(
+    name="files.timeout_ms",
+    kind=number(1, 86_400_000),
+    default=30_000,
+    meaning="Longest time of one operation, in milliseconds.",
+    file_alias="timeoutMs",
+    is_used=False,
+)
+ROLE_TOOLS = Key(
+    name="roles",
+    kind=ROLES,
+    default={},
+    meaning="The tools of each role: `tools` in `[roles.NAME]`. A role that is not given is as by default.",
+    is_used=False,
+)
+
+KEYS: tuple[Key[object], ...] = (
+    DIRECTORY,
+    MAX_WORKSPACE_MB,
+    ENTRIES,
+    MIN_FREE_MB,
+    TTL_SECONDS,
+    MAX_SESSIONS,
+    SHARED_WORKSPACE,
+    DEV_ALLOW_CWD,
+    ALLOW_GLOBAL_TMP,
+    SANDBOX,
+    WORKSPACE_ROOT,
+    WORKSPACE_MODE,
+    WORKSPACE_ENABLED,
+    WORKSPACE_ALLOW,
+    DEFAULT_ENCODING,
+    MAX_FILE_SIZE,
+    ALLOWED_PATHS,
+    TIMEOUT_MS,
+    ROLE_TOOLS,
+)
+"""In the order in which they are listed."""

@@ -1,0 +1,120 @@
+"""What `carrel session list` tells about many sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from carrel.errors import BusyError, CarrelError, SessionMissingError
+from carrel.fronts.cli.report import render_time
+from carrel.workspace.quota import render_bytes
+from carrel.workspace.session_record import SessionRecord
+from carrel.workspace.sessions import WorkspaceManager
+
+NO_RECORD = "no_metadata"
+"""The problem of a directory that nobody has opened as a session yet."""
+
+_PAGE = 100
+_UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One session; `None` is what is not known."""
+
+    session_id: str
+    created_ns: int | None = None
+    used_ns: int | None = None
+    expires_ns: int | None = None
+    """Also `None` if the session never expires."""
+    size_bytes: int | None = None
+    in_use: bool | None = None
+    problem: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """One document."""
+        return asdict(self)
+
+    def cells(self) -> tuple[str, ...]:
+        """The texts of the columns."""
+        never = _UNKNOWN if self.created_ns is None else "never"
+        return (
+            self.session_id,
+            _UNKNOWN if self.created_ns is None else render_time(self.created_ns),
+            _UNKNOWN if self.used_ns is None else render_time(self.used_ns),
+            never if self.expires_ns is None else render_time(self.expires_ns),
+            _UNKNOWN if self.size_bytes is None else render_bytes(self.size_bytes),
+            {None: _UNKNOWN, True: "yes", False: "no"}[self.in_use],
+            *(() if self.problem is None else (self.problem,)),
+        )
+
+
+class Listing:
+    """A page of sessions."""
+
+    def __init__(self, manager: WorkspaceManager, *, after: str | None, limit: int | None) -> None:
+        self._manager = manager
+        self._after = after
+        names = [name for name in manager.list_workspaces() if after is None or name > after]
+        self._names = names[:limit]
+        self.next_after = None if len(names) == len(self._names) else self._names[-1]
+        """Where the next page begins; `None` at the end."""
+
+    def lines(self) -> Iterator[str]:
+        """A table for people; nothing at all if there is no session."""
+        if not self._names:
+            return
+        widths = (max(map(len, self._names)), 20, 20, 20, 8, 6)
+        yield _table_line(("ID", "CREATED", "LAST USED", "EXPIRES", "SIZE", "IN USE"), widths)
+        for row in self.rows():
+            yield _table_line(row.cells(), widths)
+
+    def rows(self) -> Iterator[Row]:
+        """Each session as it is now; one that is deleted meanwhile is left out."""
+        records = self._records()
+        for name in self._names:
+            record = records.get(name)
+            try:
+                yield Row(session_id=name, problem=NO_RECORD) if record is None else self._row(record)
+            except SessionMissingError:
+                continue
+
+    def _records(self) -> dict[str, SessionRecord]:
+        """The records of the page; asking for them one by one would make those that are missing."""
+        found: dict[str, SessionRecord] = {}
+        after = self._after
+        while self._names and (page := self._manager.list_records(after, _PAGE)):
+            found.update((record.session_id, record) for record in page)
+            after = page[-1].session_id
+            if after >= self._names[-1]:
+                break
+        return found
+
+    def _row(self, record: SessionRecord) -> Row:
+        size_bytes, in_use, problem = None, None, None
+        try:
+            status = self._manager.status(record.session_id)
+        except SessionMissingError:
+            raise
+        except BusyError:
+            in_use = True
+        except CarrelError as error:
+            problem = error.message
+        else:
+            record, in_use = status.record, status.in_use
+            size_bytes = None if status.usage is None else status.usage.disk_bytes
+        return Row(
+            session_id=record.session_id,
+            created_ns=record.created_ns,
+            used_ns=record.used_ns,
+            expires_ns=record.expires_ns,
+            size_bytes=size_bytes,
+            in_use=in_use,
+            problem=problem,
+        )
+
+
+def _table_line(cells: tuple[str, ...], widths: tuple[int, ...]) -> str:
+    padded = [f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=False)]
+    return "  ".join([*padded, *cells[len(widths) :]]).rstrip()

@@ -1,0 +1,145 @@
+"""The half of a root that changes nothing."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import stat
+from collections.abc import Iterator
+
+from carrel.errors import CarrelError
+from carrel.fs import tree
+from carrel.fs._beneath import Beneath
+from carrel.fs._content import FileReader, not_a_file, read_on, too_large
+from carrel.fs._translate import translate, translated
+from carrel.fs.api import Links, Unreadable
+from carrel.fs.handle import Handle
+from carrel.paths.rel import Where, parse
+from carrel.values import FileInfo, Limits, Usage
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
+TOP = parse(".")
+
+
+class RootReading:
+    """Everything a root can tell."""
+
+    def __init__(self, beneath: Beneath) -> None:
+        self._beneath = beneath
+
+    @property
+    def confinement(self) -> str:
+        """Which way of resolving is in force."""
+        return self._beneath.resolver.confinement.value
+
+    @translated
+    def read(self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None) -> bytes:
+        """Content of a regular file, whole or a window of it."""
+        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ
+        fd = self._beneath.open(where, flags)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise not_a_file(found, where)
+            wanted = max(0, found.st_size - offset)
+            if length is not None:
+                wanted = min(wanted, length)
+            if limit is not None and wanted > limit:
+                raise too_large("read_bytes", limit, wanted, where)
+            if not wanted and offset:
+                return b""
+            if offset:
+                os.lseek(fd, offset, os.SEEK_SET)
+            data = os.read(fd, wanted + 1)
+            if len(data) == wanted or length is not None:
+                return data[:wanted]
+            return read_on(fd, data, limit, where)
+        finally:
+            os.close(fd)
+
+    @translated
+    def reader(self, where: Where) -> FileReader:
+        """Open a regular file to be read by chunks."""
+        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ
+        handle = Handle(self._beneath.open(where, flags))
+        found = os.fstat(handle.fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise not_a_file(found, where)
+        return FileReader(handle, tree.info_of(self._beneath.shown(where), found), where)
+
+    @translated
+    def stat(self, where: Where, links: Links) -> FileInfo:
+        """What is there; a link that is kept shows its text."""
+        flags = os.O_PATH
+        if where.must_dir:
+            flags |= os.O_DIRECTORY
+        elif links is Links.KEEP:
+            flags |= os.O_NOFOLLOW
+        fd = self._beneath.open(where, flags)
+        try:
+            found = os.fstat(fd)
+            target = None
+            if stat.S_ISLNK(found.st_mode):
+                target = os.fsdecode(os.readlink(b"", dir_fd=fd))
+            return tree.info_of(self._beneath.shown(where), found, target)
+        finally:
+            os.close(fd)
+
+    @translated
+    def list(self, where: Where, *, limit: int | None) -> builtins.list[FileInfo]:
+        """The entries of a directory, sorted by name."""
+        fd = self._beneath.open(where, LIST)
+        try:
+            return tree.scan(fd, self._beneath.prefix(where), limit)
+        finally:
+            os.close(fd)
+
+    @translated
+    def walk(
+        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+    ) -> Iterator[FileInfo]:
+        """Everything beneath a directory, parents first, never through a link."""
+        top = Handle(self._beneath.open(where, LIST))
+        visit = tree.Visit(
+            self._beneath.resolver.open,
+            depth=limits.depth,
+            entries=limits.walk_entries,
+            listing=limits.list_entries,
+            unreadable=unreadable,
+        )
+        return _visited(visit, top, self._beneath.prefix(where), where)
+
+    @translated
+    def host_path(self, where: Where) -> str:
+        """Where *where* lies on the host now, for a caller that must have a path; it need not exist."""
+        rest: tuple[str, ...] = ()
+        try:
+            held = Handle(self._beneath.open(where, os.O_PATH))
+        except FileNotFoundError:
+            known, held = self._beneath.longest_prefix(where, where.parts)
+            rest = where.parts[known:]
+            if ".." in rest:
+                raise
+        return os.path.join(os.readlink(f"/proc/self/fd/{held.fd}"), *rest)
+
+    def measure(self, limit: int | None = None) -> Usage:
+        """Count everything, each inode once, whatever the depth."""
+        return self._measure(TOP, limit)
+
+    @translated
+    def _measure(self, where: Where, limit: int | None) -> Usage:
+        top = Handle(self._beneath.open(where, LIST))
+        return tree.measure(self._beneath.resolver.open, top, limit)
+
+
+def _visited(visit: tree.Visit, top: Handle, prefix: str, where: Where) -> Iterator[FileInfo]:
+    try:
+        yield from visit.run(top, prefix)
+    except OSError as error:
+        if isinstance(error, CarrelError):
+            raise
+        number = error.errno
+    else:
+        return
+    raise translate(number, where)

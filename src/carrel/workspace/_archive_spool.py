@@ -1,0 +1,91 @@
+"""An archive as it came in, held in a file without a name until all of it was judged."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import BinaryIO, TypeVar
+
+from carrel.errors import DiskError, DiskFullError
+from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.extract_limits import require
+
+Source = BinaryIO | Iterable[bytes] | bytes
+Result = TypeVar("Result")
+
+PIECE_BYTES = 2**16
+"""What is read at once; small, because a decompressor copies what it could not use yet."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class Spool:
+    """The bytes of one archive."""
+
+    def __init__(self, fd: int, size_bytes: int) -> None:
+        self._fd = fd
+        self.size_bytes = size_bytes
+
+    def read(self, offset: int, count: int) -> bytes:
+        """At most *count* bytes from *offset* on; fewer only at the end."""
+        return _on_host(lambda: os.pread(self._fd, count, offset))
+
+    def pieces(self, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Everything from *offset* to *end*, piece by piece."""
+        end = self.size_bytes if end is None else end
+        while offset < end and (piece := self.read(offset, min(PIECE_BYTES, end - offset))):
+            offset += len(piece)
+            yield piece
+
+
+@contextmanager
+def spooled(source: Source, limit: int | None) -> Iterator[Spool]:
+    """Take all of *source* in; its own errors come out as they are.
+
+    Raises:
+        LimitError: It is more than *limit* bytes.
+        DiskError: The host could not hold it.
+    """
+    with _on_host(lambda: TemporaryFile(buffering=0)) as file:
+        size = 0
+        for piece in _pieces(source):
+            size += len(piece)
+            require("archive_bytes", size, limit, "has {} bytes or more")
+            _store(file.fileno(), piece)
+        yield Spool(file.fileno(), size)
+
+
+def _pieces(source: Source) -> Iterator[bytes]:
+    if isinstance(source, bytes):
+        yield source
+    elif read := _reading(source):
+        while piece := read(CHUNK_BYTES):
+            yield piece
+    else:
+        yield from source
+
+
+def _reading(source: Source) -> Callable[[int], bytes] | None:
+    return getattr(source, "read", None)
+
+
+def _store(fd: int, piece: bytes) -> None:
+    done = 0
+    view = memoryview(piece)
+    while done < len(view):
+        done += _write(fd, view[done:])
+
+
+def _write(fd: int, view: memoryview) -> int:
+    return _on_host(lambda: os.write(fd, view))
+
+
+def _on_host(call: Callable[[], Result]) -> Result:
+    """Make the *call*, and let nothing of the host's error out but what it means."""
+    try:
+        return call()
+    except OSError as error:
+        kind = DiskFullError if error.errno in _FULL else DiskError
+    raise kind("the host could not hold the archive while it was judged")

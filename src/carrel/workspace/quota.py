@@ -1,0 +1,82 @@
+"""How much a workspace may hold, and the words for too much."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from carrel.errors import DiskLowError, QuotaError
+from carrel.fs.handle import Handle
+from carrel.values import Limits
+
+_UNITS = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """Ceilings for the whole of a workspace, and for what the host's disk must keep free."""
+
+    disk_bytes: int | None
+    entries: int | None
+    min_free_bytes: int = 0
+    disk: Handle | None = None
+    """Any directory on the host's disk."""
+
+    @classmethod
+    def of(cls, limits: Limits, *, min_free_bytes: int = 0, disk: Handle | None = None) -> Quota:
+        """The part of *limits* that is about the whole."""
+        return cls(limits.disk_bytes, limits.entries, min_free_bytes, disk)
+
+    @property
+    def counts(self) -> bool:
+        """Whether the workspace has to be counted."""
+        return self.disk_bytes is not None or self.entries is not None
+
+    def require(self, disk_bytes: int, entries: int, more_bytes: int, more_entries: int) -> None:
+        """Refuse to grow past a ceiling from what is there; shrinking is always allowed.
+
+        Raises:
+            QuotaError: There would be too many bytes or entries.
+            DiskLowError: The host's disk has too little free space.
+        """
+        if more_bytes > 0 and self.disk_bytes is not None:
+            asked = disk_bytes + more_bytes
+            if asked > self.disk_bytes:
+                raise _too_many_bytes(asked, self.disk_bytes)
+        if more_entries > 0 and self.entries is not None:
+            asked = entries + more_entries
+            if asked > self.entries:
+                raise QuotaError(
+                    "entries",
+                    limit=self.entries,
+                    asked=asked,
+                    message=f"Workspace quota exceeded: {asked} entries > {self.entries} limit",
+                )
+        if self.min_free_bytes and self.disk is not None and (more_bytes > 0 or more_entries > 0):
+            self._require_free(self.disk)
+
+    def _require_free(self, disk: Handle) -> None:
+        found = os.fstatvfs(disk.fd)
+        free = found.f_bavail * found.f_frsize
+        if free < self.min_free_bytes:
+            raise DiskLowError(
+                f"the host's disk is almost full: {render_bytes(free)} free,"
+                f" {render_bytes(self.min_free_bytes)} must stay free"
+            )
+
+
+def _too_many_bytes(asked: int, limit: int) -> QuotaError:
+    much, most = render_bytes(asked), render_bytes(limit)
+    if much == most:
+        much, most = f"{asked} bytes", f"{limit} bytes"
+    return QuotaError(
+        "bytes", limit=limit, asked=asked, message=f"Workspace quota exceeded: {much} > {most} limit"
+    )
+
+
+def render_bytes(count: int) -> str:
+    """A size for people: `102.5MB`, `100MB`, `512B`."""
+    for name, unit in _UNITS:
+        if count >= unit:
+            return f"{count / unit:.1f}".removesuffix(".0") + name
+    return f"{count}B"

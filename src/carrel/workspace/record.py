@@ -1,0 +1,128 @@
+"""Writes down what a workspace changes and refuses."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterable, Iterator
+
+from carrel.audit.event import Event
+from carrel.audit.journal import Journal
+from carrel.audit.logger import SandboxLogger
+from carrel.errors import ClosedError, UnavailableError
+from carrel.values import Clock
+
+UNDONE = "change.undone"
+"""The error of a record that takes back the one before with the same operation and path."""
+
+
+class Recorder:
+    """Makes events of one session and one actor, and keeps them in a journal."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        logger: SandboxLogger,
+        session_id: str | None = None,
+        actor: str = "host",
+        clock: Clock = time.time_ns,
+    ) -> None:
+        self.session_id = session_id
+        self.logger = logger
+        self._journal = journal
+        self._actor = actor
+        self._clock = clock
+
+    def record(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+        error: str | None = None,
+    ) -> Event:
+        """Add one event to the journal; where that fails, the operation stands and the log says so."""
+        event = Event(
+            time_ns=self._clock(),
+            session_id=self.session_id,
+            actor=self._actor,
+            operation=operation,
+            path=path,
+            other_path=other,
+            before_bytes=before_bytes,
+            after_bytes=after_bytes,
+            error=error,
+        )
+        try:
+            self._journal.record(event)
+        except (OSError, ClosedError):
+            self.logger.log_security_event(
+                "journal_lost", session_id=self.session_id, operation=operation, path=path
+            )
+        return event
+
+    def take_back(self, event: Event) -> None:
+        """Say that *event* did not come true."""
+        self.record(
+            event.operation,
+            event.path,
+            other=event.other_path,
+            before_bytes=event.before_bytes,
+            after_bytes=event.after_bytes,
+            error=UNDONE,
+        )
+
+    def position(self) -> int:
+        """How far the journal has come."""
+        return self._journal.position()
+
+    def events(self, since: int) -> Iterator[Event]:
+        """The events after *since*.
+
+        Raises:
+            RotatedError: Some of them are no longer kept.
+            UnavailableError: The journal cannot be read.
+        """
+        try:
+            return _read(self._journal.events(since))
+        except OSError as error:
+            problem = error
+        raise _unreadable(problem)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._journal.close()
+
+
+def standing(events: Iterable[Event]) -> list[Event]:
+    """Those of *events* that tell of a change and were not taken back by a later one."""
+    kept: list[Event] = []
+    for event in events:
+        if event.error is None:
+            kept.append(event)
+        elif event.error == UNDONE:
+            same = [place for place, one in enumerate(kept) if _change(one) == _change(event)]
+            if same:
+                del kept[same[-1]]
+    return kept
+
+
+def _change(event: Event) -> tuple[object, ...]:
+    return event.operation, event.path, event.other_path, event.before_bytes, event.after_bytes
+
+
+def _read(events: Iterator[Event]) -> Iterator[Event]:
+    try:
+        yield from events
+        return
+    except OSError as error:
+        problem = error
+    raise _unreadable(problem)
+
+
+def _unreadable(error: OSError) -> UnavailableError:
+    return UnavailableError(f"the journal cannot be read: {os.strerror(error.errno or errno.EIO)}")

@@ -1,0 +1,48 @@
+"""The account of files that belong to no session, such as those of an allowed path."""
+
+from __future__ import annotations
+
+from carrel.fs.api import Account
+from carrel.values import Usage
+
+
+class Uncounted:
+    """Records every change as the account of the session does, and charges none."""
+
+    def __init__(self, account: Account) -> None:
+        """Take turns with, and record into, *account*."""
+        self._account = account
+
+    def __enter__(self) -> Uncounted:
+        self._account.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._account.__exit__(kind, error, trace)
+
+    def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
+        """Nothing is charged."""
+
+    def record(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+    ) -> None:
+        self._account.record(operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes)
+
+    def spoil(self) -> None:
+        """Nothing was charged."""
+
+    def postpone(self) -> int:
+        """Nothing is owed."""
+        return 0
+
+    def give_back(self, mark: int, freed: Usage) -> None:
+        """Nothing is owed."""
+
+    def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
+        """Nothing is charged."""

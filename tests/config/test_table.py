@@ -1,0 +1,177 @@
+"""Every setting, by every way it can be given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from carrel.config.kind import AllowedPath
+from carrel.config.settings import Origin, Settings, Source, Value
+from carrel.config.table import DEFAULT_ROLES, KEYS, Key
+from tests.config.conftest import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One setting with another value than its default."""
+
+    text: str
+    """In the file."""
+    value: object
+    get: Callable[[Settings], object]
+    default: object
+    variable: str | None = None
+    """In the environment."""
+
+
+HOME = "HOME"
+"""Stands for the home directory."""
+SAMPLES = {
+    "session.directory": Sample(
+        '"/srv/s"', Path("/srv/s"), lambda s: s.sessions_dir, Path("workspace"), "/srv/s"
+    ),
+    "session.max_workspace_mb": Sample("7", 7 * 2**20, lambda s: s.session.disk_bytes, 100 * 2**20, "7"),
+    "session.entries": Sample("9", 9, lambda s: s.session.entries, 100_000, "9"),
+    "session.min_free_mb": Sample("3", 3 * 2**20, lambda s: s.session.min_free_bytes, 100 * 2**20, "3"),
+    "session.ttl_seconds": Sample('"none"', None, lambda s: s.session.ttl_seconds, 86_400, "none"),
+    "session.max_sessions": Sample("1", 1, lambda s: s.session.max_sessions, 1_000, "1"),
+    "session.shared_workspace": Sample('"/all"', Path("/all"), lambda s: s.shared_workspace, None, "/all"),
+    "session.dev_allow_cwd": Sample("true", True, lambda s: s.dev_allow_cwd, False, "yes"),
+    "session.allow_global_tmp": Sample("true", True, lambda s: s.allow_global_tmp, False, "1"),
+    "sandbox.enabled": Sample("false", False, lambda s: s.sandbox, True, "off"),
+    "workspace.root": Sample(
+        '"/w"', Path("/w"), lambda s: s.operator.root, Path(HOME, ".local/share/carrel/workspace"), "/w"
+    ),
+    "workspace.mode": Sample('"rw"', "rw", lambda s: s.operator.mode, "ro"),
+    "workspace.enabled": Sample("false", False, lambda s: s.operator.enabled, True),
+    "workspace.allow": Sample(
+        '[{ path = "/a", mode = "rw" }, { path = "/b" }]',
+        (AllowedPath(Path("/a"), "rw"), AllowedPath(Path("/b"), "ro")),
+        lambda s: s.operator.allow,
+        (),
+    ),
+    "files.default_encoding": Sample('"latin-1"', "latin-1", lambda s: s.files.default_encoding, "utf-8"),
+    "files.max_file_size": Sample('"2KB"', 2048, lambda s: s.files.max_file_bytes, 10 * 2**20),
+    "files.allowed_paths": Sample('["a", "b"]', ("a", "b"), lambda s: s.files.allowed_paths, ()),
+    "files.timeout_ms": Sample("5", 5, lambda s: s.files.timeout_ms, 30_000),
+    "roles": Sample(
+        '{ critic = { tools = ["bash"] } }',
+        {**DEFAULT_ROLES, "critic": ("bash",)},
+        lambda s: dict(s.roles),
+        dict(DEFAULT_ROLES),
+    ),
+}
+
+
+def value_of(settings: Settings, key: Key[object]) -> Value:
+    """The one value that stands for a setting; of the roles, the one that the sample gives."""
+    name = "roles.critic" if key.name == "roles" else key.name
+    (value,) = (each for each in settings.values if each.name == name)
+    return value
+
+
+def test_every_setting_has_a_sample() -> None:
+    assert list(SAMPLES) == [key.name for key in KEYS]
+
+
+def test_names_and_variables_are_used_once() -> None:
+    for used in (
+        [place for key in KEYS for place in key.places],
+        [name for key in KEYS for name in key.variables],
+    ):
+        assert len(used) == len(set(used))
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
+    assert re.fullmatch(r"[a-z_]+(\.[a-z_]+)?", key.name)
+    assert key.variable is None or key.variable.startswith("CARREL_")
+    assert key.alias is None or key.variable
+    assert key.meaning.endswith(".")
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
+    assert key.is_used == key.name.startswith("session.")
+    assert value_of(home.load(), key).is_used == key.is_used
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_setting_that_is_not_given_has_its_default(key: Key[object], home: Home) -> None:
+    settings = home.load()
+    default = SAMPLES[key.name].default
+    if isinstance(default, Path) and default.parts[0] == HOME:
+        default = home.path.joinpath(*default.parts[1:])
+    assert SAMPLES[key.name].get(settings) == default
+    assert value_of(settings, key).origin == Origin(source=Source.DEFAULT)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_a_setting_comes_from_the_file_with_its_line(key: Key[object], home: Home) -> None:
+    settings = home.load(f"# first\n\n{key.name} = {SAMPLES[key.name].text}\n")
+    assert SAMPLES[key.name].get(settings) == SAMPLES[key.name].value
+    assert value_of(settings, key).origin == Origin(source=Source.FILE, name=str(home.file), line=3)
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.file_alias], ids=lambda key: key.name)
+def test_a_setting_comes_from_the_file_by_its_other_name(key: Key[object], home: Home) -> None:
+    settings = home.load(f"[{key.place[0]}]\n{key.file_alias} = {SAMPLES[key.name].text}\n")
+    assert SAMPLES[key.name].get(settings) == SAMPLES[key.name].value
+    assert value_of(settings, key).origin == Origin(
+        source=Source.FILE, name=str(home.file), line=2, is_alias=True
+    )
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.file_alias], ids=lambda key: key.name)
+def test_a_setting_under_both_names_in_the_file_is_refused(key: Key[object], home: Home) -> None:
+    text = SAMPLES[key.name].text
+    message = home.error(f"[{key.place[0]}]\n{key.place[1]} = {text}\n{key.file_alias} = {text}\n")
+    assert message == (
+        f"FILE:3: {key.place[0]}.{key.file_alias} is the same setting as {key.name}; give one of them"
+    )
+
+
+VARIABLES = [(key, name) for key in KEYS for name in key.variables]
+
+
+@pytest.mark.parametrize(("key", "name"), VARIABLES, ids=[name for _, name in VARIABLES])
+def test_a_setting_comes_from_a_variable_which_goes_before_the_file(
+    key: Key[object], name: str, home: Home
+) -> None:
+    sample = SAMPLES[key.name]
+    assert sample.variable is not None
+    home.write(f"# not this one\n{key.name} = {_other(key)}\n")
+    assert sample.get(home.load()) != sample.value
+    settings = home.load(**{name: sample.variable})
+    assert sample.get(settings) == sample.value
+    is_alias = name == key.alias
+    assert value_of(settings, key).origin == Origin(source=Source.ENVIRONMENT, name=name, is_alias=is_alias)
+    assert settings.notes == ()
+
+
+def _other(key: Key[object]) -> str:
+    """A value for the file that is not the one of the sample."""
+    if isinstance(key.default, bool):
+        return str(SAMPLES[key.name].value is False).lower()
+    return "2" if isinstance(key.default, int) else '"/else"'
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.alias], ids=lambda key: key.name)
+def test_our_own_variable_goes_before_its_alias_and_that_is_noted(key: Key[object], home: Home) -> None:
+    sample = SAMPLES[key.name]
+    assert sample.variable is not None
+    assert key.variable is not None
+    assert key.alias is not None
+    both = home.load(**{key.variable: sample.variable, key.alias: "not even right"})
+    assert sample.get(both) == sample.value
+    assert both.notes == (f"{key.variable} and {key.alias} are both set and differ; {key.variable} is used",)
+    assert home.load(**{key.variable: sample.variable, key.alias: sample.variable}).notes == ()
+
+
+@pytest.mark.parametrize(("key", "name"), VARIABLES, ids=[name for _, name in VARIABLES])
+def test_an_empty_variable_is_no_setting(key: Key[object], name: str, home: Home) -> None:
+    assert value_of(home.load(**{name: ""}), key).origin.source is Source.DEFAULT

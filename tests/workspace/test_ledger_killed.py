@@ -1,0 +1,194 @@
+"""`kill -9` at every step of every change: ledger, directory and journal still tell the same."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from carrel.policy.rules import Access, AccessMode, PathRule
+from carrel.workspace.sessions import WorkspaceManager
+from carrel.workspace.workspace import Workspace
+from tests.faults.inject import in_memory
+from tests.workspace.archives import directory, file, link, tar
+from tests.workspace.dying import Moment, arm, forked, survives
+from tests.workspace.ledgers import count, page, require_agreement
+
+NEW = b"new content"
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    with in_memory() as found:
+        yield found
+
+
+@pytest.fixture
+def allowed(place: Path) -> Path:
+    """A directory that sessions may use besides their own."""
+    made = place / "allowed"
+    plant_allowed(made)
+    return made
+
+
+def plant_allowed(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "f").write_bytes(b"from outside")
+
+
+@pytest.fixture
+def sessions(place: Path, allowed: Path) -> Iterator[WorkspaceManager]:
+    with WorkspaceManager(place / "sessions", rules=[PathRule(str(allowed), AccessMode.READ_WRITE)]) as made:
+        yield made
+
+
+def make_link(workspace: Workspace, path: str, target: str) -> None:
+    files, where = workspace.gate.permit(Access.WRITE, path)
+    files.link(where, target)
+
+
+def plant(workspace: Workspace) -> None:
+    """Something of everything."""
+    workspace.write("f", b"old")
+    workspace.write("g", b"other content")
+    workspace.write("d/x", b"xxx")
+    workspace.write("d/e/y", b"yyyy")
+    workspace.mkdir("empty")
+    make_link(workspace, "s", "f")
+    make_link(workspace, "d/s", "x")
+
+
+CHANGES: dict[str, Callable[[Workspace, Path], object]] = {
+    "write": lambda workspace, _: workspace.write("new", NEW),
+    "write without overwriting": lambda workspace, _: workspace.write("new", NEW, overwrite=False),
+    "write over": lambda workspace, _: workspace.write("f", NEW),
+    "write the same": lambda workspace, _: workspace.write("f", b"old"),
+    "write through a link": lambda workspace, _: workspace.write("s", NEW),
+    "write with parents": lambda workspace, _: workspace.write("p/q/new", NEW),
+    "write by chunks": lambda workspace, _: workspace.write_chunks("p/new", [NEW, NEW]),
+    "append": lambda workspace, _: workspace.append("f", NEW),
+    "append through a link": lambda workspace, _: workspace.append("s", NEW),
+    "append to a new one": lambda workspace, _: workspace.append("p/new", NEW),
+    "edit": lambda workspace, _: workspace.edit("f", "old", "other"),
+    "mkdir": lambda workspace, _: workspace.mkdir("p"),
+    "mkdir with parents": lambda workspace, _: workspace.mkdir("p/q/r"),
+    "link": lambda workspace, _: make_link(workspace, "l", "d/x"),
+    "remove": lambda workspace, _: workspace.remove("f"),
+    "remove a link": lambda workspace, _: workspace.remove("s"),
+    "remove a directory": lambda workspace, _: workspace.remove("empty"),
+    "remove a tree": lambda workspace, _: workspace.remove("d", recursive=True),
+    "move": lambda workspace, _: workspace.move("f", "d/f"),
+    "move over": lambda workspace, _: workspace.move("f", "g", overwrite=True),
+    "move a directory": lambda workspace, _: workspace.move("d", "empty/d"),
+    "move a directory over": lambda workspace, _: workspace.move("d", "empty", overwrite=True),
+    "copy": lambda workspace, _: workspace.copy("f", "p/f"),
+    "copy over": lambda workspace, _: workspace.copy("f", "g", overwrite=True),
+    "copy a tree": lambda workspace, _: workspace.copy("d", "c", recursive=True),
+    "copy from another rule": lambda workspace, allowed: workspace.copy(allowed / "f", "c"),
+    "copy to another rule": lambda workspace, allowed: workspace.copy("f", allowed / "c"),
+    "move from another rule": lambda workspace, allowed: workspace.move(allowed / "f", "c"),
+    "move to another rule": lambda workspace, allowed: workspace.move("d", allowed / "c"),
+    "extract": lambda workspace, _: workspace.extract(
+        tar(directory("p"), file("p/h"), link("p/l", "h"), file("f")), overwrite=True
+    ),
+}
+
+
+def planted(sessions: WorkspaceManager) -> str:
+    """A new session with something of everything in it; its id."""
+    with sessions.create() as workspace:
+        plant(workspace)
+        assert workspace.session_id is not None
+        return workspace.session_id
+
+
+def change(
+    sessions: WorkspaceManager,
+    session_id: str,
+    act: Callable[[Workspace], object],
+    before: Callable[[], None],
+) -> bool:
+    """Let another process *act*, which does *before* once it has the session open; whether it survives."""
+
+    def work() -> None:
+        with sessions.open(session_id) as workspace:
+            before()
+            act(workspace)
+
+    return survives(forked(work))
+
+
+MANY_STEPS = ("extract", "copy a tree", "move to another rule")
+KILLS = [
+    pytest.param(
+        name,
+        moment,
+        marks=[pytest.mark.slow] if moment is Moment.AFTER or name in MANY_STEPS else [],
+        id=f"{moment.value} each step of {name}",
+    )
+    for moment in Moment
+    for name in CHANGES
+]
+
+
+@pytest.mark.parametrize(("name", "moment"), KILLS)
+def test_a_change_that_is_killed_at_any_step_is_made_or_not_in_all_books(
+    sessions: WorkspaceManager, allowed: Path, name: str, moment: Moment
+) -> None:
+    recounts: list[int] = []
+    for step in itertools.count(1):
+        session_id = planted(sessions)
+        survived = change(
+            sessions, session_id, lambda w: CHANGES[name](w, allowed), partial(arm, step, moment)
+        )
+        with sessions.open(session_id) as workspace:
+            assert workspace.usage() == count(sessions.root / session_id), step
+            recounts.append(page(sessions, session_id).recounts)
+            assert recounts[-1] <= (not survived), "a change that nobody killed needs no count"
+            require_agreement(sessions, workspace)
+        sessions.delete_workspace(session_id)
+        shutil.rmtree(allowed)
+        plant_allowed(allowed)
+        if survived:
+            break
+    assert len(recounts) > 4
+    if name != "copy to another rule":
+        assert 1 in recounts, "no kill came between mark and count"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "append",
+        "move over",
+        pytest.param("write with parents", marks=pytest.mark.slow),
+        pytest.param("remove a tree", marks=pytest.mark.slow),
+    ],
+)
+def test_settling_that_is_killed_at_any_step_is_settled_once(
+    sessions: WorkspaceManager, allowed: Path, name: str
+) -> None:
+    is_settled = survived = False
+    for step in itertools.count(1):
+        for settling in itertools.count(1):
+            session_id = planted(sessions)
+            survived = change(
+                sessions, session_id, lambda w: CHANGES[name](w, allowed), partial(arm, step, Moment.BEFORE)
+            )
+            found = page(sessions, session_id)
+            settled = not (found.mark or found.owed) or change(
+                sessions, session_id, lambda w: w.usage(), partial(arm, settling, Moment.BEFORE)
+            )
+            with sessions.open(session_id) as workspace:
+                require_agreement(sessions, workspace)
+            sessions.delete_workspace(session_id)
+            if settled:
+                break
+            is_settled = True
+        if survived:
+            break
+    assert is_settled, "nothing was left to settle"
