@@ -246,6 +246,18 @@ def paths(journal: Journal, since: int = 0) -> list[int]:
     return [int(one.path) for one in journal.events(since)]
 
 
+def test_a_file_that_goes_between_two_that_are_read_is_told(tmp_path: Path) -> None:
+    journal = small(tmp_path)
+    fill(journal, range(15))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal.0", "journal.1"]
+    found = journal.events()
+    assert next(found).path == "000"
+    (tmp_path / "journal.1").unlink()
+    with pytest.raises(RotatedError):
+        list(found)
+    journal.close()
+
+
 def test_a_journal_keeps_the_newest_records_in_bounded_space(tmp_path: Path) -> None:
     journal = small(tmp_path)
     for number in range(300):

@@ -115,6 +115,7 @@ class FileJournal:
         return self._read([number for number in numbers if number >= first], since)
 
     def _read(self, numbers: list[int], since: int) -> Iterator[Event]:
+        """The events in these files; one that is gone is told, unless nothing was read or known before it."""
         first, offset = _file_and_offset(since)
         for number in numbers:
             try:
@@ -132,6 +133,7 @@ class FileJournal:
                     event = Event.parse(record, sequence) if record else None
                     start += len(line)
                     if event is not None:
+                        since = sequence
                         yield event
                     if not line.endswith(b"\n"):
                         # The end for now; if this record was still being written, it is for the next reader.
