@@ -988,3 +988,15 @@ def test_a_rule_for_one_opening_is_for_that_one_only(manager: WorkspaceManager, 
     assert states_in(manager.root) == workspaces_in(manager.root) == ["one"]
     assert trash_in(manager.root) == []
     assert state_of(manager.root, "one").is_dir()
+
+
+def test_a_session_that_is_reset_is_empty_and_still_there(manager: WorkspaceManager, root: Path) -> None:
+    with manager.create("one", labels={"kept": "yes"}) as workspace:
+        workspace.write("d/e/f", b"in")
+        workspace.write("g", b"in")
+    assert manager.reset_workspace("one")
+    assert os.listdir(root / "one") == []
+    status = manager.status("one")
+    assert (status.usage, dict(status.record.labels)) == (Usage(disk_bytes=0, entries=0), {"kept": "yes"})
+    assert not manager.reset_workspace("nobody")
+    assert manager.list_workspaces() == ["one"]

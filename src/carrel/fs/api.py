@@ -212,5 +212,5 @@ class Files(Protocol):
         ...
 
     def close(self) -> None:
-        """End all use; running operations finish first."""
+        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
         ...

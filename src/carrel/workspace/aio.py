@@ -100,7 +100,7 @@ class AsyncWorkspace:
         return self.workspace.confinement
 
     async def close(self) -> None:
-        """End all use; running operations finish first, later ones raise `ClosedError`."""
+        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
         self.workspace.close()
 
     async def __aenter__(self) -> AsyncWorkspace:

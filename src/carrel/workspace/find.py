@@ -8,7 +8,7 @@ from carrel.errors import LoopError, MissingError, NotDirectoryError
 from carrel.fs.api import Files, Links
 from carrel.paths.match import Pattern
 from carrel.paths.rel import Where, child
-from carrel.values import FileInfo, FileKind, Limits, Usage
+from carrel.values import FileInfo, FileKind, Limits
 
 
 def is_hidden(path: str) -> bool:
@@ -46,16 +46,3 @@ def searchable(
             continue
         if pattern is None or pattern.matches(name):
             yield info, child(where, name)
-
-
-def measure(files: Files, top: Where, limits: Limits) -> Usage:
-    """Count everything beneath *top*, each inode once."""
-    disk_bytes = entries = 0
-    seen: set[int] = set()
-    for info in files.walk(top, limits):
-        entries += 1
-        if info.kind is FileKind.FILE and info.inode not in seen:
-            disk_bytes += info.size_bytes
-            if info.links > 1:
-                seen.add(info.inode)
-    return Usage(disk_bytes=disk_bytes, entries=entries)

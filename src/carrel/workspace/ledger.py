@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -91,9 +92,17 @@ class Ledger:
     """The count of one session, in its state directory."""
 
     def __init__(
-        self, root: Root, lock: SessionLock, *, recorder: Recorder, quota: Quota, scratch: Scratch
+        self,
+        root: Root,
+        lock: SessionLock,
+        *,
+        recorder: Recorder,
+        quota: Quota,
+        scratch: Scratch,
+        at_end: Callable[[], None],
     ) -> None:
-        """Answer for the changes of *root*, whose `account` this is to be."""
+        """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*."""
+        self._at_end = at_end
         self._root_ref = ref(root)
         self._lock = lock
         self._recorder = recorder
@@ -210,6 +219,7 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file and of all directories."""
         self._lock.close()
+        self._at_end()
         self._scratch = None
         self._quota = Quota(disk_bytes=0, entries=0)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -20,7 +20,6 @@ from carrel.errors import LimitError, SessionExistsError, SessionMissingError
 from carrel.fs.api import Confinement
 from carrel.fs.platform import require_platform
 from carrel.fs.root import Root
-from carrel.fs.scratch import Scratch
 from carrel.paths.names import require_session_id
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.values import Clock, Limits, Usage
@@ -31,7 +30,7 @@ from carrel.workspace.registry import Registry
 from carrel.workspace.session_lock import SessionLock
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sqlite_registry import SqliteRegistry
-from carrel.workspace.store import Claim, Lease, Store
+from carrel.workspace.store import Claim, Store
 from carrel.workspace.sweeper import Sweeper, SweepResult, with_last_use
 from carrel.workspace.workspace import Workspace
 
@@ -245,9 +244,7 @@ class WorkspaceManager:
             SessionMissingError: There is no such session, or it has expired.
             UnavailableError: The name stands for a link, a file or somebody else's directory.
         """
-        session_id = require_session_id(session_id)
-        self._require_there(session_id)
-        with self._store.claim(session_id) as claim:
+        with self._claimed(session_id) as claim:
             record = self._adopted(claim)
             if self._has_expired(claim, record):
                 raise SessionMissingError(f"no such session: {session_id!r}: it has expired")
@@ -272,6 +269,21 @@ class WorkspaceManager:
                     raise
         raise _exists(session_id)
 
+    @contextmanager
+    def _claimed(self, session_id: str) -> Iterator[Claim]:
+        """Claim a session whose workspace is there.
+
+        Raises:
+            SessionIdError: The id breaks the rule.
+            SessionMissingError: There is no such session.
+        """
+        session_id = require_session_id(session_id)
+        self._require_there(session_id)
+        with self._store.claim(session_id) as claim:
+            if claim.workspace() is None:
+                raise _missing(session_id)
+            yield claim
+
     def _require_there(self, session_id: str) -> None:
         """Refuse a name that nothing has, before any state is made for it."""
         try:
@@ -283,8 +295,6 @@ class WorkspaceManager:
 
     def _adopted(self, claim: Claim) -> SessionRecord:
         """The record of a session whose workspace is there, made if it is missing."""
-        if claim.workspace() is None:
-            raise _missing(claim.session_id)
         record = self._registry.get(claim.session_id)
         if record is None:
             record = self._registry.adopt(claim.session_id, self._clock(), ttl_seconds=self._ttl_seconds)
@@ -315,7 +325,8 @@ class WorkspaceManager:
         scratch = claim.scratch
         scratch.sweep_drafts(self._clock() / 1e9)
         root = Root(directory, scratch=scratch, confinement=self._confinement)
-        lease = claim.lease(self._clock())
+        clock = self._clock
+        lease = claim.lease(clock())
         recorder = Recorder(
             FileJournal(claim.open_state()),
             logger=self._logger,
@@ -323,14 +334,13 @@ class WorkspaceManager:
             actor=actor,
             clock=self._clock,
         )
-        ledger = SessionLedger(
+        ledger = Ledger(
             root,
             SessionLock(claim.state, session_id=record.session_id),
             recorder=recorder,
             quota=Quota.of(limits, min_free_bytes=self._min_free_bytes, disk=directory),
             scratch=scratch,
-            lease=lease,
-            clock=self._clock,
+            at_end=lambda: lease.end(clock()),
         )
         return Workspace(
             root,
@@ -373,11 +383,7 @@ class WorkspaceManager:
         Raises:
             SessionMissingError: There is no such session.
         """
-        session_id = require_session_id(session_id)
-        self._require_there(session_id)
-        with self._store.claim(session_id) as claim:
-            if claim.workspace() is None:
-                raise _missing(session_id)
+        with self._claimed(session_id) as claim:
             now = self._clock()
             record = self._registry.get(session_id) or SessionRecord(
                 session_id=session_id, created_ns=now, used_ns=now, ttl_seconds=self._ttl_seconds
@@ -395,11 +401,7 @@ class WorkspaceManager:
         Raises:
             SessionMissingError: There is no such session.
         """
-        session_id = require_session_id(session_id)
-        self._require_there(session_id)
-        with self._store.claim(session_id) as claim:
-            if claim.workspace() is None:
-                raise _missing(session_id)
+        with self._claimed(session_id) as claim:
             return FileJournal(claim.open_state())
 
     # Lifetime
@@ -410,9 +412,7 @@ class WorkspaceManager:
         Raises:
             SessionMissingError: There is no such session.
         """
-        session_id = require_session_id(session_id)
-        self._require_there(session_id)
-        with self._store.claim(session_id) as claim:
+        with self._claimed(session_id) as claim:
             self._adopted(claim)
             record = self._registry.extend(session_id, ttl_seconds)
             now = self._clock()
@@ -467,30 +467,6 @@ class WorkspaceManager:
 
     def _log(self, event: str, session_id: str) -> None:
         self._logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))
-
-
-class SessionLedger(Ledger):
-    """The ledger of a session that somebody has open."""
-
-    def __init__(
-        self,
-        root: Root,
-        lock: SessionLock,
-        *,
-        recorder: Recorder,
-        quota: Quota,
-        scratch: Scratch,
-        lease: Lease,
-        clock: Clock,
-    ) -> None:
-        super().__init__(root, lock, recorder=recorder, quota=quota, scratch=scratch)
-        self._lease = lease
-        self._clock = clock
-
-    def close(self) -> None:
-        """Let go of the file and of the session."""
-        super().close()
-        self._lease.end(self._clock())
 
 
 def _exists(session_id: str) -> SessionExistsError:

@@ -122,7 +122,7 @@ class Workspace(Reading):
         self.close()
 
     def close(self) -> None:
-        """End all use; running operations finish first, later ones raise `ClosedError`."""
+        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
         self.gate.close()
 
     # Writing
