@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make` alone lists it.
 
 VENV ?= .venv
-EXTRAS ?= dev
+EXTRAS ?= dev,python
 ARGS ?=
 LOCK_FLAGS ?=
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14 python; do \
@@ -18,11 +18,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := $(wildcard src tests bench docs/generate.py)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fix docs bench mutants lock clean
+.PHONY: help setup guest demo test lint fix docs bench mutants lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -37,10 +37,15 @@ $(STAMP): pyproject.toml constraints.txt
 		echo "uv did not manage; trying pip" >&2; $(PIP) --editable '.[$(EXTRAS)]'; }
 	@touch $@
 
-demo: setup ## show what carrel does
+guest: setup ## compile the guest that runs Python in sessions; instant when it is there
+	$(BIN)/carrel setup
+
+demo: guest ## show what carrel does
 	$(BIN)/carrel demo
 
 test: lint ## check format, lint, types and import contracts, then run all tests (ARGS="-k name")
+	$(BIN)/carrel setup --fuel
+	@$(BIN)/python -m compileall -q src # hundreds of tests start a process, which may not write bytecode
 	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
@@ -56,7 +61,7 @@ fix: setup ## format, and mend what ruff can mend
 docs: setup ## make the generated pages of docs/reference anew
 	$(BIN)/python docs/generate.py
 
-bench: setup ## run the measurements
+bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
 

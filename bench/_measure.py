@@ -71,7 +71,7 @@ def race(operation: str, detail: str, ways: Mapping[str, Way], *, count: int, ef
         for turn in range(effort.rounds + 1):
             if turn > FEWEST_ROUNDS and monotonic() > deadline:
                 break
-            for name in _order(list(ways), turn):
+            for name in order(list(ways), turn):
                 elapsed_us = _time(ways[name]) / 1000
                 if turn:
                     samples[name].append(elapsed_us / count)
@@ -81,11 +81,11 @@ def race(operation: str, detail: str, ways: Mapping[str, Way], *, count: int, ef
     return Row(operation, detail, timings)
 
 
-def _order(names: list[str], turn: int) -> list[str]:
+def order(names: list[str], turn: int) -> list[str]:
     """The names, beginning with another one each turn, every second time backwards."""
     start = turn % len(names)
-    order = names[start:] + names[:start]
-    return order[::-1] if turn % 2 else order
+    found = names[start:] + names[:start]
+    return found[::-1] if turn % 2 else found
 
 
 def _time(way: Way) -> int:

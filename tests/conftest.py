@@ -1,4 +1,4 @@
-"""Places to test in: a host without settings, a workspace, a directory outside, and a user without rights."""
+"""Places to test in: a bare host, a workspace, a directory outside, a user without rights, and a guest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
+from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
+ENVIRON = dict(os.environ)
+"""As it was before the settings were hidden."""
 
 # Clocks lie on busy machines; what took how long decides nothing here.
 settings.register_profile("carrel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -85,3 +89,15 @@ def _keep_proc_readable() -> None:
     """Let the process see its own /proc, as a fresh one would; a change of user hides it."""
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+@pytest.fixture(scope="session")
+def guest_cache() -> Path:
+    """The cache in which `carrel setup --fuel` compiled the guest; it is only read."""
+    cache = load(ENVIRON).python.cache
+    guest = CompiledGuest(cache)
+    if not (guest.is_there() and guest.is_there(metered=True)):
+        if ENVIRON.get("CI") == "true":
+            pytest.fail("the guest is not compiled: carrel setup --fuel")
+        pytest.skip("needs the compiled guest: carrel setup --fuel")
+    return guest.directory.parent

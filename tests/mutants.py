@@ -44,6 +44,8 @@ CLOSED = "tests/faults/test_closed.py"
 GROWTH = "tests/faults/test_growth.py"
 DEPTH = "tests/faults/test_depth.py"
 ARCHIVE = "tests/attack/test_archive.py"
+WORKER = "tests/attack/test_guest_worker.py"
+LOCKDOWN = "tests/runtimes/test_lockdown.py"
 MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 
@@ -1025,7 +1027,7 @@ MUTANTS = [
     # Remembering
     Mutant(
         "logger: control characters",
-        "audit/logger.py",
+        "audit/printable.py",
         "    if text.isprintable():\n        return text\n",
         "    return text\n",
         f"{GATE}::test_a_log_event_is_one_line_whatever_a_name_holds",
@@ -1151,6 +1153,49 @@ MUTANTS = [
         "            deque(content, maxlen=0)\n        return plan",
         "        return plan",
         f"{ARCHIVE}::test_a_zip_archive_that_lies_is_refused",
+    ),
+    # Guest code: the host's side of a worker, and what a worker gives up
+    Mutant(
+        "a frame of any size is taken",
+        "runtimes/line.py",
+        "if head_bytes > HEAD_BYTES or body_bytes > self.body_bytes:",
+        "if False:",
+        WORKER,
+    ),
+    Mutant(
+        "output is kept without end",
+        "runtimes/call.py",
+        "kept = data[: self.most_bytes - self._size]",
+        "kept = data",
+        WORKER,
+    ),
+    Mutant(
+        "file operations are not counted",
+        "runtimes/call.py",
+        "if self._operations > self._policy.file_operations:",
+        "if False:",
+        WORKER,
+    ),
+    Mutant(
+        "a worker may send for ever",
+        "runtimes/call.py",
+        "if self.ending is None and self._is_overdue():",
+        "if False:",
+        WORKER,
+    ),
+    Mutant(
+        "a worker keeps its files",
+        "runtimes/guest/lockdown.py",
+        "    _close_files(_python(), directory, own)\n",
+        "",
+        LOCKDOWN,
+    ),
+    Mutant(
+        "a worker keeps its system calls",
+        "runtimes/guest/lockdown.py",
+        "own)\n    _close_calls()\n",
+        "own)\n",
+        LOCKDOWN,
     ),
 ]
 

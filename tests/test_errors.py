@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError, QuotaError
+from carrel.errors import CarrelError, EditError, LimitError, PolicyValidationError, QuotaError
 
 ROW = re.compile(r"^ *[│ ]*[├└]── (?P<name>\w+) +(?P<rest>.*)$", re.MULTILINE)
 
@@ -116,6 +116,12 @@ def test_a_limit_tells_what_was_asked_and_what_is_allowed() -> None:
     error = LimitError("depth", limit=3, asked=5, message="too deep", path="a")
     again = pickle.loads(pickle.dumps(error))
     assert (again.code, again.limit, again.asked) == ("limit.depth", 3, 5)
+
+
+def test_a_wrong_policy_tells_the_field() -> None:
+    again = pickle.loads(pickle.dumps(PolicyValidationError("argv is wrong", field="argv")))
+    assert (again.code, again.field, str(again)) == ("policy.invalid", "argv", "argv is wrong")
+    assert PolicyValidationError("it is not TOML").field is None
 
 
 @pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)

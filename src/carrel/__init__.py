@@ -6,16 +6,24 @@ TYPE_CHECKING = False
 __all__ = [
     "AccessMode",
     "AsyncWorkspace",
+    "BaseSandbox",
     "CarrelError",
+    "ExecutionPolicy",
     "FileInfo",
     "Limits",
     "PathRule",
+    "PythonSandbox",
+    "RuntimeType",
     "SandboxLogger",
     "SandboxPolicy",
+    "SandboxResult",
     "Workspace",
     "WorkspaceManager",
+    "create_sandbox",
+    "create_session_sandbox",
     "delete_session_path",
     "delete_session_workspace",
+    "get_session_sandbox",
     "list_session_files",
     "read_session_file",
     "write_session_file",
@@ -24,7 +32,12 @@ __all__ = [
 if TYPE_CHECKING:
     from carrel.audit.logger import SandboxLogger
     from carrel.errors import CarrelError
+    from carrel.policy.execution import ExecutionPolicy
     from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+    from carrel.runtimes.api import RuntimeType
+    from carrel.runtimes.result import SandboxResult
+    from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
+    from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
     from carrel.values import FileInfo, Limits
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.session_files import (
@@ -40,16 +53,24 @@ else:
     _HOMES = {
         "AccessMode": "carrel.policy.rules",
         "AsyncWorkspace": "carrel.workspace.aio",
+        "BaseSandbox": "carrel.sandbox.sandbox",
         "CarrelError": "carrel.errors",
+        "ExecutionPolicy": "carrel.policy.execution",
         "FileInfo": "carrel.values",
         "Limits": "carrel.values",
         "PathRule": "carrel.policy.rules",
+        "PythonSandbox": "carrel.sandbox.sandbox",
+        "RuntimeType": "carrel.runtimes.api",
         "SandboxLogger": "carrel.audit.logger",
         "SandboxPolicy": "carrel.policy.rules",
+        "SandboxResult": "carrel.runtimes.result",
         "Workspace": "carrel.workspace.workspace",
         "WorkspaceManager": "carrel.workspace.sessions",
+        "create_sandbox": "carrel.sandbox.factory",
+        "create_session_sandbox": "carrel.sandbox.factory",
         "delete_session_path": "carrel.workspace.session_files",
         "delete_session_workspace": "carrel.workspace.session_files",
+        "get_session_sandbox": "carrel.sandbox.factory",
         "list_session_files": "carrel.workspace.session_files",
         "read_session_file": "carrel.workspace.session_files",
         "write_session_file": "carrel.workspace.session_files",

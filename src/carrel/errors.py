@@ -34,7 +34,11 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── PatternError        ValueError            pattern.invalid     a glob or regular expression is wrong
     ├── RotatedError        LookupError           journal.rotated     those records are no longer kept
     ├── ArchiveError        ValueError            archive.invalid     no archive we read, or one that lies
-    └── ConfigError         ValueError            config.invalid      a setting is wrong
+    ├── ConfigError         ValueError            config.invalid      a setting is wrong
+    ├── PolicyValidationError   ValueError        policy.invalid      a field of a policy is wrong
+    ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot run as it must
+    ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not there
+    └── RuntimeDisabledError    PermissionError   runtime.disabled    guest code is switched off
 
 `code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
 """
@@ -305,3 +309,34 @@ class ConfigError(CarrelError, ValueError):
     """A setting that cannot be used."""
 
     code = "config.invalid"
+
+
+class PolicyValidationError(CarrelError, ValueError):
+    """A policy for guest code that cannot be used; `field` names what is wrong in it."""
+
+    code = "policy.invalid"
+
+    def __init__(self, message: str, *, field: str | None = None, path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.field = field
+        """The field that is wrong, or `None` if the whole cannot be read."""
+
+
+class SandboxExecutionError(CarrelError, RuntimeError):
+    """The engine cannot run guest code as it must, so it runs none."""
+
+    code = "runtime.failed"
+
+
+class RuntimeMissingError(CarrelError, FileNotFoundError):
+    """The engine for guest code is not installed, or its files are gone."""
+
+    code = "runtime.missing"
+    number = errno.ENOENT
+
+
+class RuntimeDisabledError(CarrelError, PermissionError):
+    """The configuration switches guest code off."""
+
+    code = "runtime.disabled"
+    number = errno.EACCES

@@ -1,4 +1,4 @@
-"""A place for worlds, reachable for every user."""
+"""A place for worlds, reachable for every user, and an engine for guests."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.pool import Pool, PoolSettings
+from carrel.runtimes.python import PythonRuntime
 from carrel.values import Limits
 from tests.attack.special import discard, mount_memory, unbind
 from tests.attack.world import DEFAULT, MakeWorld, Variant, World
@@ -55,3 +58,13 @@ def world(places: Path, _numbers: Iterator[int]) -> MakeWorld:
         return World(places / str(next(_numbers)), layout, variant, limits)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def engine(guest_cache: Path) -> Iterator[PythonRuntime]:
+    """Runs guests in one process, and keeps none ready, so that nothing is opened behind a test's back."""
+    guest = CompiledGuest(guest_cache)
+    runtime = PythonRuntime(guest, Pool(str(guest.directory), PoolSettings(workers=1, ready=0)))
+    runtime.validate(b"")  # its process is there from now on
+    yield runtime
+    runtime.close()

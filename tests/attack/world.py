@@ -212,12 +212,16 @@ class World:
 
     def require_calm(self, outcome: Outcome, asked: tuple[str, ...]) -> None:
         """Fail if the attempt touched or told anything outside."""
-        assert self._look_around() == self._around, "the outside was changed"
-        assert not self._leftovers(), "something unfinished was left"
+        self.require_untouched()
         require_no_leak(self._held)
         if outcome.error is not None:
             require_silence(outcome.error, (str(self.base), "/proc/self", MARKER), asked)
         assert not self._tells(outcome.value), f"told of the outside: {outcome}"
+
+    def require_untouched(self) -> None:
+        """Fail if anything outside was changed, or came in."""
+        assert self._look_around() == self._around, "the outside was changed"
+        assert not self._leftovers(), "something unfinished was left"
         assert MARKER not in repr(self.contents().values()), "the outside was copied in"
 
     def contents(self) -> dict[str, str]:

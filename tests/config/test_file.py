@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.config.file import FILE_BYTES, ConfigFile
+from carrel.config.document import FILE_BYTES
+from carrel.config.file import ConfigFile
 from carrel.config.load import load
 from carrel.config.table import KEYS
 from carrel.errors import ConfigError
@@ -173,6 +174,8 @@ BAD = {
     '[session]\ndirectory = "a\\u0000"': "FILE:2: session.directory must be a path, not 'a\\x00'",
     "[session]\nshared_workspace = 'here'": "FILE:2: session.shared_workspace must be an absolute path",
     "sandbox.enabled = 1": "FILE:1: sandbox.enabled must be true or false, not 1",
+    "[python]\nworkers = 65": "FILE:2: python.workers must be a whole number from 0 to 64, not 65",
+    "[python]\ncache = 'here'": "FILE:2: python.cache must be an absolute path",
     "[workspace]\nmode = 'x'": 'FILE:2: workspace.mode must be "ro" or "rw", not \'x\'',
     "[workspace]\nallow = 'x'": "FILE:2: workspace.allow must be a list of tables with path and mode",
     "[workspace]\nallow = [\n'x']": "FILE:3: workspace.allow[0] must be a table, not 'x'",

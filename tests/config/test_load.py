@@ -71,6 +71,12 @@ BAD = {
     "SHANNON_ALLOW_GLOBAL_TMP": "x",
     "CARREL_SANDBOX": "wasi",
     "SHANNON_USE_WASI_SANDBOX": "3",
+    "CARREL_PYTHON_WORKERS": "65",
+    "CARREL_PYTHON_READY": "none",
+    "CARREL_PYTHON_MEMORY_MB": "-1",
+    "CARREL_PYTHON_STATEFUL": "0",
+    "CARREL_PYTHON_IDLE_SECONDS": "0",
+    "CARREL_CACHE": "relative",
     "CARREL_WORKSPACE": "~~",
     "SWEBASH_WORKSPACE": "\0",
 }
@@ -180,6 +186,17 @@ def test_the_operators_shell_warns_about_a_variable_and_uses_only_defaults(home:
     assert {value.origin.source for value in settings.values} == {Source.DEFAULT}
     assert settings.operator == home.load("").operator
     assert said == ["CARREL_SANDBOX must be true or false, not 'x'; only the defaults are used"]
+
+
+# The cache
+
+
+def test_the_cache_is_in_the_usual_place_of_caches(home: Home) -> None:
+    assert home.load(XDG_CACHE_HOME="/caches").python.cache == Path("/caches/carrel")
+    assert home.load(XDG_CACHE_HOME="relative").python.cache == home.path / ".cache" / "carrel"
+    assert home.load(XDG_CACHE_HOME="/caches", CARREL_CACHE="/own").python.cache == Path("/own")
+    assert home.load("python.cache = '~/c'", XDG_CACHE_HOME="/caches").python.cache == home.path / "c"
+    assert load({}).python.cache is None
 
 
 # What is made of them

@@ -43,6 +43,14 @@ SAMPLES = {
     "session.dev_allow_cwd": Sample("true", True, lambda s: s.dev_allow_cwd, False, "yes"),
     "session.allow_global_tmp": Sample("true", True, lambda s: s.allow_global_tmp, False, "1"),
     "sandbox.enabled": Sample("false", False, lambda s: s.sandbox, True, "off"),
+    "python.workers": Sample("3", 3, lambda s: s.python.workers, 0, "3"),
+    "python.ready": Sample("0", 0, lambda s: s.python.ready, 2, "0"),
+    "python.memory_mb": Sample("6", 6 * 2**20, lambda s: s.python.memory_bytes, 64 * 2**20, "6"),
+    "python.stateful": Sample("1", 1, lambda s: s.python.stateful, 16, "1"),
+    "python.idle_seconds": Sample("30", 30, lambda s: s.python.idle_seconds, 900, "30"),
+    "python.cache": Sample(
+        '"/srv/c"', Path("/srv/c"), lambda s: s.python.cache, Path(HOME, ".cache/carrel"), "/srv/c"
+    ),
     "workspace.root": Sample(
         '"/w"', Path("/w"), lambda s: s.operator.root, Path(HOME, ".local/share/carrel/workspace"), "/w"
     ),
@@ -96,7 +104,7 @@ def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
-    assert key.is_used == key.name.startswith("session.")
+    assert key.is_used == key.name.startswith(("session.", "sandbox.", "python."))
     assert value_of(home.load(), key).is_used == key.is_used
 
 

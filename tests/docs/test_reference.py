@@ -51,10 +51,14 @@ def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
 
 
 def test_the_reference_names_no_parameter_that_is_not_there() -> None:
-    owners = {"`Workspace`": Workspace, "`WorkspaceManager`": WorkspaceManager}
+    owners = {
+        "`PythonSandbox`": carrel.PythonSandbox,
+        "`Workspace`": Workspace,
+        "`WorkspaceManager`": WorkspaceManager,
+    }
     for title in TITLE.findall(API):
         for name, words in re.findall(r"^\| `(\w+)\(([^)]*)\)` \|", section(title), re.MULTILINE):
             method = getattr(owners.get(title, carrel), name)
             wanted = [word.strip().partition("=")[0] for word in words.split(",")]
-            known = ["*", *inspect.signature(method).parameters]
+            known = ["*", "**options", *inspect.signature(method).parameters]
             assert [word for word in wanted if word and word not in known] == [], name

@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from carrel.errors import EditError
+from carrel.errors import (
+    BusyError,
+    CarrelError,
+    ChangedError,
+    EditError,
+    EscapeError,
+    ExistsError,
+    IsDirectoryError,
+    MissingError,
+    NotDirectoryError,
+    NotEmptyError,
+)
+from carrel.runtimes.mount import Mount
 from carrel.values import FileInfo
 from tests.race.arena import Arena
 from tests.workspace.archives import file, tar
@@ -200,6 +212,38 @@ def copy_tree_to(arena: Arena, path: str) -> None:
     arena.workspace.copy("tree", path, overwrite=True, recursive=True)
 
 
+# The same for a guest
+
+_TOLD: dict[object, type[CarrelError]] = {
+    "EACCES": EscapeError,
+    "EBUSY": BusyError,
+    "EEXIST": ExistsError,
+    "EISDIR": IsDirectoryError,
+    "ENOENT": MissingError,
+    "ENOTDIR": NotDirectoryError,
+    "ENOTEMPTY": NotEmptyError,
+    "ESTALE": ChangedError,
+}
+
+
+def by_guest(operation: str) -> Act:
+    """What a guest does, with a source of its own where the operation has one."""
+
+    def act(arena: Arena, path: str) -> object:
+        ends = (
+            {"path": "/app/src", "target": f"/app/{path}"}
+            if operation == "rename"
+            else {"path": f"/app/{path}"}
+        )
+        mount = Mount(arena.workspace, mount_path="/app")
+        head, body = mount.answer({"operation": operation, **ends}, b"inside turn A\n")
+        if "error" in head:
+            raise _TOLD[head["error"]](str(head))
+        return [repr(head), body]
+
+    return act
+
+
 # Putting back
 
 
@@ -302,4 +346,6 @@ OPERATIONS = [
     Operation("copy_to", copy_to),
     Operation("copy_recursive_from", copy_tree_from, TREE, copy_gone),
     Operation("copy_recursive_to", copy_tree_to, Spots("d/made", "m/n/sub/made", None)),
+    Operation("replace_by_guest", by_guest("replace")),
+    Operation("rename_by_guest", by_guest("rename"), FILE, source_again),
 ]

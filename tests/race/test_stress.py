@@ -34,7 +34,7 @@ from tests.workspace.ledgers import age_drafts, count, leftovers, listing, page,
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
-SECONDS = 30.0
+SECONDS = 20.0
 PROCESSES = 16
 PAUSE_SECONDS = 0.02
 """Between two looks; at each, a process may be killed."""

@@ -49,8 +49,12 @@ def test_the_table_is_sorted() -> None:
         ("path.busy", ExitStatus.UNAVAILABLE),
         ("disk.full", ExitStatus.UNAVAILABLE),
         ("disk.low", ExitStatus.UNAVAILABLE),
+        ("runtime.failed", ExitStatus.UNAVAILABLE),
+        ("runtime.missing", ExitStatus.UNAVAILABLE),
         ("sessions.unavailable", ExitStatus.UNAVAILABLE),
         ("workspace.closed", ExitStatus.UNAVAILABLE),
+        ("policy.invalid", ExitStatus.INVALID),
+        ("runtime.disabled", ExitStatus.REFUSED),
     ],
 )
 def test_a_code_gives_its_exit_status(code: str, status: ExitStatus) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import logging
 from typing import Any, Protocol
 
+from carrel.audit.execution import Policy, Result, complete_fields, start_fields
+from carrel.audit.printable import printable
+
 _TAKEN = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
 """Names that a log record or structlog keeps for itself."""
 
@@ -49,6 +52,22 @@ class SandboxLogger:
         """Log a refusal as the warning `security.<problem>`."""
         self._log(f"security.{problem}", logging.WARNING, details)
 
+    def log_execution_start(
+        self, runtime: str, policy: Policy, session_id: str | None = None, **extra: object
+    ) -> None:
+        """Log that guest code begins, and what its *policy* lets it take, as `execution.start`."""
+        if self.wants_events():
+            fields = {"runtime": runtime, "session_id": session_id, **start_fields(policy)}
+            self._log("execution.start", logging.INFO, {**fields, **extra, **fields})
+
+    def log_execution_complete(
+        self, result: Result, runtime: str | None = None, session_id: str | None = None, **extra: object
+    ) -> None:
+        """Log what guest code did, whether it failed or not, as `execution.complete`."""
+        if self.wants_events():
+            fields = {"runtime": runtime, "session_id": session_id, **complete_fields(result)}
+            self._log("execution.complete", logging.INFO, {**fields, **extra, **fields})
+
     def _log(self, event: str, level: int, fields: dict[str, object]) -> None:
         logger = self._logger
         if not isinstance(logger, logging.Logger):
@@ -84,10 +103,3 @@ def _printable_value(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_printable_value(item) for item in value]
     return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """*text* on one line, with every character escaped that does not print."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

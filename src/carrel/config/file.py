@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from carrel.config.document import Unreadable, parse, read_text
 from carrel.config.kind import Place, Wrong, did_you_mean, expand, shown
 from carrel.config.settings import Origin, Source
 from carrel.config.table import CONFIG_VARIABLE, KEYS, Key
@@ -19,14 +18,10 @@ from carrel.errors import ConfigError
 if TYPE_CHECKING:
     from carrel.config._lines import Lines
 
-FILE_BYTES = 2**20
-"""A larger file is none of ours."""
 NAME = "carrel/config.toml"
 
 _BY_PLACE = {place: key for key in KEYS for place in key.places}
 _TABLES = {place[0] for place in _BY_PLACE if len(place) == 2}
-_LONG_NUMBER = re.compile(rf"[0-9_]{{{sys.int_info.str_digits_check_threshold}}}")
-"""What Python may refuse to read as a number."""
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 
 
@@ -71,24 +66,10 @@ class ConfigFile:
                 self._refuse((name,), f"must be a table, not {shown(value)}")
 
     def _document(self) -> dict[str, object]:
-        if not self._text:
-            return {}
-        import tomllib
-
         try:
-            return tomllib.loads(self._text)
-        except tomllib.TOMLDecodeError as error:
-            problem, _, at = str(error).partition(" (at ")
-            line = at.removeprefix("line ").partition(",")[0]
-            end = self._text.count("\n") + 1
-            place = f":{line if line.isdecimal() else end}"
-        except RecursionError:
-            problem, place = "it is nested too deeply", ""
-        except ValueError:
-            long = _LONG_NUMBER.search(self._text)
-            before = self._text.count("\n", 0, long.start() if long else 0)
-            problem, place = "a number is too long", f":{before + 1}"
-        raise ConfigError(f"{self.path}{place}: is not TOML that can be read: {problem}", path=str(self.path))
+            return parse(self._text)
+        except Unreadable as error:
+            raise _config_error(self.path, error) from None
 
     def _take(self, place: tuple[str, ...], value: object) -> None:
         key = _BY_PLACE.get(place)
@@ -128,7 +109,10 @@ def read(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None)
     home = home_of(environ)
     named = _named(environ, home) if path is None else Path(path)
     where = named or _usual_place(environ, home)
-    text = None if where is None else _text(where)
+    try:
+        text = None if where is None else read_text(where)
+    except Unreadable as error:
+        raise _config_error(where, error) from None
     if text is None and named is not None:
         by = f" (from {CONFIG_VARIABLE})" if path is None else ""
         raise ConfigError(f"{where}: there is no such file{by}", path=str(where))
@@ -162,47 +146,9 @@ def _usual_place(environ: Mapping[str, str], home: str | None) -> Path | None:
     return None if home is None else Path(home, ".config", NAME)
 
 
-def _text(path: Path) -> str | None:
-    """The content of the file; `None` if there is none."""
-    try:
-        data = _content(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-    except ValueError as error:
-        problem = str(error)
-    else:
-        return _decoded(path, data)
-    raise ConfigError(f"{path}: {problem}", path=str(path))
-
-
-def _decoded(path: Path, data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-    raise ConfigError(f"{path}:{line}: is not UTF-8 text", path=str(path))
-
-
-def _content(path: Path) -> bytes:
-    # A FIFO without a writer would keep us waiting.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        mode = os.fstat(fd).st_mode
-        if stat.S_ISDIR(mode):
-            raise ValueError("is a directory")
-        # People name /dev/null to have no file.
-        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
-            raise ValueError("is not a regular file")
-        data = b""
-        while chunk := os.read(fd, FILE_BYTES):
-            data += chunk
-            if len(data) > FILE_BYTES:
-                raise ValueError(f"is larger than {FILE_BYTES} bytes")
-        return data
-    finally:
-        os.close(fd)
+def _config_error(path: Path | None, error: Unreadable) -> ConfigError:
+    line = "" if error.line is None else f":{error.line}"
+    return ConfigError(f"{path}{line}: {error}", path=str(path))
 
 
 def _suggestion(place: tuple[str, ...]) -> str:

@@ -15,6 +15,7 @@ from carrel.config.settings import (
     FilesSettings,
     OperatorSettings,
     Origin,
+    PythonSettings,
     SessionSettings,
     Settings,
     Source,
@@ -114,6 +115,9 @@ class _Values:
             raise ConfigError(f"{name} {error}") from None
 
     def _default(self, key: Key[object]) -> object:
+        caches = self._environ.get("XDG_CACHE_HOME", "")
+        if key is table.PYTHON_CACHE and caches.startswith("/"):
+            return Path(caches, "carrel")
         try:
             return None if key.default is None else key.kind.check(key.default, self._home)
         except Wrong:
@@ -129,6 +133,7 @@ def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
         dev_allow_cwd=values.of(table.DEV_ALLOW_CWD),
         allow_global_tmp=values.of(table.ALLOW_GLOBAL_TMP),
         sandbox=values.of(table.SANDBOX),
+        python=_python(values),
         operator=_operator(values),
         files=_files(values),
         roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
@@ -148,6 +153,17 @@ def _session(values: _Values) -> SessionSettings:
         min_free_bytes=values.of(table.MIN_FREE_MB) * MIB,
         ttl_seconds=values.of(table.TTL_SECONDS),
         max_sessions=values.of(table.MAX_SESSIONS),
+    )
+
+
+def _python(values: _Values) -> PythonSettings:
+    return PythonSettings(
+        workers=values.of(table.PYTHON_WORKERS),
+        ready=values.of(table.PYTHON_READY),
+        memory_bytes=values.of(table.PYTHON_MEMORY_MB) * MIB,
+        stateful=values.of(table.PYTHON_STATEFUL),
+        idle_seconds=values.of(table.PYTHON_IDLE_SECONDS),
+        cache=values.of(table.PYTHON_CACHE),
     )
 
 

@@ -63,6 +63,24 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PythonSettings:
+    """What guest Python may take of the host."""
+
+    workers: int
+    """Processes that run guests; 0 is one a core."""
+    ready: int
+    """Interpreters that are kept ready."""
+    memory_bytes: int
+    """Most that the ready interpreters may take together."""
+    stateful: int
+    """Most interpreters that are kept for stateful sessions."""
+    idle_seconds: int
+    """A stateful interpreter that is not used for so long is ended."""
+    cache: Path | None
+    """Holds the compiled guest; `None` if nothing names it and there is no home directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
     """The rules of the operator's shell."""
 
@@ -95,6 +113,7 @@ class Settings:
     allow_global_tmp: bool
     sandbox: bool
     """Whether sessions may run guest code."""
+    python: PythonSettings
     operator: OperatorSettings
     files: FilesSettings
     roles: Roles

@@ -147,7 +147,48 @@ SANDBOX = Key(
     meaning="Whether sessions may run guest code.",
     variable="CARREL_SANDBOX",
     alias="SHANNON_USE_WASI_SANDBOX",
-    is_used=False,
+)
+PYTHON_WORKERS = Key(
+    name="python.workers",
+    kind=number(0, 64),
+    default=0,
+    meaning="Processes that run guest Python; 0 is one a core.",
+    variable="CARREL_PYTHON_WORKERS",
+)
+PYTHON_READY = Key(
+    name="python.ready",
+    kind=number(0, 64),
+    default=2,
+    meaning="Interpreters that are kept ready before anybody asks for one.",
+    variable="CARREL_PYTHON_READY",
+)
+PYTHON_MEMORY_MB = Key(
+    name="python.memory_mb",
+    kind=number(0, 10**6),
+    default=64,
+    meaning="Most MiB (2**20 bytes) that the ready interpreters may take together.",
+    variable="CARREL_PYTHON_MEMORY_MB",
+)
+PYTHON_STATEFUL = Key(
+    name="python.stateful",
+    kind=number(1, 1024),
+    default=16,
+    meaning="Most interpreters that are kept for stateful sessions.",
+    variable="CARREL_PYTHON_STATEFUL",
+)
+PYTHON_IDLE_SECONDS = Key(
+    name="python.idle_seconds",
+    kind=number(1, YEAR_SECONDS),
+    default=900,
+    meaning="An interpreter of a stateful session that is not used for so long is ended.",
+    variable="CARREL_PYTHON_IDLE_SECONDS",
+)
+PYTHON_CACHE: Key[Path | None] = Key(
+    name="python.cache",
+    kind=ABSOLUTE,
+    default="~/.cache/carrel",
+    meaning="Where the compiled guest is kept; by default in `$XDG_CACHE_HOME`, if that is set.",
+    variable="CARREL_CACHE",
 )
 WORKSPACE_ROOT: Key[Path | None] = Key(
     name="workspace.root",
@@ -230,6 +271,12 @@ KEYS: tuple[Key[object], ...] = (
     DEV_ALLOW_CWD,
     ALLOW_GLOBAL_TMP,
     SANDBOX,
+    PYTHON_WORKERS,
+    PYTHON_READY,
+    PYTHON_MEMORY_MB,
+    PYTHON_STATEFUL,
+    PYTHON_IDLE_SECONDS,
+    PYTHON_CACHE,
     WORKSPACE_ROOT,
     WORKSPACE_MODE,
     WORKSPACE_ENABLED,

@@ -133,7 +133,9 @@ class Database:
 
     def __del__(self) -> None:
         if self._process == os.getpid():
-            self._disconnect()
+            # A fork waits for this: SQLite would be locked for ever in a child that is made meanwhile.
+            with self._lock:
+                self._disconnect()
 
     # Opening
 

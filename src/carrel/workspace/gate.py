@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
@@ -236,6 +236,10 @@ class Gate:
         self._logger.log_event(
             "session.file.list", session_id=self.session_id, pattern=pattern, file_count=count
         )
+
+    def watching(self) -> AbstractContextManager[list[Event]]:
+        """Collect what this thread records meanwhile."""
+        return self._recorder.watching()
 
     def events(self, since: int) -> Iterator[Event]:
         """The records after *since*."""

@@ -31,6 +31,8 @@ class Reading:
 
     def __init__(self, files: Files, gate: Gate) -> None:
         self.gate = gate
+        self.created_ns: int | None = None
+        """When its session was made, which tells it from an earlier one with the same id."""
         self._files = files
 
     @property

@@ -6,6 +6,8 @@ import errno
 import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import local
 
 from carrel.audit.event import Event
 from carrel.audit.journal import Journal
@@ -34,6 +36,16 @@ class Recorder:
         self._journal = journal
         self._actor = actor
         self._clock = clock
+        self._watch = local()
+
+    @contextmanager
+    def watching(self) -> Iterator[list[Event]]:
+        """Collect what this thread records meanwhile."""
+        self._watch.events = []
+        try:
+            yield self._watch.events
+        finally:
+            self._watch.events = None
 
     def record(
         self,
@@ -57,6 +69,9 @@ class Recorder:
             after_bytes=after_bytes,
             error=error,
         )
+        watched: list[Event] | None = getattr(self._watch, "events", None)
+        if watched is not None:
+            watched.append(event)
         try:
             self._journal.record(event)
         except (OSError, ClosedError):

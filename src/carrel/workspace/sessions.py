@@ -342,7 +342,7 @@ class WorkspaceManager:
             scratch=scratch,
             at_end=lambda: lease.end(clock()),
         )
-        return Workspace(
+        workspace = Workspace(
             root,
             policy=policy,
             ledger=(recorder, ledger),
@@ -350,6 +350,8 @@ class WorkspaceManager:
             absolute_paths=absolute_paths,
             confinement=self._confinement,
         )
+        workspace.created_ns = record.created_ns
+        return workspace
 
     def _policy(self, session_id: str, allow: Iterable[PathRule] = ()) -> SandboxPolicy:
         return SandboxPolicy.for_workspace(self.root / session_id, allow=(*allow, *self._rules))

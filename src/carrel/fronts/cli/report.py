@@ -41,7 +41,7 @@ def print_error(code: str, message: str, path: str | None = None, *, as_json: bo
     if as_json:
         print_json({"error": {"code": code, "message": message, "path": path}}, err=True)
         return
-    from carrel.audit.logger import printable
+    from carrel.audit.printable import printable
 
     click.echo(f"carrel: {printable(message)}", err=True)
 

@@ -6,19 +6,27 @@ import logging
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from carrel.audit.event import Event
-from carrel.audit.logger import SandboxLogger, printable
+from carrel.audit.logger import SandboxLogger
+from carrel.audit.printable import printable
+from carrel.config.load import load
 from carrel.errors import CarrelError
 from carrel.policy.rules import Access, AccessMode, Decision, PathRule, SandboxPolicy
+from carrel.runtimes.installed import find_installed
+from carrel.sandbox.engines import make_engine
+from carrel.sandbox.place import OpenPlace
+from carrel.sandbox.sandbox import PythonSandbox
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
-QUOTA_BYTES = 64 * 2**10
+QUOTA_BYTES = 128 * 2**10
 REPORT = """\
 title: Rainfall
 station: north
@@ -26,6 +34,22 @@ unit: mm
 total: 812
 checked: no
 """
+RAIN = "month,north,south\n" + "".join(f"{n},{60 + 9 * n % 31},{40 + 7 * n % 23}\n" for n in range(1, 13))
+PLOT = """\
+import matplotlib.pyplot as plt, pandas as pd
+rain = pd.read_csv("rain.csv", index_col="month")
+print(rain.describe().loc[["mean", "max"]].round(1))
+rain.plot()
+plt.savefig("rain.png", dpi=50)
+"""
+ESCAPE = """\
+for path in ("/etc/passwd", "../../secret.txt"):
+    try:
+        print(open(path).read())
+    except OSError as error:
+        print(type(error).__name__, error.strerror)
+"""
+FLOOD = 'open("flood.bin", "wb").write(bytes(10_000_000))'
 
 
 def tell() -> None:
@@ -44,6 +68,7 @@ def tell() -> None:
             _work(workspace)
             _leave(workspace, sessions.root / "demo", base)
             _obey(workspace, data)
+            _compute(workspace)
             _fill(workspace)
             _remember(workspace)
         _remove(sessions)
@@ -119,11 +144,42 @@ def _explained(decision: Decision) -> str:
     return f"{answer} (rule {decision.index}, {mode})"
 
 
+def _compute(workspace: Workspace) -> None:
+    _heading("Python in WebAssembly, on the same files and behind the same gate")
+    if (missing := _missing_guest()) is not None:
+        _say(missing)
+        return
+    workspace.write("rain.csv", RAIN)
+    with closing(make_engine(replace(load(os.environ).python, ready=0))) as engine:
+        sandbox = PythonSandbox(OpenPlace(workspace), engine=engine)
+        for code in (PLOT, ESCAPE, FLOOD):
+            _script(sandbox, code)
+
+
+def _missing_guest() -> str | None:
+    """Why there is no guest, if there is none."""
+    try:
+        find_installed()
+    except CarrelError as error:
+        return error.message
+    return None
+
+
+def _script(sandbox: PythonSandbox, code: str) -> None:
+    for line in code.splitlines():
+        _code(line)
+    result = sandbox.execute(code)
+    for line in (result.stdout + result.stderr).splitlines()[-6:]:
+        _say(click.style(line, fg=None if result.success else "red"))
+    changed = [*result.files_created, *result.files_modified]
+    _say(f"exit code {result.exit_code}; files written: {', '.join(changed) or 'none'}")
+
+
 def _fill(workspace: Workspace) -> None:
     _heading("A quota: a session holds so much and no more")
-    _code('workspace.write("half.bin", bytes(40_000))')
-    workspace.write("half.bin", bytes(40_000))
-    _refused('workspace.write("more.bin", bytes(40_000))', lambda: workspace.write("more.bin", bytes(40_000)))
+    _code('workspace.write("half.bin", bytes(80_000))')
+    workspace.write("half.bin", bytes(80_000))
+    _refused('workspace.write("more.bin", bytes(80_000))', lambda: workspace.write("more.bin", bytes(80_000)))
 
 
 def _remember(workspace: Workspace) -> None:

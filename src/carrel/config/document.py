@@ -1,0 +1,95 @@
+"""A TOML document: read with care, and parsed with the line of whatever is wrong in it."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+
+from carrel.config.kind import Place
+
+FILE_BYTES = 2**20
+"""A larger file is none of ours."""
+_LONG_NUMBER = re.compile(rf"[0-9_]{{{sys.int_info.str_digits_check_threshold}}}")
+"""What Python may refuse to read as a number."""
+
+
+class Unreadable(ValueError):
+    """A document that cannot be read; `line` is where, if that is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        """Tell the *problem* as the end of a sentence that begins with the file."""
+        super().__init__(problem)
+        self.line = line
+
+
+def read_text(path: Path) -> str | None:
+    """The text of the file; `None` if there is none.
+
+    Raises:
+        Unreadable: It cannot be read, is too large, or is not UTF-8 text.
+    """
+    try:
+        data = _content(path)
+        return data.decode("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise Unreadable(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise Unreadable("is not UTF-8 text", error.object.count(b"\n", 0, error.start) + 1) from None
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _content(path: Path) -> bytes:
+    # A FIFO without a writer would keep us waiting.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise ValueError("is a directory")
+        # People name /dev/null to have no file.
+        if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
+            raise ValueError("is not a regular file")
+        data = b""
+        while chunk := os.read(fd, FILE_BYTES):
+            data += chunk
+            if len(data) > FILE_BYTES:
+                raise ValueError(f"is larger than {FILE_BYTES} bytes")
+        return data
+    finally:
+        os.close(fd)
+
+
+def parse(text: str) -> dict[str, object]:
+    """What stands in *text*.
+
+    Raises:
+        Unreadable: It is not TOML, or more than can be read.
+    """
+    if not text:
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        problem, _, at = str(error).partition(" (at ")
+        shown = at.removeprefix("line ").partition(",")[0]
+        line = int(shown) if shown.isdecimal() else text.count("\n") + 1
+    except RecursionError:
+        problem, line = "it is nested too deeply", None
+    except ValueError:
+        long = _LONG_NUMBER.search(text)
+        problem, line = "a number is too long", text.count("\n", 0, long.start() if long else 0) + 1
+    raise Unreadable(f"is not TOML that can be read: {problem}", line)
+
+
+def line_of(text: str, place: Place) -> int:
+    """The line of *text* on which *place* stands, or the nearest thing around it."""
+    from carrel.config._lines import Lines
+
+    return Lines(text).of(place)

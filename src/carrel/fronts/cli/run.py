@@ -1,0 +1,182 @@
+"""`carrel run`: run Python in a session."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.fronts.cli.local import STREAM, LocalError
+from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.report import print_json
+
+if TYPE_CHECKING:
+    from carrel.policy.execution import ExecutionPolicy
+    from carrel.runtimes.result import SandboxResult
+    from carrel.sandbox.sandbox import CallOptions
+
+TIMED_OUT = 124
+"""What `timeout` exits with as well."""
+STOPPED = {"timeout": TIMED_OUT, "cancelled": 130, "engine_crash": 5, "aborted": 134}
+"""The exit status of a script that was stopped for a reason; 4 for those not named."""
+LIMIT = 4
+INSIDE = ("/workspace/", "/app/")
+"""How the path of a script in the session begins."""
+
+
+class Run(click.Command):
+    """A command whose first word is a session, and whose other words after the options are a script's."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the session off the front; options may follow it, and end at the first word that is none."""
+        is_named = bool(args) and not args[0].startswith("-")
+        rest = super().parse_args(ctx, ["--session", *args] if is_named else args)
+        if not is_named:
+            raise click.UsageError("Missing argument 'SESSION'.", ctx)
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What follows `Usage: carrel run`."""
+        return ["SESSION", "[OPTIONS]", "FILE | -c CODE | -", "[ARGUMENTS]..."]
+
+
+@click.command(cls=Run, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--session", hidden=True)
+@click.option("-c", "code", metavar="CODE", help="Run CODE.")
+@click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop it after so long.")
+@click.option("--memory-mb", type=int, metavar="MIB", help="Most memory of the guest.")
+@click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
+@click.option("--env", "-e", "variables", multiple=True, metavar="NAME=VALUE", help="Give it a variable.")
+@click.option("--policy", "policy_file", metavar="TOML", help="Read all limits from a file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document at the end.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def run(
+    place: Place,
+    session: str,
+    code: str | None,
+    timeout_seconds: float | None,
+    memory_mb: int | None,
+    fuel_budget: int | None,
+    variables: tuple[str, ...],
+    policy_file: str | None,
+    as_json: bool,
+    arguments: tuple[str, ...],
+) -> int:
+    """Run Python in a session, which is made if it is missing.
+
+    The script is FILE on this machine, /workspace/FILE in the session, or - for standard input; or it is
+    given by -c. What follows are its arguments. Its output comes as it is written; the exit status is the
+    script's own, 124 if it took too long, 4 if it met another limit.
+
+    \b
+    carrel run demo -c 'print(6 * 7)'
+    carrel run demo analyse.py data.csv
+    carrel run demo /workspace/analyse.py
+    echo 'print(1)' | carrel run demo -
+    """  # noqa: D301  # the sign with which click keeps lines apart
+    if code is None and not arguments:
+        raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
+    policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables)
+    options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
+    source: str | bytes = code or b""
+    is_inside = code is None and arguments[0].startswith(INSIDE)
+    if code is None and not is_inside:
+        source, options["name"] = _read(arguments[0]), arguments[0]
+    from carrel.sandbox.factory import lone_sandbox
+
+    with place.manager() as manager, lone_sandbox(manager, session, policy, place.logger()) as sandbox:
+        if is_inside:
+            result = sandbox.execute_file(arguments[0], **options)
+        else:
+            result = sandbox.execute(source, **options)
+    if as_json:
+        print_json(_document(result))
+    elif result.metadata["message"]:
+        click.echo(str(result.metadata["message"]), err=True, nl=False)
+    return _status(result)
+
+
+def _policy(
+    policy_file: str | None,
+    timeout_seconds: float | None,
+    memory_mb: int | None,
+    fuel_budget: int | None,
+    variables: tuple[str, ...],
+) -> ExecutionPolicy:
+    from dataclasses import replace
+
+    from carrel.policy.execution import ExecutionPolicy
+
+    if policy_file is not None and not Path(policy_file).exists():
+        raise LocalError(f"no such file: {policy_file!r}", path=policy_file)
+    policy = ExecutionPolicy() if policy_file is None else ExecutionPolicy.load(policy_file)
+    given = {
+        "timeout_seconds": timeout_seconds,
+        "memory_bytes": None if memory_mb is None else memory_mb * 2**20,
+        "fuel_budget": fuel_budget,
+        "env": {**policy.env, **dict(_variable(text) for text in variables)} if variables else None,
+    }
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(policy, **changes)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE.", param_hint="'--env'")
+    return name, value
+
+
+def _options(arguments: tuple[str, ...], *, as_json: bool) -> CallOptions:
+    options: CallOptions = {"stdin": sys.stdin.buffer, "argv": arguments, "on_progress": _Waiting().tell}
+    if not as_json:
+        options["on_output"] = _print
+    return options
+
+
+def _read(file: str) -> bytes:
+    if file == STREAM:
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise LocalError(f"{file!r} cannot be read: {error.strerror}", path=file) from None
+
+
+def _print(stream: str, data: bytes) -> None:
+    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
+    target.write(data)
+    target.flush()
+
+
+class _Waiting:
+    """Says once that the guest has to be compiled first."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def tell(self, progress: object) -> None:
+        if not self._is_told:
+            self._is_told = True
+            click.echo("carrel: waiting for the guest to be compiled (carrel setup does it ahead)", err=True)
+
+
+def _document(result: SandboxResult) -> dict[str, Any]:
+    """The result without what concerns only this machine."""
+    import json
+
+    document: dict[str, Any] = json.loads(result.to_json())
+    del document["workspace_path"]
+    document["metadata"].pop("logs_dir", None)
+    return document
+
+
+def _status(result: SandboxResult) -> int:
+    if result.exit_code is not None and result.trap_reason is None:
+        return result.exit_code
+    if result.trap_reason == "memory_limit" and result.exit_code:
+        return LIMIT
+    return STOPPED.get(str(result.trap_reason), LIMIT)

@@ -1,0 +1,243 @@
+"""`ExecutionPolicy`: what one run of guest code may take, and what it sees.
+
+It is checked whole when it is made, so whoever is handed one need not look again. A policy never changes;
+`dataclasses.replace` makes another one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NoReturn
+
+from carrel.config.document import Unreadable, line_of, parse, read_text
+from carrel.config.kind import did_you_mean, shown
+from carrel.errors import PolicyValidationError
+from carrel.policy.environment import DEFAULT_ENVIRONMENT, Environment
+from carrel.values import MIB
+
+MOST = 2**63 - 1
+"""Where a number has no other ceiling: what an engine can count to."""
+MEMORY_BYTES = 40 * MIB
+"""What the guest begins with."""
+TIMEOUT_SECONDS = 365 * 86_400
+"""The longest timeout: a year."""
+WORKSPACE = "/workspace"
+"""Where a guest finds its workspace whatever the policy says."""
+DATA = "/data"
+TABLE = "execution"
+_RANGES = {
+    "memory_bytes": (MEMORY_BYTES, 4096 * MIB),
+    "stdout_max_bytes": (1, MOST),
+    "stderr_max_bytes": (1, MOST),
+    "fuel_budget": (1, MOST),
+    "open_files": (1, 1024),
+    "file_operations": (1, MOST),
+    "tmp_bytes": (0, MOST),
+}
+_TAKEN = ("/tmp", "/usr", "/dev", "/proc")  # noqa: S108  # names in the guest
+"""Where the guest has directories of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionPolicy:
+    """What one run of guest code may take, and what it sees.
+
+    Raises:
+        PolicyValidationError: A field cannot be as it is; the message and `field` name it.
+    """
+
+    memory_bytes: int = 128_000_000
+    """Most memory of the guest; it begins with 40 MiB."""
+    timeout_seconds: float = 60.0
+    """Longest time of a call, also while the guest sleeps or waits. There always is one."""
+    stdout_max_bytes: int = 2_000_000
+    """How much of its standard output is kept; the rest is dropped, and the result says so."""
+    stderr_max_bytes: int = 1_000_000
+    """How much of its standard error is kept."""
+    fuel_budget: int | None = None
+    """Most instructions, as the engine counts them; `None` means no ceiling."""
+    open_files: int = 256
+    """Most files that are open at one time."""
+    file_operations: int = 100_000
+    """Most operations on files."""
+    tmp_bytes: int = 64 * MIB
+    """What its `/tmp` may hold, which is in memory and gone afterwards."""
+    env: Mapping[str, str] = DEFAULT_ENVIRONMENT
+    """All variables that it sees."""
+    argv: tuple[str, ...] = ()
+    """The arguments after the name of the script."""
+    guest_mount_path: str = "/app"
+    """Where it finds its workspace, besides `/workspace`."""
+    mount_data_dir: str | os.PathLike[str] | None = None
+    """A directory of the host that it may read; whether that exists is seen when a guest starts."""
+    guest_data_path: str | None = None
+    """Where it finds that directory; `/data`, if nothing else is given."""
+    preserve_logs: bool = False
+    """Whether its whole output is kept in files."""
+
+    def __post_init__(self) -> None:
+        for name in _RANGES:
+            _require_number(name, getattr(self, name))
+        self._set("timeout_seconds", _timeout(self.timeout_seconds))
+        self._set("env", _environment(self.env))
+        self._set("argv", _arguments(self.argv))
+        _require_guest_path("guest_mount_path", self.guest_mount_path)
+        self._set("mount_data_dir", _host_directory(self.mount_data_dir))
+        self._set_guest_data_path()
+        if type(self.preserve_logs) is not bool:
+            _refuse("preserve_logs", f"must be True or False, not {shown(self.preserve_logs)}")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> ExecutionPolicy:
+        """The policy in a TOML file: in its table `[execution]`, or in the whole file if it has none.
+
+        Fields go by their own names. Variables in `env` are added to those that are there by default. A file
+        that does not exist gives the defaults.
+
+        Raises:
+            PolicyValidationError: It cannot be read, or holds a key or value that is wrong.
+        """
+        where = Path(path)
+        text = ""
+        try:
+            text = read_text(where) or ""
+            return cls(**_given(parse(text)))  # type: ignore[arg-type]  # it checks itself
+        except Unreadable as error:
+            problem, line, field = str(error), error.line, None
+        except PolicyValidationError as error:
+            problem, field = error.message, error.field
+            line = line_of(text, _place(text, field))
+        place = where.name if line is None else f"{where.name}:{line}"
+        raise PolicyValidationError(f"invalid execution policy in {place}: {problem}", field=field)
+
+    def _set(self, name: str, value: object) -> None:
+        """Give a field its one value, while the policy is being made."""
+        object.__setattr__(self, name, value)
+
+    def _set_guest_data_path(self) -> None:
+        name, path = "guest_data_path", self.guest_data_path
+        if self.mount_data_dir is None:
+            if path is not None:
+                _refuse(name, "is given without mount_data_dir; give both or none")
+            return
+        path = DATA if path is None else path
+        _require_guest_path(name, path)
+        for other in (self.guest_mount_path, WORKSPACE):
+            if _is_at_or_beneath(path, other) or _is_at_or_beneath(other, path):
+                _refuse(name, f"must lie apart from {other}, not at {shown(path)}")
+        self._set(name, path)
+
+
+def _refuse(field: str, reason: str) -> NoReturn:
+    raise PolicyValidationError(f"{field} {reason}", field=field)
+
+
+# Numbers
+
+
+def _require_number(field: str, value: object) -> None:
+    low, high = _RANGES[field]
+    or_none = " or None" if field == "fuel_budget" else ""
+    if value is None and or_none:
+        return
+    # A boolean is an int for Python, but no amount of anything.
+    if type(value) is not int or value < low:
+        _refuse(field, f"must be a whole number of at least {low}{or_none}, not {shown(value)}")
+    if value > high:
+        _refuse(field, f"must be a whole number of at most {high}{or_none}, not {shown(value)}")
+
+
+def _timeout(value: object) -> float:
+    field = "timeout_seconds"
+    if value is None:
+        _refuse(field, "must be a number, not None: a call always ends")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= TIMEOUT_SECONDS:
+        _refuse(field, f"must be a number from 0 to {TIMEOUT_SECONDS}, not {shown(value)}")
+    return float(value)
+
+
+# Texts
+
+
+def _is_text(value: object) -> bool:
+    """Whether a guest can be handed *value*: text without NUL, of characters that UTF-8 has."""
+    return isinstance(value, str) and "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+
+
+def _environment(env: object) -> Environment:
+    if not isinstance(env, Mapping):
+        _refuse("env", f"must be a mapping of names to texts, not {type(env).__name__}")
+    for name, value in env.items():
+        if not _is_text(name) or not name or "=" in name:
+            _refuse("env", f"must have names that are text without = and NUL, not {shown(name)}")
+        # The value may be a secret.
+        if not _is_text(value):
+            _refuse("env", f"must have texts without NUL as values, which that of {shown(name)} is not")
+    return Environment(env)
+
+
+def _arguments(argv: object) -> tuple[str, ...]:
+    if not isinstance(argv, list | tuple):
+        _refuse("argv", f"must be a list of texts, not {type(argv).__name__}")
+    for index, each in enumerate(argv):
+        if not _is_text(each):
+            _refuse("argv", f"must be a list of texts without NUL, which number {index} is not")
+    return tuple(argv)
+
+
+# Paths
+
+
+def _require_guest_path(field: str, path: object) -> None:
+    if not isinstance(path, str) or not _is_text(path) or not path.startswith("/") or path == "/":
+        _refuse(field, f"must be an absolute path below /, not {shown(path)}")
+    if path.startswith("//") or os.path.normpath(path) != path:
+        _refuse(field, f"must be written without '.', '..' and empty names, not {shown(path)}")
+    for taken in _TAKEN:
+        if _is_at_or_beneath(path, taken):
+            _refuse(field, f"must not lie in {taken}, which the guest has for itself, not {shown(path)}")
+    if path != WORKSPACE and _is_at_or_beneath(path, WORKSPACE):
+        _refuse(field, f"must not lie in {WORKSPACE}, where the workspace is too, not {shown(path)}")
+
+
+def _is_at_or_beneath(path: str, other: str) -> bool:
+    return path == other or path.startswith(f"{other}/")
+
+
+def _host_directory(path: object) -> str | None:
+    """The directory as text; no message tells it, as it is a path of the host."""
+    field = "mount_data_dir"
+    if path is None:
+        return None
+    if not isinstance(path, str | os.PathLike):
+        _refuse(field, f"must be a path or None, not {type(path).__name__}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        _refuse(field, "must be a path, which is text that is not empty and has no NUL")
+    return text
+
+
+# Files
+
+
+def _given(document: dict[str, object]) -> dict[str, object]:
+    """The fields that a document gives."""
+    table = document.get(TABLE, document)
+    if not isinstance(table, dict):
+        _refuse(TABLE, f"must be a table, not {shown(table)}")
+    names = {field.name: field.name for field in fields(ExecutionPolicy)}
+    for name in table:
+        if name not in names:
+            message = f"{shown(name)} is not a known key{did_you_mean(name, names)}"
+            raise PolicyValidationError(message, field=name)
+    env = table.get("env", {})
+    return {**table, "env": {**DEFAULT_ENVIRONMENT, **env} if isinstance(env, dict) else env}
+
+
+def _place(text: str, field: str | None) -> tuple[str, ...]:
+    """Where *field* stands in a text that can be parsed."""
+    name = field or ""
+    return (TABLE, name) if TABLE in parse(text) and name != TABLE else (name,)

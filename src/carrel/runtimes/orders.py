@@ -1,0 +1,14 @@
+"""What a host tells a worker process: fixed messages on a socket, of which some come with a line."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+MESSAGE = Struct("<BBxxII")
+"""What to do, whether it concerns a metered interpreter, its number, and the number of its script."""
+OPEN = 1
+"""Open an interpreter on the line that comes with the message."""
+OPEN_WARM = 2
+"""The same, and load what the first error of a script would load."""
+CANCEL = 3
+"""Stop a script, also if it has not come yet."""

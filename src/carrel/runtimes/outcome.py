@@ -1,0 +1,94 @@
+"""What a caller is told about a script that has ended."""
+
+from __future__ import annotations
+
+from carrel.errors import CarrelError
+from carrel.policy.execution import ExecutionPolicy
+from carrel.runtimes.call import Ending
+from carrel.runtimes.changes import Changes
+from carrel.runtimes.result import SandboxResult, TrapReason
+from carrel.workspace.workspace import Workspace
+
+_PAGE_BYTES = 2**16
+_TOLD = {
+    TrapReason.TIMEOUT: "Timeout: the script took longer than {timeout_seconds:g} s",
+    TrapReason.CANCELLED: "Cancelled: the call was cancelled",
+    TrapReason.MEMORY: "MemoryLimit: the script needed more than {memory_bytes} bytes of memory",
+    TrapReason.FUEL: "OutOfFuel: the script used up its budget of {fuel_budget} instructions",
+    TrapReason.FILE_OPERATIONS: "FileOperations: the script made more than {file_operations} file operations",
+    TrapReason.STACK: "StackOverflow: the script called deeper than the engine can",
+    TrapReason.ENGINE: "EngineCrash: the engine failed",
+    TrapReason.ABORTED: "Aborted: the interpreter gave itself up",
+}
+"""What is added to standard error when a script does not end by itself."""
+
+
+def result_of(
+    ending: Ending,
+    policy: ExecutionPolicy,
+    workspace: Workspace,
+    changes: Changes,
+    state: dict[str, object],
+    duration_ms: float,
+) -> SandboxResult:
+    """The result of a script that ended so, with what it changed and what is known of its interpreter."""
+    stderr, told = ending.stderr.decode("utf-8", "replace"), _told(ending, policy)
+    return SandboxResult(
+        success=ending.reason is None and ending.exit_code == 0,
+        stdout=ending.stdout.decode("utf-8", "replace"),
+        stderr=_joined(stderr, told),
+        exit_code=ending.exit_code,
+        fuel_consumed=_fuel(ending, policy),
+        memory_used_bytes=ending.memory_bytes,
+        duration_ms=duration_ms,
+        files_created=changes.created,
+        files_modified=changes.modified,
+        files_deleted=changes.deleted,
+        workspace_path=_host_path(workspace),
+        metadata={
+            "session_id": workspace.session_id,
+            "runtime": "python",
+            "exit_code": ending.exit_code,
+            "trapped": ending.reason not in (None, TrapReason.LOST_WRITE) and ending.exit_code is None,
+            "trap_reason": ending.reason,
+            "stdout_truncated": "stdout" in ending.truncated,
+            "stderr_truncated": "stderr" in ending.truncated,
+            "memory_pages": None if ending.memory_bytes is None else ending.memory_bytes // _PAGE_BYTES,
+            "memory_limit_bytes": policy.memory_bytes,
+            "fuel_budget": policy.fuel_budget,
+            "file_operations": ending.file_operations,
+            "lost_writes": ending.lost,
+            "message": told or None,
+            **state,
+        },
+    )
+
+
+def _fuel(ending: Ending, policy: ExecutionPolicy) -> int | None:
+    return policy.fuel_budget if ending.reason is TrapReason.FUEL else ending.fuel_consumed
+
+
+def _told(ending: Ending, policy: ExecutionPolicy) -> str:
+    """Why the script ended, for those who read only standard error."""
+    lines = [f"carrel: the write of {one['path']!r} was lost: {one['error']}\n" for one in ending.lost]
+    if ending.reason in _TOLD:
+        text = _TOLD[ending.reason].format(
+            timeout_seconds=policy.timeout_seconds,
+            memory_bytes=policy.memory_bytes,
+            fuel_budget=policy.fuel_budget,
+            file_operations=policy.file_operations,
+        )
+        lines.append(f"carrel: {text}{': ' + ending.detail if ending.detail else ''}\n")
+    return "".join(lines)
+
+
+def _joined(stderr: str, told: str) -> str:
+    """What the script wrote, and on a line of its own what is to be told."""
+    return f"{stderr}\n{told}" if told and stderr and not stderr.endswith("\n") else stderr + told
+
+
+def _host_path(workspace: Workspace) -> str:
+    try:
+        return str(workspace.host_path("."))
+    except (CarrelError, OSError):
+        return ""

@@ -1,0 +1,143 @@
+"""A worker process, seen from the host.
+
+The engine lives in processes of its own: if it crashes, the host goes on, and what runs in it has none of the
+host's files, memory or environment. A worker can do nothing but answer on the sockets that it was given.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack, suppress
+from itertools import count
+from threading import Lock
+
+from carrel.errors import SandboxExecutionError
+from carrel.runtimes.interpreter import Interpreter
+from carrel.runtimes.line import Line
+from carrel.runtimes.orders import CANCEL, MESSAGE, OPEN, OPEN_WARM
+from carrel.runtimes.worker_directory import WorkerDirectory
+
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[3:];"
+    " from carrel.runtimes.guest.main import main; main(int(sys.argv[1]), sys.argv[2])"
+)
+_TOLD_BYTES = 2_000
+_EXIT_SECONDS = 1.0
+
+
+class Worker:
+    """A process that runs interpreters."""
+
+    def __init__(self, cache_directory: str) -> None:
+        """Start one, with the guest that was compiled into *cache_directory*.
+
+        Raises:
+            SandboxExecutionError: The host does not let us.
+        """
+        self.load = 0
+        """How many scripts run in it."""
+        self._lock = Lock()
+        self._ending: str | None = None
+        self._numbers = count(1)
+        with ExitStack() as undo:
+            try:
+                self._directory = WorkerDirectory(cache_directory)
+                undo.callback(self._directory.remove)
+                self._control, theirs = socket.socketpair()
+                undo.callback(self._control.close)
+                with theirs:
+                    self._told = undo.enter_context(tempfile.TemporaryFile())
+                    self._process = self._start(theirs.fileno(), cache_directory)
+            except OSError as error:
+                raise SandboxExecutionError(f"no worker process could be started: {error.strerror}") from None
+            undo.pop_all()
+
+    def _start(self, fd: int, cache_directory: str) -> subprocess.Popen[bytes]:
+        if not sys.executable:
+            raise SandboxExecutionError("no worker process could be started: this Python has no program")
+        paths = [os.path.abspath(path) for path in sys.path]
+        return subprocess.Popen(  # noqa: S603  # our own module, in this very Python
+            [sys.executable, "-I", "-S", "-c", _BOOT, str(fd), cache_directory, *paths],
+            env={"TMPDIR": self._directory.path, "PATH": os.defpath, "LC_ALL": "C.UTF-8"},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._told,
+            pass_fds=(fd,),
+            start_new_session=True,
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def open(self, *, metered: bool, warm: bool) -> Interpreter:
+        """Ask for an interpreter, which is ready later; its line is broken if the process is gone."""
+        ours, theirs = socket.socketpair()
+        number = next(self._numbers)
+        message = MESSAGE.pack(OPEN_WARM if warm else OPEN, metered, number, 0)
+        with theirs, suppress(OSError), self._lock:
+            socket.send_fds(self._control, [message], [theirs.fileno()])
+        return Interpreter(self, number, Line(ours, body_bytes=0), metered=metered)
+
+    def cancel(self, number: int, serial: int) -> None:
+        """Stop a script of one of its interpreters."""
+        try:
+            with self._lock:
+                self._control.sendall(MESSAGE.pack(CANCEL, 0, number, serial))
+        except OSError:
+            return
+
+    def end(self) -> str:
+        """End the process, and wait until it is gone; how it ended, if it ended by itself."""
+        with self._lock:
+            if self._ending is None:
+                code = self._process.poll()
+                if code is None:
+                    self._process.kill()
+                    self._process.wait()
+                self._ending = self._told_ending(code)
+                self._forget()
+            return self._ending
+
+    def cause(self) -> str:
+        """How the process ended, which hung up; one that only hung up is ended."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_EXIT_SECONDS)
+        return self.end()
+
+    def _told_ending(self, code: int | None) -> str:
+        if code is None:
+            return "it was stopped"
+        if code < 0:
+            return f"it was killed by {_signal_name(-code)}"
+        self._told.seek(0, os.SEEK_END)
+        self._told.seek(max(self._told.tell() - _TOLD_BYTES, 0))
+        told = self._told.read().decode("utf-8", "replace").strip().splitlines()
+        return told[-1] if told else f"it exited with {code}"
+
+    def abandon(self) -> None:
+        """Let go of the process in a child that was forked; it is the parent's."""
+        self._lock, self._ending = Lock(), "it is the parent's"
+        self._control.close()
+        self._told.close()
+        self._directory.abandon()
+        self._process.returncode = 0
+
+    def _forget(self) -> None:
+        self._control.close()
+        self._told.close()
+        self._directory.remove()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

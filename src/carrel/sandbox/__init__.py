@@ -1,0 +1,1 @@
+"""A runtime on the files of a session."""

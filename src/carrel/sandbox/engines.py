@@ -1,0 +1,68 @@
+"""The engine of this process, made when it is first needed."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from functools import cache
+from threading import Lock
+
+from carrel.config.settings import PythonSettings
+from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.pool import Pool, PoolSettings
+from carrel.runtimes.python import PythonRuntime
+from carrel.runtimes.stateful import StatefulInterpreters
+from carrel.values import MIB
+
+
+class Engines:
+    """One engine for each way in which it can be set up; in a process that is never more than one or two."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._found: dict[PythonSettings, PythonRuntime] = {}
+
+    def get(self, settings: PythonSettings) -> PythonRuntime:
+        """The engine with these *settings*."""
+        with self._lock:
+            found = self._found.get(settings)
+            if found is None:
+                found = self._found[settings] = make_engine(settings)
+            return found
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            found, self._found = self._found, {}
+        for engine in found.values():
+            engine.close()
+
+    def abandon(self) -> None:
+        """Begin anew in a child that was forked; what runs is the parent's."""
+        self._lock = Lock()
+        for engine in self._found.values():
+            engine.abandon()
+
+
+def make_engine(settings: PythonSettings) -> PythonRuntime:
+    """A new engine, which the caller closes.
+
+    Raises:
+        ConfigError: Nothing says where the compiled guest is.
+    """
+    guest = CompiledGuest(settings.cache)
+    pool = Pool(
+        str(guest.directory),
+        PoolSettings(workers=settings.workers, ready=settings.ready, memory_mb=settings.memory_bytes // MIB),
+    )
+    kept = StatefulInterpreters(most=settings.stateful, idle_seconds=settings.idle_seconds)
+    return PythonRuntime(guest, pool, kept)
+
+
+@cache
+def engines() -> Engines:
+    """Those of this process; in a forked child they begin anew."""
+    made = Engines()
+    os.register_at_fork(after_in_child=made.abandon)
+    atexit.register(made.close)
+    return made

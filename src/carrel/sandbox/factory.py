@@ -1,0 +1,163 @@
+"""Make a sandbox: on a session, on a directory, or on a workspace that is open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from carrel.audit.logger import SandboxLogger
+from carrel.config.load import load
+from carrel.errors import RuntimeDisabledError, RuntimeMissingError
+from carrel.paths.names import require_session_id
+from carrel.policy.execution import ExecutionPolicy
+from carrel.runtimes.api import RuntimeType
+from carrel.sandbox.engines import engines, make_engine
+from carrel.sandbox.place import DirectoryPlace, OpenPlace, Place, SessionPlace
+from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
+from carrel.values import Limits
+from carrel.workspace.session_managers import session_managers
+from carrel.workspace.sessions import CONFIGURED, WorkspaceManager
+from carrel.workspace.workspace import Workspace
+
+DEFAULT_SESSION = "default"
+"""Where a sandbox works that is given no workspace."""
+
+
+def create_sandbox(
+    runtime: RuntimeType | str = RuntimeType.PYTHON,
+    policy: ExecutionPolicy | None = None,
+    workspace: Workspace | str | os.PathLike[str] | None = None,
+    logger: SandboxLogger | None = None,
+    *,
+    stateful: bool = False,
+) -> BaseSandbox:
+    """A sandbox on the files of *workspace*.
+
+    Args:
+        runtime: What runs the code.
+        policy: What a call may take; the defaults of `ExecutionPolicy` if none is given. It is not changed.
+        workspace: An open workspace, or a directory of the host; the session `default` if none is given.
+        logger: Where events go.
+        stateful: Whether variables and imports last from call to call.
+
+    Raises:
+        ValueError: There is no such runtime.
+        RuntimeDisabledError: The configuration switches guest code off.
+        UnavailableError: The directory is not there.
+    """
+    if workspace is None:
+        return get_session_sandbox(DEFAULT_SESSION, runtime, policy, None, logger, stateful=stateful)
+    kind = _allowed(runtime)
+    if isinstance(workspace, Workspace):
+        return _sandbox(kind, OpenPlace(workspace), policy, logger, stateful=stateful)
+    place = DirectoryPlace(workspace, SandboxLogger.of(logger))
+    return _sandbox(kind, place, policy, logger, stateful=stateful)
+
+
+def create_session_sandbox(
+    runtime: RuntimeType | str = RuntimeType.PYTHON,
+    policy: ExecutionPolicy | None = None,
+    workspace_root: str | os.PathLike[str] | None = None,
+    logger: SandboxLogger | None = None,
+    *,
+    session_id: str | None = None,
+    ttl_seconds: float | None = None,
+    limits: Limits | None = None,
+    stateful: bool = False,
+) -> tuple[str, BaseSandbox]:
+    """Make a new session and a sandbox on its files; its id, and the sandbox.
+
+    Args:
+        runtime: What runs the code.
+        policy: What a call may take; it is not changed.
+        workspace_root: The sessions directory; the configured one by default.
+        logger: Where events go.
+        session_id: The id of the session; a new UUID by default.
+        ttl_seconds: How long it may be idle; the configured time by default.
+        limits: Its quotas; the configured ones by default.
+        stateful: Whether variables and imports last from call to call.
+
+    Raises:
+        ValueError: The id or the runtime is invalid.
+        SessionExistsError: The id is taken.
+        RuntimeDisabledError: The configuration switches guest code off.
+    """
+    kind = _allowed(runtime)
+    manager = _manager(workspace_root, logger)
+    ttl = CONFIGURED if ttl_seconds is None else ttl_seconds
+    with manager.create(session_id, ttl_seconds=ttl, limits=limits) as workspace:
+        made = str(workspace.session_id)
+    return made, _sandbox(kind, SessionPlace(manager, made), policy, logger, stateful=stateful)
+
+
+def get_session_sandbox(
+    session_id: str,
+    runtime: RuntimeType | str = RuntimeType.PYTHON,
+    policy: ExecutionPolicy | None = None,
+    workspace_root: str | os.PathLike[str] | None = None,
+    logger: SandboxLogger | None = None,
+    *,
+    stateful: bool = False,
+) -> BaseSandbox:
+    """A sandbox on the files of a session, which is made if it is missing.
+
+    The options are those of `create_session_sandbox`. Stateful sandboxes of one session share their variables
+    within a process.
+
+    Raises:
+        ValueError: The id or the runtime is invalid.
+        RuntimeDisabledError: The configuration switches guest code off.
+    """
+    session_id = require_session_id(session_id)
+    kind = _allowed(runtime)
+    manager = _manager(workspace_root, logger)
+    manager.get_workspace(session_id).close()
+    return _sandbox(kind, SessionPlace(manager, session_id), policy, logger, stateful=stateful)
+
+
+@contextmanager
+def lone_sandbox(
+    manager: WorkspaceManager,
+    session_id: str,
+    policy: ExecutionPolicy | None = None,
+    logger: SandboxLogger | None = None,
+) -> Iterator[BaseSandbox]:
+    """A sandbox for one call, with an engine of its own that makes nothing ready for a second one.
+
+    Raises:
+        RuntimeDisabledError: The configuration switches guest code off.
+    """
+    _allowed(RuntimeType.PYTHON)
+    manager.get_workspace(session_id).close()
+    settings = replace(load(os.environ).python, workers=1, ready=0)
+    with closing(make_engine(settings)) as engine:
+        yield PythonSandbox(SessionPlace(manager, session_id), engine=engine, policy=policy, logger=logger)
+
+
+def _allowed(runtime: RuntimeType | str) -> RuntimeType:
+    """The runtime, if there is one of that name and guest code may run."""
+    kind = RuntimeType(runtime)
+    if not load(os.environ).sandbox:
+        raise RuntimeDisabledError("guest code is switched off: sandbox.enabled")
+    if kind is not RuntimeType.PYTHON:
+        raise RuntimeMissingError(f"the runtime {str(kind)!r} is not there")
+    return kind
+
+
+def _manager(workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None) -> WorkspaceManager:
+    return session_managers().get(None if workspace_root is None else Path(workspace_root), logger)
+
+
+def _sandbox(
+    kind: RuntimeType,
+    place: Place,
+    policy: ExecutionPolicy | None,
+    logger: SandboxLogger | None,
+    *,
+    stateful: bool,
+) -> BaseSandbox:
+    engine = engines().get(load(os.environ).python)
+    return PythonSandbox(place, engine=engine, policy=policy, logger=logger, stateful=stateful)

@@ -1,0 +1,312 @@
+"""`BaseSandbox`, what every sandbox offers, and `PythonSandbox`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import BinaryIO, Self, TypedDict, Unpack
+
+from carrel.audit.logger import SandboxLogger
+from carrel.config.kind import did_you_mean
+from carrel.errors import TextError
+from carrel.policy.execution import ExecutionPolicy
+from carrel.runtimes.api import Runtime, RuntimeType
+from carrel.runtimes.call import Call, OnOutput
+from carrel.runtimes.compiled import OnProgress, Progress
+from carrel.runtimes.result import SandboxResult
+from carrel.runtimes.script import Script
+from carrel.sandbox.place import Place
+
+_THREADS = 256
+"""Most calls that are awaited at the same time."""
+
+
+class CallOptions(TypedDict, total=False):
+    """What one call may have different from the policy."""
+
+    stdin: bytes | str | BinaryIO | None
+    """Its standard input; an open file is read when the code reads, from its descriptor if it has one."""
+    argv: tuple[str, ...] | list[str] | None
+    """`sys.argv` after the name of the script; the policy's by default."""
+    env: Mapping[str, str] | None
+    """Variables besides those of the policy."""
+    timeout_seconds: float | None
+    """Another limit than the policy's."""
+    cwd: str | None
+    """Where it begins; the policy's mount path by default."""
+    name: str | None
+    """What tracebacks and `sys.argv[0]` call it; `<string>` and `-c` by default."""
+    on_output: OnOutput | None
+    """Is given `stdout` or `stderr` and bytes, as soon as they are written."""
+    on_progress: OnProgress | None
+    """Is told how far the guest is compiled, if the call has to wait for that."""
+
+
+class BaseSandbox(ABC):
+    """Runs code on the files of one workspace."""
+
+    runtime: RuntimeType
+    session_id: str | None
+    policy: ExecutionPolicy
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def execute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
+        """Run *code* and tell what it did; code that fails is a result, not an exception."""
+
+    @abstractmethod
+    def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
+        """Run a script that lies in the workspace."""
+
+    @abstractmethod
+    async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
+        """The same as `execute`, awaitable; a task that is cancelled stops the code first."""
+
+    @abstractmethod
+    def validate_code(self, code: str | bytes) -> bool:
+        """Whether the guest could compile *code*; nothing is run."""
+
+    @abstractmethod
+    def cancel(self) -> int:
+        """Stop what runs in this sandbox, from any thread; how many calls that were."""
+
+    @abstractmethod
+    def reset(self) -> bool:
+        """Forget the variables that a stateful sandbox keeps; whether there were any."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop what runs; files, and the variables of a stateful session, stay."""
+
+
+class PythonSandbox(BaseSandbox):
+    """Runs Python in WebAssembly on the files of one workspace.
+
+    Calls of one session run one after another, those of different sessions at the same time.
+    """
+
+    runtime = RuntimeType.PYTHON
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        engine: Runtime,
+        policy: ExecutionPolicy | None = None,
+        logger: SandboxLogger | None = None,
+        stateful: bool = False,
+    ) -> None:
+        """Work at *place*; most callers want `create_sandbox` or `create_session_sandbox`."""
+        self.session_id = place.session_id
+        self.policy = policy or ExecutionPolicy()
+        self.stateful = stateful
+        self._place = place
+        self._engine = engine
+        self._logger = SandboxLogger.of(logger)
+        self._lock = Lock()
+        self._calls: set[Call] = set()
+
+    def execute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
+        """Run *code* and tell what it did; code that fails is a result, not an exception.
+
+        Raises:
+            SessionMissingError: The session was deleted, or has expired.
+            RuntimeMissingError: The engine is not installed.
+            SandboxExecutionError: The engine cannot run.
+            PolicyValidationError: An option cannot be as it is.
+        """
+        return self._execute(Call(), _source(code), None, options)
+
+    def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
+        """Run a script that lies in the workspace, as `python FILE` would.
+
+        Raises:
+            MissingError: There is no such file.
+        """
+        inside = path.removeprefix(f"{self.policy.guest_mount_path}/")
+        with self._place.open() as workspace:
+            source = workspace.read(inside)
+        return self._execute(Call(), source, _guest_path(path, self.policy), options)
+
+    async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
+        """The same as `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
+        loop = asyncio.get_running_loop()
+        call = Call()
+        run = partial(self._execute, call, _source(code), None, _in_loop(loop, options))
+        running = loop.run_in_executor(_threads(), run)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            call.cancel()
+            await asyncio.wait([running])
+            raise
+
+    def validate_code(self, code: str | bytes) -> bool:
+        """Whether the guest could compile *code*; nothing is run, and no file is touched."""
+        return self._engine.validate(_source(code))
+
+    def cancel(self) -> int:
+        """Stop what runs in this sandbox, from any thread; how many calls that were."""
+        with self._lock:
+            calls = list(self._calls)
+        for call in calls:
+            call.cancel()
+        return len(calls)
+
+    def reset(self) -> bool:
+        """Forget the variables that a stateful sandbox keeps; whether there were any."""
+        with self._place.open() as workspace:
+            return self._engine.reset(self._place.key(workspace))
+
+    def close(self) -> None:
+        """Stop what runs; files, and the variables of a stateful session, stay."""
+        self.cancel()
+
+    def _execute(self, call: Call, source: bytes, file: str | None, options: CallOptions) -> SandboxResult:
+        _require_known(options)
+        policy = _policy_of_call(self.policy, options)
+        script = Script(
+            source=source,
+            file=file,
+            label=options.get("name"),
+            argv=policy.argv,
+            cwd=options.get("cwd") or policy.guest_mount_path,
+            stdin=_input(options.get("stdin")),
+        )
+        with self._counted(call), self._place.open() as workspace:
+            self._logger.log_execution_start(self.runtime, policy, self.session_id)
+            result = self._engine.execute(
+                script,
+                workspace,
+                policy,
+                key=self._place.key(workspace),
+                stateful=self.stateful,
+                call=call,
+                on_output=options.get("on_output"),
+                on_progress=options.get("on_progress") or self._tell_progress(),
+            )
+            result = _with_logs(result) if policy.preserve_logs else result
+            self._logger.log_execution_complete(result, self.runtime, self.session_id)
+            return result
+
+    @contextmanager
+    def _counted(self, call: Call) -> Iterator[None]:
+        with self._lock:
+            self._calls.add(call)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls.discard(call)
+
+    def _tell_progress(self) -> OnProgress:
+        """Say once that a call waits for the guest to be compiled."""
+        told: list[object] = []
+
+        def tell(progress: object) -> None:
+            if not told:
+                told.append(progress)
+                self._logger.log_event(
+                    "runtime.compiling",
+                    logging.WARNING,
+                    runtime=self.runtime,
+                    session_id=self.session_id,
+                    remedy="carrel setup does this ahead",
+                )
+
+        return tell
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptions:
+    """The same options, with callbacks that are made in the event loop."""
+    changed = options.copy()
+    if (on_output := options.get("on_output")) is not None:
+
+        def output(name: str, data: bytes) -> None:
+            loop.call_soon_threadsafe(on_output, name, data)
+
+        changed["on_output"] = output
+    if (on_progress := options.get("on_progress")) is not None:
+
+        def progress(done: Progress) -> None:
+            loop.call_soon_threadsafe(on_progress, done)
+
+        changed["on_progress"] = progress
+    return changed
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """The threads in which awaited calls wait; a forked child begins with none."""
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-call")
+
+
+def _require_known(options: CallOptions) -> None:
+    known = {name: repr(name) for name in CallOptions.__annotations__}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"there is no option {name!r}{did_you_mean(name, known)}")
+
+
+def _source(code: str | bytes) -> bytes:
+    if not isinstance(code, str | bytes):
+        raise TypeError(f"the code must be str or bytes, not {type(code).__name__}")
+    return code if isinstance(code, bytes) else _encoded(code, "the code")
+
+
+def _encoded(text: str, what: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise TextError(f"{what} holds characters that UTF-8 cannot have") from None
+
+
+def _input(stdin: bytes | str | BinaryIO | None) -> bytes | BinaryIO:
+    if stdin is None:
+        return b""
+    if not isinstance(stdin, str | bytes) and not hasattr(stdin, "read"):
+        raise TypeError(f"stdin must be bytes, str or an open file, not {type(stdin).__name__}")
+    return _encoded(stdin, "standard input") if isinstance(stdin, str) else stdin
+
+
+def _policy_of_call(policy: ExecutionPolicy, options: CallOptions) -> ExecutionPolicy:
+    changes: dict[str, object] = {}
+    if (argv := options.get("argv")) is not None:
+        changes["argv"] = tuple(argv)
+    if (env := options.get("env")) is not None:
+        changes["env"] = {**policy.env, **env}
+    if (timeout := options.get("timeout_seconds")) is not None:
+        changes["timeout_seconds"] = timeout
+    return replace(policy, **changes) if changes else policy  # type: ignore[arg-type]  # it checks itself
+
+
+def _guest_path(path: str, policy: ExecutionPolicy) -> str:
+    """What the guest calls a file of the workspace."""
+    return path if path.startswith("/") else f"{policy.guest_mount_path}/{path}"
+
+
+def _with_logs(result: SandboxResult) -> SandboxResult:
+    """Keep the output on the host, in a new directory of its own."""
+    directory = Path(tempfile.mkdtemp(prefix="carrel-logs-"))
+    (directory / "stdout.log").write_text(result.stdout, "utf-8")
+    (directory / "stderr.log").write_text(result.stderr, "utf-8")
+    return replace(result, metadata={**result.metadata, "logs_dir": str(directory)})
