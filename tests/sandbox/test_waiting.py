@@ -1,0 +1,45 @@
+"""A call that has to wait until the guest is compiled says so."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import pytest
+
+from carrel.errors import SandboxExecutionError
+from carrel.runtimes.compiled import CompiledGuest, Progress
+from carrel.runtimes.pool import Pool
+from carrel.runtimes.python import PythonRuntime
+from carrel.sandbox.place import OpenPlace
+from carrel.sandbox.sandbox import PythonSandbox
+from carrel.workspace.workspace import Workspace
+
+SLOW_AND_WRONG = "import sys, time; time.sleep(0.5); sys.exit(3)"
+"""A compiler that takes its time, and fails."""
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> PythonSandbox:
+    """One whose guest is not compiled."""
+    (tmp_path / "files").mkdir()
+    guest = CompiledGuest(tmp_path / "cache", command=[sys.executable, "-c", SLOW_AND_WRONG])
+    engine = PythonRuntime(guest, Pool(str(guest.directory)))
+    return PythonSandbox(OpenPlace(Workspace.open(tmp_path / "files")), engine=engine)
+
+
+def test_it_is_logged_once(sandbox: PythonSandbox, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(SandboxExecutionError):
+        sandbox.execute("print(1)")
+    told = [record for record in caplog.records if record.getMessage().startswith("runtime.compiling")]
+    assert [record.levelno for record in told] == [logging.WARNING]
+    assert "carrel setup" in told[0].getMessage()
+
+
+def test_whoever_asks_is_told_how_far_it_is(sandbox: PythonSandbox) -> None:
+    told: list[Progress] = []
+    with pytest.raises(SandboxExecutionError):
+        sandbox.execute("print(1)", on_progress=told.append)
+    assert told
+    assert told[0].expected_seconds > 0
