@@ -84,14 +84,18 @@ def start(place: Place, house: House) -> Callable[[str], subprocess.Popen[str]]:
         command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", BEGIN + code, str(house.root)]
         paths = os.pathsep.join([str(place.temporary), *filter(None, sys.path)])
         environ = {**os.environ, "TMPDIR": str(place.temporary), "PYTHONPATH": paths}
-        return subprocess.Popen(
-            command,
-            env=environ,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.PIPE,
-        )
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # it hears SIGINT even if we do not
+        try:
+            return subprocess.Popen(
+                command,
+                env=environ,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                stdin=subprocess.PIPE,
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     return run
 
