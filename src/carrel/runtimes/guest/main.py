@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import threading
+import time
 from pathlib import Path
 
 from carrel.runtimes._kept import attach
@@ -15,6 +16,9 @@ from carrel.runtimes.guest.interpreter import Activity, Interpreter
 from carrel.runtimes.guest.lockdown import lock_down
 from carrel.runtimes.line import Line
 from carrel.runtimes.orders import CANCEL, MESSAGE, OPEN_WARM
+
+_TRIES = 20
+_PAUSE_SECONDS = 0.02
 
 
 class Worker:
@@ -80,5 +84,14 @@ def main(control_fd: int, directory: str) -> None:
     try:
         Worker(socket.socket(fileno=control_fd), Path(directory)).run()
     finally:
-        shutil.rmtree(own, ignore_errors=True)
+        _remove(own)
         os._exit(0)
+
+
+def _remove(directory: Path) -> None:
+    """Remove the worker's own directory, in which interpreters that are just being opened may still work."""
+    for _ in range(_TRIES):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(_PAUSE_SECONDS)
