@@ -82,7 +82,6 @@ class Mount:
     ) -> None:
         """Serve *workspace*, and *data* for reading only."""
         self.changes = Changes(workspace)
-        self._workspace = workspace
         self._roots: dict[str, tuple[Workspace, str, bool]] = {
             rule.root: (workspace, rule.root, False) for rule in workspace.policy.allowed_paths[1:]
         }

@@ -34,8 +34,8 @@ class Tree:
         self._channel = channel
 
     def stat(self, path: str) -> Stat | Errno:
-        if self._is_tmp(path):
-            return self.tmp.stat(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.stat(own)
         if path == self.start:
             self.start = None
             return Stat("dir")
@@ -46,8 +46,8 @@ class Tree:
         return Stat(*found)
 
     def list(self, path: str) -> list[tuple[str, str]] | Errno:
-        if self._is_tmp(path):
-            return self.tmp.list(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.list(own)
         answer = self._ask("list", path)
         if isinstance(answer, Errno):
             return [] if path == "/" else answer
@@ -55,45 +55,46 @@ class Tree:
         return [*entries, ("tmp", "dir")] if path == "/" and ("tmp", "dir") not in entries else entries
 
     def read(self, path: str) -> bytes | bytearray | Errno:
-        if self._is_tmp(path):
-            return self.tmp.read(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.read(own)
         answer = self._ask("edit" if self.is_edited else "read", path)
         return answer if isinstance(answer, Errno) else answer.body
 
     def write(self, path: str, data: bytes) -> Errno | None:
         is_tail = isinstance(data, Tail)
-        if self._is_tmp(path):
-            rest = path[len(_TMP) :] or "/"
-            return self.tmp.append(rest, data) if is_tail else self.tmp.write(rest, data)
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.append(own, data) if is_tail else self.tmp.write(own, data)
         operation = "append" if is_tail else "replace" if isinstance(data, Whole) else "create"
         return self._change(operation, path, body=data)
 
     def mkdir(self, path: str) -> Errno | None:
-        if self._is_tmp(path):
-            return self.tmp.mkdir(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.mkdir(own)
         return self._change("mkdir", path)
 
     def remove(self, path: str) -> Errno | None:
-        if self._is_tmp(path):
-            return self.tmp.remove(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.remove(own)
         return self._change("remove", path)
 
     def rmdir(self, path: str) -> Errno | None:
-        if self._is_tmp(path):
-            return self.tmp.rmdir(path[len(_TMP) :] or "/")
+        if (own := self._in_tmp(path)) is not None:
+            return self.tmp.rmdir(own)
         return self._change("rmdir", path)
 
     def rename(self, source: str, target: str) -> Errno | None:
-        if self._is_tmp(source) and self._is_tmp(target):
-            return self.tmp.rename(source[len(_TMP) :] or "/", target[len(_TMP) :] or "/")
-        if self._is_tmp(source) or self._is_tmp(target):
+        own_source, own_target = self._in_tmp(source), self._in_tmp(target)
+        if own_source is not None and own_target is not None:
+            return self.tmp.rename(own_source, own_target)
+        if own_source is not None or own_target is not None:
             return Errno.EXDEV
         return self._change("rename", source, target=target)
 
-    def _is_tmp(self, path: str) -> bool:
-        if path != _TMP and not path.startswith(_TMP + "/"):
-            return False
-        return not any(path == root or path.startswith(root + "/") for root in self.temporary_roots)
+    def _in_tmp(self, path: str) -> str | None:
+        """What our own `/tmp` calls *path*; `None` if it is the host's."""
+        if not _is_in(path, _TMP) or any(_is_in(path, root) for root in self.temporary_roots):
+            return None
+        return path[len(_TMP) :] or "/"
 
     def _change(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Errno | None:
         answer = self._ask(operation, path, target=target, body=body)
@@ -112,3 +113,7 @@ class Tree:
             return Errno.EIO
         problem = answer.head.get("error")
         return answer if problem is None else Errno.__members__.get(str(problem), Errno.EIO)
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(root + "/")
