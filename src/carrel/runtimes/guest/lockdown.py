@@ -20,7 +20,7 @@ from pathlib import Path
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
 _PATH_BENEATH = 1
-_SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 22, 38
+_GET_SECCOMP, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 21, 22, 38
 _FILTER = 2
 _READ = 1 << 2 | 1 << 3
 """Read files, list directories."""
@@ -50,7 +50,7 @@ def landlock_version() -> int:
 
 def has_seccomp() -> bool:
     """Whether system calls can be forbidden here."""
-    return platform.machine() in _FORBIDDEN
+    return platform.machine() in _FORBIDDEN and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def lock_down(directory: Path, own: Path) -> None:
@@ -59,10 +59,12 @@ def lock_down(directory: Path, own: Path) -> None:
     Args:
         directory: Where the compiled guest lies, for reading.
         own: The worker's own directory in there, for writing; in the end it may be removed.
+
+    Raises:
+        RuntimeError: The kernel offers it and then refuses; no guest is run with less than was promised.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if _libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
-        return
+    _require(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no new privileges")
     _close_files(_python(), directory, own)
     _close_calls()
 
@@ -87,14 +89,18 @@ def _close_files(readable: Iterable[Path], directory: Path, own: Path) -> None:
     scoped = _SCOPED if version >= _SCOPED_SINCE else 0
     wanted = struct.pack("<QQQ", rights, tcp, scoped)
     rules = _call(_CREATE_RULESET, wanted, 8 if version < _NO_TCP_SINCE else 16 if not scoped else 24, 0)
-    if rules < 0:
-        return
+    _require(min(rules, 0), "Landlock")
     for path in readable:
         _allow(rules, path, _READ)
     _allow(rules, directory, _READ | _REMOVE_DIRECTORY)
     _allow(rules, own, rights)
-    _call(_RESTRICT_SELF, rules, 0)
+    _require(_call(_RESTRICT_SELF, rules, 0), "Landlock")
     os.close(rules)
+
+
+def _require(answer: int, what: str) -> None:
+    if answer:
+        raise RuntimeError(f"a worker cannot be confined: {what}: {os.strerror(ctypes.get_errno())}")
 
 
 def _allow(rules: int, path: Path, rights: int) -> None:
@@ -125,7 +131,7 @@ def _close_calls() -> None:
     ]
     steps = ctypes.create_string_buffer(b"".join(program))
     described = struct.pack("@HP", len(program), ctypes.addressof(steps))
-    _libc().prctl(_SET_SECCOMP, _FILTER, described, 0, 0)
+    _require(_libc().prctl(_SET_SECCOMP, _FILTER, described, 0, 0), "seccomp")
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
