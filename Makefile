@@ -22,7 +22,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup guest demo test lint fix docs bench mutants lock clean
+.PHONY: help setup guest demo test coverage lint fix docs bench mutants lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -46,6 +46,9 @@ demo: guest ## show what carrel does
 test: lint ## check format, lint, types and import contracts, then run all tests (ARGS="-k name")
 	$(BIN)/carrel setup --fuel
 	@$(BIN)/python -m compileall -q src # hundreds of tests start a process, which may not write bytecode
+	$(BIN)/pytest -n auto $(ARGS)
+
+coverage: guest ## run all tests and say which lines none of them reaches
 	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts

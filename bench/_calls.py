@@ -61,5 +61,10 @@ def serve(ways: Mapping[str, Call]) -> None:
     os.dup2(2, 1)
     for line in sys.stdin:
         order = json.loads(line)
-        answer = timed(ways[order["way"]], order["code"], calls=order["calls"], threads=order["threads"])
+        call = ways[order["way"]]
+        answer: object
+        try:
+            answer = timed(call, order["code"], calls=order["calls"], threads=order["threads"])
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)

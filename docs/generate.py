@@ -33,6 +33,10 @@ from carrel.paths.match import PATTERN_CHARACTERS
 from carrel.paths.names import ID_CHARACTERS
 from carrel.paths.rel import NAME_BYTES, PATH_BYTES
 from carrel.service.wire import TABLE, ExitStatus
+from carrel.shell.budget import Budget
+from carrel.shell.help import help_text
+from carrel.shell.lexer import COMMAND_CHARACTERS
+from carrel.shell.table import COMMANDS
 from carrel.values import Limits
 from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.quota import Quota
@@ -143,6 +147,12 @@ def cli_page() -> str:
                     'an entry; of an archive `{"path", "files", "directories", "links", "size_bytes"}`, of a'
                     ' directory also `"left_out": [{"path", "reason"}]`',
                 ),
+                (
+                    "`sh`",
+                    '`{"success", "exit_code", "stdout", "stderr", "encoding", "error_code", "message",'
+                    ' "cwd", "duration_ms", "truncated"}`; the encoding is `utf-8`, or `base64` if the'
+                    " streams are not",
+                ),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
@@ -171,6 +181,39 @@ def cli_page() -> str:
     )
 
 
+def commands_page() -> str:
+    """The page about the commands of the shell."""
+    loaded = [(command, command.load()) for command in COMMANDS.values()]
+    return page(
+        "Commands of the shell",
+        """
+        What `Shell.run` and `carrel sh` understand; [use the shell](../how-to/use-the-shell.md) tells how.
+        `NAME --help` prints the same. `--` ends the options. Long options may be shortened as far as they are
+        unambiguous, and options may follow operands unless the usage says otherwise.
+        """,
+        table(
+            ("command", "does", "effect"),
+            [
+                (f"[`{command.name}`](#{_anchor(command.name)})", command.summary, command.effect)
+                for command, _ in loaded
+            ],
+        ),
+        """
+        The effect is the most that a command does: it touches no file (`none`), reads files (`read`), changes
+        them (`write`), changes the shell itself (`shell`) or runs guest code (`run`).
+        """,
+        *(
+            f"## {_anchor(command.name)}\n\n```text\n{help_text(command, module).rstrip()}\n```"
+            for command, module in loaded
+        ),
+    )
+
+
+def _anchor(name: str) -> str:
+    """What the heading of a command is called; signs make no anchor."""
+    return {":": "colon", "[": "bracket"}.get(name, name)
+
+
 def limits_page() -> str:
     """The page about limits."""
     return page(
@@ -189,6 +232,12 @@ def limits_page() -> str:
         budget=SearchBudget(...))`; it is in `carrel.workspace.search`.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(SearchBudget)]),
+        "## Budget of a command line",
+        """
+        A command line that reaches the end of its budget is stopped; its result has status 124 or 4, and
+        `error_code` says which part it was. Give another one to `Shell(workspace, budget=Budget(...))`.
+        """,
+        table(("field", "default", "meaning"), [limit_row(field) for field in documented(Budget)]),
         "## Limits of an extraction",
         """
         What passes one of them raises `LimitError` before anything is made. Give others to
@@ -204,6 +253,7 @@ def limits_page() -> str:
                 ("session id", f"{ID_CHARACTERS} characters"),
                 ("glob", f"{PATTERN_CHARACTERS} characters"),
                 ("search query", f"{QUERY_CHARACTERS} characters"),
+                ("command line", f"{COMMAND_CHARACTERS} characters"),
                 ("links followed in one path", "40"),
             ],
         ),
@@ -308,6 +358,7 @@ def setting_row(key: Key[object]) -> tuple[str, ...]:
 PAGES: dict[str, Callable[[], str]] = {
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
+    "reference/commands.md": commands_page,
     "reference/limits.md": limits_page,
     "reference/settings.md": settings_page,
 }

@@ -491,7 +491,7 @@ MUTANTS = [
     # Writing
     Mutant(
         "append: other names",
-        "fs/root.py",
+        "fs/_beneath.py",
         "if found.st_nlink != 1:",
         "if found.st_nlink == 0:",
         f"{FILES}::test_an_append_does_not_change_another_name_of_the_file",
@@ -1196,6 +1196,78 @@ MUTANTS = [
         "own)\n    _close_calls()\n",
         "own)\n",
         LOCKDOWN,
+    ),
+    # The shell
+    Mutant(
+        "shell: the output of a command",
+        "shell/lexer.py",
+        'raise self._refused("$(")',
+        'return pieces.append(Text("$", True))',
+        "tests/shell/test_requirements.py::test_every_metacharacter_is_refused_and_named",
+    ),
+    Mutant(
+        "shell: one command a line",
+        "shell/parser.py",
+        "    if not pipelines:\n        _refuse_operators(tokens)\n",
+        "",
+        "tests/shell/test_requirements.py::test_every_metacharacter_is_refused_and_named",
+    ),
+    Mutant(
+        "shell: only commands that are allowed",
+        "shell/execution.py",
+        "if command is None or name not in self._shared.allowed:",
+        "if command is None:",
+        "tests/shell/test_shell.py",
+    ),
+    Mutant(
+        "shell: an operator changes the rules",
+        "shell/commands/workspace.py",
+        "    if ctx.shared.operator is None:\n        return _refuse(ctx, order)\n",
+        "",
+        "tests/shell/commands/test_workspace.py",
+    ),
+    Mutant(
+        "shell: what prints too much is stopped",
+        "shell/streams.py",
+        "            raise self._meter.end_output()\n",
+        "            return\n",
+        "tests/shell/test_budget.py",
+    ),
+    Mutant(
+        "shell: a redirect that is stopped leaves the old file",
+        "shell/redirect.py",
+        "            self._writer.abandon()\n",
+        "            self._writer.finish()\n",
+        "tests/shell/test_redirect.py",
+    ),
+    Mutant(
+        "shell: where the shell is",
+        "shell/context.py",
+        'return f"{self.cwd}/{operand}"',
+        "return operand",
+        "tests/shell/test_requirements.py::test_pwd_is_the_path_that_every_command_understands",
+    ),
+    Mutant(
+        "read_tree: no links",
+        "fs/_sys.py",
+        "LISTED_FILE = os.O_RDONLY | os.O_NOFOLLOW |",
+        "LISTED_FILE = os.O_RDONLY |",
+        f"{FILES}::test_a_file_swapped_for_a_link_is_not_read_with_its_tree",
+    ),
+    Mutant(
+        "read_tree: what the directory lists",
+        "fs/_tree_reading.py",
+        "if found.st_ino == inode and found.st_dev == here.device:",
+        "if found.st_ino:",
+        f"{FILES}::test_what_is_mounted_on_a_file_is_not_read_with_its_tree",
+    ),
+    Mutant(
+        "touch: regular files and directories only",
+        "fs/root.py",
+        "                if not stat.S_ISREG(found.st_mode):\n"
+        "                    raise not_a_file(found, where)\n                require_one_name",
+        "                require_one_name",
+        "tests/workspace/test_touch.py",
     ),
 ]
 

@@ -7,6 +7,7 @@ __all__ = [
     "AccessMode",
     "AsyncWorkspace",
     "BaseSandbox",
+    "Budget",
     "CarrelError",
     "ExecutionPolicy",
     "FileInfo",
@@ -17,6 +18,8 @@ __all__ = [
     "SandboxLogger",
     "SandboxPolicy",
     "SandboxResult",
+    "Shell",
+    "ShellResult",
     "Workspace",
     "WorkspaceManager",
     "create_sandbox",
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
     from carrel.runtimes.result import SandboxResult
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
     from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
+    from carrel.sandbox.shell import Shell
+    from carrel.shell.budget import Budget
+    from carrel.shell.result import ShellResult
     from carrel.values import FileInfo, Limits
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.session_files import (
@@ -54,6 +60,7 @@ else:
         "AccessMode": "carrel.policy.rules",
         "AsyncWorkspace": "carrel.workspace.aio",
         "BaseSandbox": "carrel.sandbox.sandbox",
+        "Budget": "carrel.shell.budget",
         "CarrelError": "carrel.errors",
         "ExecutionPolicy": "carrel.policy.execution",
         "FileInfo": "carrel.values",
@@ -64,6 +71,8 @@ else:
         "SandboxLogger": "carrel.audit.logger",
         "SandboxPolicy": "carrel.policy.rules",
         "SandboxResult": "carrel.runtimes.result",
+        "Shell": "carrel.sandbox.shell",
+        "ShellResult": "carrel.shell.result",
         "Workspace": "carrel.workspace.workspace",
         "WorkspaceManager": "carrel.workspace.sessions",
         "create_sandbox": "carrel.sandbox.factory",

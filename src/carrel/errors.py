@@ -35,6 +35,9 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── RotatedError        LookupError           journal.rotated     those records are no longer kept
     ├── ArchiveError        ValueError            archive.invalid     no archive we read, or one that lies
     ├── ConfigError         ValueError            config.invalid      a setting is wrong
+    ├── ShellSyntaxError    ValueError            shell.syntax        a command line that cannot be read
+    │   └── MetacharacterError  ValueError        shell.metacharacter  a sign that is not allowed in one
+    ├── CommandDeniedError  PermissionError       shell.command       no command that may be run here
     ├── PolicyValidationError   ValueError        policy.invalid      a field of a policy is wrong
     ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot run as it must
     ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not there
@@ -309,6 +312,40 @@ class ConfigError(CarrelError, ValueError):
     """A setting that cannot be used."""
 
     code = "config.invalid"
+
+
+class ShellSyntaxError(CarrelError, ValueError):
+    """The command line cannot be read; nothing was run."""
+
+    code = "shell.syntax"
+
+    def __init__(self, message: str, *, position: int | None = None, path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.position = position
+        """The character at which it goes wrong, counted from 1."""
+
+
+class MetacharacterError(ShellSyntaxError):
+    """The command line holds a sign that is not allowed; nothing was run."""
+
+    code = "shell.metacharacter"
+    character: str | None = None
+
+    @classmethod
+    def of(cls, character: str, position: int, why: str = "") -> MetacharacterError:
+        """The error about *character* at *position*; *why* says more."""
+        error = cls(
+            f"Shell metacharacter not allowed: {character} (at character {position}{why})", position=position
+        )
+        error.character = character
+        return error
+
+
+class CommandDeniedError(CarrelError, PermissionError):
+    """There is no such command, or it may not be run here."""
+
+    code = "shell.command"
+    number = errno.EACCES
 
 
 class PolicyValidationError(CarrelError, ValueError):

@@ -45,6 +45,10 @@ class FileInfo:
     inode: int
     target: str | None = None
     """The text of a link, where it was asked for by `stat`."""
+    host_bytes: int = 0
+    """Its size as the host's file system tells it, also that of a directory."""
+    blocks: int = 0
+    """How many times 512 bytes it takes on the host's disk."""
 
     @property
     def name(self) -> str:

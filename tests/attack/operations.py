@@ -80,6 +80,11 @@ READING: dict[str, Operation] = {
     "exists": Workspace.exists,
     "list": Workspace.list,
     "walk": lambda workspace, path: list(workspace.walk(path)),
+    "walk without going in": lambda workspace, path: list(workspace.walk(path, enter=lambda _: False)),
+    "read_tree": lambda workspace, path: [
+        (each.path, list(islice(each.chunks, 2)))
+        for each in islice(workspace.read_tree(path, chunk_bytes=2**16), 8)
+    ],
     "glob": Workspace.glob,
     "glob beneath": lambda workspace, path: workspace.glob(f"{path}/**", hidden=True),
     "list_files": Workspace.list_files,
@@ -98,6 +103,8 @@ CHANGING: dict[str, Operation] = {
     "write without parents": lambda workspace, path: workspace.write(path, NEW, parents=False),
     "write_chunks": lambda workspace, path: workspace.write_chunks(path, iter((NEW, NEW))),
     "append": lambda workspace, path: workspace.append(path, NEW),
+    "touch": Workspace.touch,
+    "touch with a time": lambda workspace, path: workspace.touch(path, modified_ns=10**18),
     "edit": lambda workspace, path: workspace.edit(path, "n", "m", replace_all=True),
     "mkdir": lambda workspace, path: workspace.mkdir(path, parents=False),
     "mkdir with parents": lambda workspace, path: workspace.mkdir(path, exist_ok=True),

@@ -124,6 +124,11 @@ def bind(source: Path, target: Path) -> None:
     """Show *source* at *target*, which is made, too."""
     target.mkdir()
     os.chown(target, *_owner(target.parent))
+    bind_file(source, target)
+
+
+def bind_file(source: Path, target: Path) -> None:
+    """Show *source* at *target*, which is there already."""
     if not IS_ROOT:
         missing("root, to mount")
     if _libc.mount(os.fsencode(source), os.fsencode(target), None, _MS_BIND, None) != 0:

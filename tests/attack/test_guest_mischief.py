@@ -68,6 +68,17 @@ before = _host.call(b'prelude')
 _host.call(b'compiled ' + marshal.dumps('forged'))
 assert _host.call(b'prelude') == before
 """),
+    "other files are asked for as modules": Mischief("""
+import _host
+for name in (b'', b'/etc/passwd', b'../prelude', b'sandbox_utils.../prelude', b'\\0', b'\\xff' * 10**6):
+    assert _host.call(b'module ' + name) == b''
+assert _host.call(b'roots') == b'/workspace\\0/app\\0/tmp'
+"""),
+    "the finder of modules is spoilt": Mischief("""
+import sys
+sys.meta_path[-1].find_spec = sys.meta_path[-1].exec_module = None
+sys.meta_path.clear()
+"""),
     "an exit code is out of range": Mischief("import sys\nsys.exit(2**70 + 5)", exit_code=255),
     "lack of memory is forged": Mischief("import _host, sys\n_host.call(b'memory')\nsys.exit(0)"),
     # What stands around the script

@@ -77,7 +77,7 @@ class Process:
 class Files:
     """Answers everything with a large file."""
 
-    temporary_roots: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
         return {}, FILE

@@ -167,7 +167,7 @@ def _leased(path: Path) -> Iterator[None]:
         holder.stdout.close()
 
 
-OPENING = {name for name in EVERY if name.startswith(("read", "append", "edit", "copy away"))}
+OPENING = {name for name in EVERY if name.startswith(("read", "append", "edit", "copy away"))} - {"read_tree"}
 """The operations that open the content of the file itself."""
 
 

@@ -51,6 +51,9 @@ SAMPLES = {
     "python.cache": Sample(
         '"/srv/c"', Path("/srv/c"), lambda s: s.python.cache, Path(HOME, ".cache/carrel"), "/srv/c"
     ),
+    "shell.pipelines": Sample("true", True, lambda s: s.shell.pipelines, False, "yes"),
+    "shell.timeout_seconds": Sample("5", 5, lambda s: s.shell.timeout_seconds, 30, "5"),
+    "shell.output_mb": Sample("3", 3 * 2**20, lambda s: s.shell.output_bytes, 16 * 2**20, "3"),
     "workspace.root": Sample(
         '"/w"', Path("/w"), lambda s: s.operator.root, Path(HOME, ".local/share/carrel/workspace"), "/w"
     ),
@@ -104,7 +107,7 @@ def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
-    assert key.is_used == key.name.startswith(("session.", "sandbox.", "python."))
+    assert key.is_used == key.name.startswith(("session.", "sandbox.", "python.", "shell.", "workspace."))
     assert value_of(home.load(), key).is_used == key.is_used
 
 

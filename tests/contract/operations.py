@@ -84,6 +84,20 @@ def walk(path: str, limits: Limits) -> Operation:
     return Operation(f"walk({path!r}, depth={limits.depth}, entries={limits.walk_entries})", call)
 
 
+def read_tree(path: str, limits: Limits) -> Operation:
+    def call(files: Files) -> object:
+        found = files.read_tree(parse(path), limits, enter=None, wants=None, chunk_bytes=2)
+        return [(each.path, b"".join(each.chunks)) for each in found]
+
+    return Operation(f"read_tree({path!r})", call)
+
+
+def touch(path: str, modified_ns: int = 10**18) -> Operation:
+    return Operation(
+        f"touch({path!r}, {modified_ns})", lambda files: files.touch(parse(path), modified_ns).modified_ns
+    )
+
+
 def write(
     path: str,
     data: bytes = b"new",

@@ -39,6 +39,8 @@ EVERY: list[Callable[[str], Operation]] = [
     lambda path: ops.stat(path, Links.KEEP),
     ops.listing,
     lambda path: ops.walk(path, NO_LIMITS),
+    lambda path: ops.read_tree(path, NO_LIMITS),
+    ops.touch,
     ops.write,
     lambda path: ops.write(path, existing=Existing.REFUSE, parents=Parents.REQUIRE),
     ops.append,

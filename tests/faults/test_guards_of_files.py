@@ -35,6 +35,7 @@ from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.attack.special import bind_file, unbind
 from tests.faults.inject import first, is_unnamed, open_descriptors
 from tests.requirements import requirement
 from tests.workspace.traces import drafts_in, state_of
@@ -44,6 +45,40 @@ SECONDS = 10
 
 
 # Reading
+
+
+@pytest.mark.timeout(SECONDS)
+def test_a_file_swapped_for_a_link_is_not_read_with_its_tree(confined: Workspace, directory: Path) -> None:
+    top = directory / "tree"
+    top.mkdir()
+    (top / "f").write_text("mine")
+    (top / "g").write_text("other")
+
+    def swap(name: str) -> bool:
+        if name == "f":
+            (top / "f").unlink()
+            (top / "f").symlink_to("g")
+        return name == "f"
+
+    assert list(confined.read_tree("tree", wants=swap)) == []
+
+
+@pytest.mark.root
+def test_what_is_mounted_on_a_file_is_not_read_with_its_tree(
+    confined: Workspace, directory: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("secret")
+    top = directory / "tree"
+    top.mkdir()
+    (top / "f").write_text("mine")
+    bind_file(outside, top / "f")
+    try:
+        (found,) = confined.read_tree("tree")
+        with pytest.raises(EscapeError):
+            list(found.chunks)
+    finally:
+        unbind(top / "f")
 
 
 @requirement("P-23")

@@ -39,6 +39,29 @@ def result(**fields: object) -> SandboxResult:
 # The value
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "reason", "status"),
+    [
+        (0, None, 0),
+        (7, None, 7),
+        (None, TrapReason.TIMEOUT, 124),
+        (None, TrapReason.CANCELLED, 130),
+        (None, TrapReason.ABORTED, 134),
+        (None, TrapReason.ENGINE, 5),
+        (None, TrapReason.MEMORY, 4),
+        (1, TrapReason.MEMORY, 4),
+        (None, TrapReason.FUEL, 4),
+        (None, TrapReason.FILE_OPERATIONS, 4),
+        (None, TrapReason.STACK, 4),
+        (0, TrapReason.LOST_WRITE, 4),
+    ],
+)
+def test_the_exit_status_is_the_code_s_own_or_that_of_what_ended_it(
+    exit_code: int | None, reason: TrapReason | None, status: int
+) -> None:
+    assert result(exit_code=exit_code, metadata={"trap_reason": reason}).exit_status == status
+
+
 def test_files_are_compared_with_lists() -> None:
     assert result().files_created == ["output.txt"]
     assert result(files_created=("x",)).files_created == ["x"]

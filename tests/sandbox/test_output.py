@@ -134,3 +134,9 @@ def test_what_was_printed_before_the_time_was_up_is_kept(sandbox: BaseSandbox) -
     assert result.trap_reason is TrapReason.TIMEOUT
     assert result.stdout == "before\n"
     assert result.stderr.endswith("Timeout: the script took longer than 0.3 s\n")
+
+
+def test_output_that_is_handed_on_need_not_be_kept(sandbox: BaseSandbox) -> None:
+    shown: list[tuple[str, bytes]] = []
+    result = sandbox.execute("print('on')", on_output=lambda *each: shown.append(each), keep_output=False)
+    assert (result.success, result.stdout, shown) == (True, "", [("stdout", b"on\n")])

@@ -58,7 +58,7 @@ def test_an_operation_takes_the_same_arguments_and_is_awaited_or_iterated(name: 
     assert list(awaited.parameters.values()) == list(plain.parameters.values())
     method = getattr(AsyncWorkspace, name)
     iterated = inspect.isasyncgenfunction(method) or "AsyncIterator" in str(awaited.return_annotation)
-    assert iterated == (name in ("walk", "read_chunks", "archive", "changes"))
+    assert iterated == (name in ("walk", "read_chunks", "read_tree", "archive", "changes"))
     assert iterated or inspect.iscoroutinefunction(method)
     assert method.__doc__
 
@@ -72,6 +72,7 @@ def test_every_reading_operation_works(directory: Path) -> None:
         assert await workspace.read_text("f") == "one\ntwo\n"
         assert (await workspace.read_lines("f", start=2)).text == "two\n"
         assert await all_of(workspace.read_chunks("f", chunk_bytes=5)) == [b"one\nt", b"wo\n"]
+        assert [each.path for each in await all_of(workspace.read_tree())] == ["f", "sub/g"]
         assert b"".join(await all_of(workspace.archive("sub"))) == b"".join(
             workspace.workspace.archive("sub")
         )

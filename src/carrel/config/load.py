@@ -18,6 +18,7 @@ from carrel.config.settings import (
     PythonSettings,
     SessionSettings,
     Settings,
+    ShellSettings,
     Source,
     Value,
 )
@@ -134,6 +135,7 @@ def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
         allow_global_tmp=values.of(table.ALLOW_GLOBAL_TMP),
         sandbox=values.of(table.SANDBOX),
         python=_python(values),
+        shell=_shell(values),
         operator=_operator(values),
         files=_files(values),
         roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
@@ -164,6 +166,15 @@ def _python(values: _Values) -> PythonSettings:
         stateful=values.of(table.PYTHON_STATEFUL),
         idle_seconds=values.of(table.PYTHON_IDLE_SECONDS),
         cache=values.of(table.PYTHON_CACHE),
+    )
+
+
+def _shell(values: _Values) -> ShellSettings:
+    size_mb = values.of(table.SHELL_OUTPUT_MB)
+    return ShellSettings(
+        pipelines=values.of(table.SHELL_PIPELINES),
+        timeout_seconds=values.of(table.SHELL_TIMEOUT_SECONDS),
+        output_bytes=None if size_mb is None else size_mb * MIB,
     )
 
 

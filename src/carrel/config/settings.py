@@ -81,6 +81,16 @@ class PythonSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShellSettings:
+    """What command lines may do and take; `None` means no ceiling."""
+
+    pipelines: bool
+    """Whether more than one command may be on a line."""
+    timeout_seconds: int | None
+    output_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSettings:
     """The rules of the operator's shell."""
 
@@ -114,6 +124,7 @@ class Settings:
     sandbox: bool
     """Whether sessions may run guest code."""
     python: PythonSettings
+    shell: ShellSettings
     operator: OperatorSettings
     files: FilesSettings
     roles: Roles

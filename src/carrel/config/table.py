@@ -190,6 +190,27 @@ PYTHON_CACHE: Key[Path | None] = Key(
     meaning="Where the compiled guest is kept; by default in `$XDG_CACHE_HOME`, if that is set.",
     variable="CARREL_CACHE",
 )
+SHELL_PIPELINES = Key(
+    name="shell.pipelines",
+    kind=SWITCH,
+    default=False,
+    meaning="Whether the shell reads `|`, `&&`, `||`, `;`, `<`, `>` and `>>` instead of refusing them.",
+    variable="CARREL_SHELL_PIPELINES",
+)
+SHELL_TIMEOUT_SECONDS = Key(
+    name="shell.timeout_seconds",
+    kind=ceiling(1, YEAR_SECONDS),
+    default=30,
+    meaning="Longest time of one command line.",
+    variable="CARREL_SHELL_TIMEOUT_SECONDS",
+)
+SHELL_OUTPUT_MB = Key(
+    name="shell.output_mb",
+    kind=ceiling(0, 10**6),
+    default=16,
+    meaning="Most MiB (2**20 bytes) that one command line prints.",
+    variable="CARREL_SHELL_OUTPUT_MB",
+)
 WORKSPACE_ROOT: Key[Path | None] = Key(
     name="workspace.root",
     kind=PATH,
@@ -197,28 +218,24 @@ WORKSPACE_ROOT: Key[Path | None] = Key(
     meaning="Where the operator's shell works; the variable also makes it read-write.",
     variable="CARREL_WORKSPACE",
     alias="SWEBASH_WORKSPACE",
-    is_used=False,
 )
 WORKSPACE_MODE = Key(
     name="workspace.mode",
     kind=MODE,
     default="ro",
     meaning="What the operator's shell may do there.",
-    is_used=False,
 )
 WORKSPACE_ENABLED = Key(
     name="workspace.enabled",
     kind=SWITCH,
     default=True,
     meaning="Whether the rules of the operator's shell hold.",
-    is_used=False,
 )
 WORKSPACE_ALLOW = Key(
     name="workspace.allow",
     kind=ALLOWED,
     default=[],
     meaning="Other directories that the operator's shell may use, each with `path` and `mode`, in order.",
-    is_used=False,
 )
 DEFAULT_ENCODING = Key(
     name="files.default_encoding",
@@ -277,6 +294,9 @@ KEYS: tuple[Key[object], ...] = (
     PYTHON_STATEFUL,
     PYTHON_IDLE_SECONDS,
     PYTHON_CACHE,
+    SHELL_PIPELINES,
+    SHELL_TIMEOUT_SECONDS,
+    SHELL_OUTPUT_MB,
     WORKSPACE_ROOT,
     WORKSPACE_MODE,
     WORKSPACE_ENABLED,

@@ -236,3 +236,12 @@ def require_write_bit(found: os.stat_result, where: Where) -> None:
     """Refuse a file that nobody may write, for root as for everyone else."""
     if not found.st_mode & 0o222:
         raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
+
+
+def require_one_name(found: os.stat_result, where: Where) -> None:
+    """Refuse to change a file in place that would change under another name too, wherever that is."""
+    if found.st_nlink != 1:
+        raise HostDeniedError(
+            f"{where.asked!r} has other names (hard links); changing it would change them too",
+            path=where.asked,
+        )

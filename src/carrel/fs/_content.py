@@ -16,6 +16,7 @@ from carrel.paths.rel import Where
 from carrel.values import FileInfo
 
 _COPY_BYTES = 2**24
+_END_BYTES = 2**12
 _NO_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -34,8 +35,11 @@ class FileReader:
 
     def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
         """The rest of the content, at most *chunk_bytes* at a time."""
-        while piece := self._read(chunk_bytes):
+        # No more memory is asked for than the file needs, and little to see that it has ended.
+        count = min(chunk_bytes, self.info.size_bytes + 1)
+        while piece := self._read(count):
             yield piece
+            count = chunk_bytes if len(piece) == count else min(chunk_bytes, _END_BYTES)
 
     def _read(self, count: int) -> bytes:
         try:

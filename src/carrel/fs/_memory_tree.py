@@ -191,6 +191,8 @@ def describe(path: str, node: Node, target: str | None = None) -> FileInfo:
         links=1,
         inode=node.inode,
         target=target,
+        host_bytes=size,
+        blocks=-(-size // 512),
     )
 
 

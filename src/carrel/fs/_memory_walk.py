@@ -7,6 +7,7 @@ from threading import RLock
 
 from carrel.errors import LimitError
 from carrel.fs._memory_tree import Directory, describe
+from carrel.fs.api import Enter
 from carrel.values import FileInfo, Limits
 
 
@@ -26,8 +27,9 @@ def scan(directory: Directory, prefix: str, limit: int | None) -> list[FileInfo]
 class Visit:
     """One walk: parents before their children, names in order; it holds the lock only while it looks."""
 
-    def __init__(self, lock: RLock, limits: Limits) -> None:
+    def __init__(self, lock: RLock, limits: Limits, enter: Enter | None = None) -> None:
         self._lock = lock
+        self._wants = enter
         self._limits = limits
 
     def run(self, top: Directory, prefix: str) -> Iterator[FileInfo]:
@@ -48,7 +50,7 @@ class Visit:
             self._require_fewer(seen, prefix)
             seen += 1
             yield info
-            if not info.is_directory:
+            if not info.is_directory or (self._wants and not self._wants(info)):
                 continue
             if self._limits.depth is not None and len(levels) >= self._limits.depth:
                 too_deep = too_deep or info.path

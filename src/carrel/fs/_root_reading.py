@@ -6,13 +6,15 @@ import builtins
 import os
 import stat
 from collections.abc import Iterator
+from typing import TypeVar
 
 from carrel.errors import CarrelError
 from carrel.fs import tree
 from carrel.fs._beneath import Beneath
 from carrel.fs._content import FileReader, not_a_file, read_on, too_large
 from carrel.fs._translate import translate, translated
-from carrel.fs.api import Links, Unreadable
+from carrel.fs._tree_reading import TreeReading
+from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
 from carrel.fs.handle import Handle
 from carrel.paths.rel import Where, parse
 from carrel.values import FileInfo, Limits, Usage
@@ -20,6 +22,7 @@ from carrel.values import FileInfo, Limits, Usage
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
 TOP = parse(".")
+Found = TypeVar("Found")
 
 
 class RootReading:
@@ -97,7 +100,12 @@ class RootReading:
 
     @translated
     def walk(
-        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+        self,
+        where: Where,
+        limits: Limits,
+        *,
+        unreadable: Unreadable = Unreadable.SKIP,
+        enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         top = Handle(self._beneath.open(where, LIST))
@@ -107,8 +115,32 @@ class RootReading:
             entries=limits.walk_entries,
             listing=limits.list_entries,
             unreadable=unreadable,
+            enter=enter,
         )
-        return _visited(visit, top, self._beneath.prefix(where), where)
+        return _translating(visit.run(top, self._beneath.prefix(where)), where)
+
+    @translated
+    def read_tree(
+        self,
+        where: Where,
+        limits: Limits,
+        *,
+        enter: Wants | None,
+        wants: Wants | None,
+        chunk_bytes: int,
+    ) -> Iterator[Content]:
+        """The regular files beneath a directory, names in order, never through a link."""
+        top = Handle(self._beneath.open(where, LIST))
+        reading = TreeReading(
+            self._beneath.resolver.open,
+            where,
+            self._beneath.prefix(where),
+            limits,
+            enter=enter,
+            wants=wants,
+            chunk_bytes=chunk_bytes,
+        )
+        return _translating(reading.run(top), where)
 
     @translated
     def host_path(self, where: Where) -> str:
@@ -133,9 +165,10 @@ class RootReading:
         return tree.measure(self._beneath.resolver.open, top, limit)
 
 
-def _visited(visit: tree.Visit, top: Handle, prefix: str, where: Where) -> Iterator[FileInfo]:
+def _translating(found: Iterator[Found], where: Where) -> Iterator[Found]:
+    """Pass on what is found; what the host answers meanwhile is an error of ours."""
     try:
-        yield from visit.run(top, prefix)
+        yield from found
     except OSError as error:
         if isinstance(error, CarrelError):
             raise

@@ -74,6 +74,15 @@ def openat2_unchecked(base: int, path: bytes, flags: int, resolve: int) -> int:
             raise OSError(number, os.strerror(number))
 
 
+LISTED_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+"""How a file is opened whose name a directory listed."""
+
+
+def open_listed_unchecked(directory: int, name: str) -> int:
+    """Open one name without a slash in *directory*, never through a link, but also what is mounted there."""
+    return os.open(name, LISTED_FILE, dir_fd=directory)
+
+
 def renameat2_unchecked(source_dir: int, source: bytes, target_dir: int, target: bytes, flags: int) -> None:
     """Rename with flags; ENOSYS where the C library has no `renameat2`."""
     if _renameat2 is None:
@@ -118,6 +127,14 @@ def chmod_held_unchecked(fd: int, mode: int) -> None:
         os.chmod(f"/proc/self/fd/{fd}", mode)
     except FileNotFoundError:
         # Without /proc there is no way to do it; what the descriptor holds is still there.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+
+
+def touch_held_unchecked(fd: int, modified_ns: int) -> None:
+    """Set when what the `O_PATH` descriptor *fd* holds was changed last, wherever its name went."""
+    try:
+        os.utime(f"/proc/self/fd/{fd}", ns=(modified_ns, modified_ns))
+    except FileNotFoundError:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 

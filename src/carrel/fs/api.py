@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
@@ -117,6 +117,20 @@ class Account(Protocol):
         ...
 
 
+class Content(NamedTuple):
+    """One file of a tree that is read."""
+
+    path: str
+    chunks: Iterable[bytes]
+    """Its content; raises when it is iterated, if it cannot be read."""
+
+
+Wants = Callable[[str], bool]
+"""Says about a name whether to go on with it."""
+Enter = Callable[[FileInfo], bool]
+"""Says about a directory whether a walk goes into it."""
+
+
 class Reader(Protocol):
     """An open file; iterating gives its content by chunks."""
 
@@ -169,6 +183,10 @@ class Files(Protocol):
         """Add to a regular file that has no other name; *limit* is the size it may reach."""
         ...
 
+    def touch(self, where: Where, /, modified_ns: int) -> FileInfo:
+        """Set when a directory, or a file that has no other name, was changed last."""
+        ...
+
     def stat(self, where: Where, /, links: Links) -> FileInfo:
         """What is there."""
         ...
@@ -178,9 +196,34 @@ class Files(Protocol):
         ...
 
     def walk(
-        self, where: Where, /, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+        self,
+        where: Where,
+        /,
+        limits: Limits,
+        *,
+        unreadable: Unreadable = Unreadable.SKIP,
+        enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
+        """Everything beneath a directory, parents first, never through a link.
+
+        What is in a directory is left out if *enter* says no to it.
+        """
+        ...
+
+    def read_tree(
+        self,
+        where: Where,
+        /,
+        limits: Limits,
+        *,
+        enter: Wants | None,
+        wants: Wants | None,
+        chunk_bytes: int,
+    ) -> Iterator[Content]:
+        """The regular files beneath a directory, names in order, never through a link.
+
+        What is in a directory is left out if *enter* says no to its name, a file if *wants* does.
+        """
         ...
 
     def mkdir(self, where: Where, /, *, parents: Parents) -> builtins.list[str]:

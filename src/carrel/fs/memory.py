@@ -37,9 +37,20 @@ from carrel.fs._memory_tree import (
 from carrel.fs._memory_walk import Visit, scan
 from carrel.fs._resolve import LINKS
 from carrel.fs._translate import translated
-from carrel.fs.api import WRITE, Account, Cause, Existing, Links, Parents, Unreadable
+from carrel.fs.api import (
+    WRITE,
+    Account,
+    Cause,
+    Content,
+    Enter,
+    Existing,
+    Links,
+    Parents,
+    Unreadable,
+    Wants,
+)
 from carrel.fs.free import FreeAccount
-from carrel.paths.rel import Where, leads_out, sibling
+from carrel.paths.rel import Where, child, leads_out, sibling
 from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Usage
 
 
@@ -110,12 +121,36 @@ class MemoryFiles:
 
     @translated
     def walk(
-        self, where: Where, limits: Limits, *, unreadable: Unreadable = Unreadable.SKIP
+        self,
+        where: Where,
+        limits: Limits,
+        *,
+        unreadable: Unreadable = Unreadable.SKIP,
+        enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link; all of it is readable."""
         with self._lock:
             top = self._use(where).directory(where.parts)
-        return Visit(self._lock, limits).run(top, _prefix(where))
+        return Visit(self._lock, limits, enter).run(top, _prefix(where))
+
+    def read_tree(
+        self,
+        where: Where,
+        limits: Limits,
+        *,
+        enter: Wants | None,
+        wants: Wants | None,
+        chunk_bytes: int,
+    ) -> Iterator[Content]:
+        """The regular files beneath a directory, names in order, never through a link."""
+        go_in = None if enter is None else lambda info: enter(info.name)
+        found = self.walk(where, limits, enter=go_in)
+        skip = len(_prefix(where))
+        return (
+            Content(info.path, self.reader(child(where, info.path[skip:])).chunks(chunk_bytes))
+            for info in found
+            if info.is_file and (wants is None or wants(info.name))
+        )
 
     def measure(self, limit: int | None = None) -> Usage:
         """Count everything; what is in memory has a limit of its own."""
@@ -170,6 +205,16 @@ class MemoryFiles:
             account.record("append", where.text, before_bytes=size, after_bytes=after)
             self._use(where).append(file, data)
             return Change(before_bytes=size, info=describe(where.text, file))
+
+    @translated
+    def touch(self, where: Where, modified_ns: int) -> FileInfo:
+        """Set when a file or directory was changed last."""
+        with self.account as account, self._lock:
+            node = self._use(where).resolve(where.parts, Links.FOLLOW, must_dir=where.must_dir)
+            account.charge(0, 0)
+            account.record("touch", where.text)
+            node.modified_ns = modified_ns
+            return describe(where.text, node)
 
     @translated
     def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:

@@ -19,10 +19,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from carrel.errors import ChangedError, EscapeError, HostDeniedError, UnavailableError
+from carrel.errors import ChangedError, EscapeError, UnavailableError
 from carrel.fs import _sys, tree
 from carrel.fs._barred import Barred
-from carrel.fs._beneath import PARENT, Beneath, Target, entry, require_write_bit, unmake
+from carrel.fs._beneath import PARENT, Beneath, Target, entry, require_one_name, require_write_bit, unmake
 from carrel.fs._content import append_all, copy_all, not_a_file, too_large
 from carrel.fs._draft import Draft, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
@@ -136,11 +136,7 @@ class Root(RootReading):
             if not stat.S_ISREG(found.st_mode):
                 raise not_a_file(found, where)
             require_write_bit(found, where)
-            if found.st_nlink != 1:
-                raise HostDeniedError(
-                    f"{where.asked!r} has other names (hard links); appending would change them too",
-                    path=where.asked,
-                )
+            require_one_name(found, where)
             before, after = found.st_size, found.st_size + len(data)
             if limit is not None and after > limit:
                 raise too_large("file_bytes", limit, after, where)
@@ -149,6 +145,23 @@ class Root(RootReading):
             account.record("append", shown, before_bytes=before, after_bytes=after)
             append_all(held.fd, data, before)
             return Change(before_bytes=before, info=tree.info_of(shown, os.fstat(held.fd)))
+
+    @translated
+    def touch(self, where: Where, modified_ns: int) -> FileInfo:
+        """Set when a directory, or a file that has no other name, was changed last."""
+        flags = os.O_PATH | os.O_DIRECTORY if where.must_dir else os.O_PATH
+        with self.account as account:
+            held = Handle(self._beneath.open(where, flags))
+            found = os.fstat(held.fd)
+            if not stat.S_ISDIR(found.st_mode):
+                if not stat.S_ISREG(found.st_mode):
+                    raise not_a_file(found, where)
+                require_one_name(found, where)
+            shown = self._beneath.shown(where)
+            account.charge(0, 0)
+            account.record("touch", shown)
+            _sys.touch_held_unchecked(held.fd, modified_ns)
+            return tree.info_of(shown, os.fstat(held.fd))
 
     @translated
     def shrink(self, where: Where, size: int) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from carrel.errors import LimitError
 from carrel.fs._resolve import Open
-from carrel.fs.api import Unreadable
+from carrel.fs.api import Enter, Unreadable
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN, unlock
 from carrel.values import FileInfo, FileKind, Usage
@@ -40,6 +40,8 @@ def info_of(path: str, found: os.stat_result, target: str | None = None) -> File
         links=found.st_nlink,
         inode=found.st_ino,
         target=target,
+        host_bytes=found.st_size,
+        blocks=found.st_blocks,
     )
 
 
@@ -49,14 +51,7 @@ def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
     with os.scandir(fd) as entries:
         for entry in entries:
             if limit is not None and len(found) >= limit:
-                raise LimitError(
-                    "list_entries",
-                    limit=limit,
-                    asked=None,
-                    message=f"directory {prefix.rstrip('/') or '.'!r} has more than"
-                    f" {limit} entries, the limit of a listing",
-                    path=prefix.rstrip("/") or ".",
-                )
+                raise too_many_listed(limit, prefix)
             try:
                 found.append(info_of(prefix + entry.name, entry.stat(follow_symlinks=False)))
             except FileNotFoundError:
@@ -80,8 +75,10 @@ class Visit:
         entries: int | None,
         listing: int | None,
         unreadable: Unreadable,
+        enter: Enter | None = None,
     ) -> None:
         self._open = open_child
+        self._wants = enter
         self._depth = depth
         self._entries = entries
         self._listing = listing
@@ -94,7 +91,7 @@ class Visit:
             LimitError: After everything within the limits was given, or at the limit of entries.
         """
         seen = 0
-        too_deep: str | None = None
+        deeper: str | None = None
         levels = [(top, iter(scan(top.fd, prefix, self._listing)))]
         while levels:
             here, infos = levels[-1]
@@ -103,17 +100,17 @@ class Visit:
                 levels.pop()
                 continue
             if self._entries is not None and seen >= self._entries:
-                raise _too_many(self._entries, prefix)
+                raise too_many(self._entries, prefix)
             seen += 1
             yield info
-            if info.kind is not FileKind.DIRECTORY:
+            if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
                 continue
             if self._depth is not None and len(levels) >= self._depth:
-                too_deep = too_deep or info.path
+                deeper = deeper or info.path
             elif child := self._enter(here, info):
                 levels.append((child, iter(scan(child.fd, info.path + "/", self._listing))))
-        if too_deep is not None and self._depth is not None:
-            raise _too_deep(self._depth, too_deep)
+        if deeper is not None and self._depth is not None:
+            raise too_deep(self._depth, deeper)
 
     def _enter(self, parent: Handle, info: FileInfo) -> Handle | None:
         """The open directory, or `None` if it is gone, swapped or, where those are skipped, shut to us."""
@@ -127,7 +124,20 @@ class Visit:
             return None
 
 
-def _too_many(limit: int, prefix: str) -> LimitError:
+def too_many_listed(limit: int, prefix: str) -> LimitError:
+    """The error of a directory that has more entries than a listing may."""
+    top = prefix.rstrip("/") or "."
+    return LimitError(
+        "list_entries",
+        limit=limit,
+        asked=None,
+        message=f"directory {top!r} has more than {limit} entries, the limit of a listing",
+        path=top,
+    )
+
+
+def too_many(limit: int, prefix: str) -> LimitError:
+    """The error of a tree that has more entries than a walk may visit."""
     top = prefix.rstrip("/") or "."
     return LimitError(
         "walk_entries",
@@ -138,7 +148,8 @@ def _too_many(limit: int, prefix: str) -> LimitError:
     )
 
 
-def _too_deep(limit: int, path: str) -> LimitError:
+def too_deep(limit: int, path: str) -> LimitError:
+    """The error of a tree that has more levels than a walk may go."""
     return LimitError(
         "depth",
         limit=limit,
@@ -215,7 +226,7 @@ class _Count:
                 except FileNotFoundError:
                     continue
                 if self.entries == self._limit:
-                    raise _too_many(self._limit, "")
+                    raise too_many(self._limit, "")
                 self.entries += 1
                 if stat.S_ISDIR(found.st_mode):
                     directories.append(os.fsencode(entry.name))

@@ -40,8 +40,8 @@ class GuestFiles(Protocol):
     """What answers the file operations of a guest."""
 
     @property
-    def temporary_roots(self) -> tuple[str, ...]:
-        """The paths beneath the guest's own `/tmp` that are asked here nevertheless."""
+    def roots(self) -> tuple[str, ...]:
+        """The paths beneath which there are files, also where they lie in the guest's own `/tmp`."""
         ...
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
@@ -72,20 +72,21 @@ class Ending:
 class Capture:
     """The output of one stream, up to its ceiling, whatever the other side sends."""
 
-    def __init__(self, name: str, most_bytes: int) -> None:
+    def __init__(self, name: str, most_bytes: int, *, keep: bool = True) -> None:
         self.name = name
         self.most_bytes = most_bytes
+        self._keep = keep
         self.is_truncated = False
         self._pieces: list[bytes] = []
         self._size = 0
 
     def add(self, data: bytes) -> bytes:
-        """Keep *data*; what of it was kept."""
+        """Take *data*; what of it is below the ceiling."""
         kept = data[: self.most_bytes - self._size]
         self.is_truncated = self.is_truncated or len(kept) < len(data)
-        if kept:
+        self._size += len(kept)
+        if kept and self._keep:
             self._pieces.append(kept)
-            self._size += len(kept)
         return kept
 
     def content(self) -> bytes:
@@ -179,8 +180,8 @@ class _Run:
         self._files = files
         self._on_output = on_output
         self._streams = {
-            int(Kind.STDOUT): Capture("stdout", policy.stdout_max_bytes),
-            int(Kind.STDERR): Capture("stderr", policy.stderr_max_bytes),
+            int(Kind.STDOUT): Capture("stdout", policy.stdout_max_bytes, keep=script.keep_output),
+            int(Kind.STDERR): Capture("stderr", policy.stderr_max_bytes, keep=script.keep_output),
         }
         self._has_begun = False
         self._operations = 0
@@ -207,7 +208,7 @@ class _Run:
             "order": order,
             "source_bytes": len(script.source),
             "start": script.cwd if script.cwd in (MOUNT, policy.guest_mount_path) else None,
-            "temporary_roots": self._files.temporary_roots,
+            "roots": self._files.roots,
             "asks_input": not isinstance(script.stdin, bytes),
             "timeout_seconds": timeout_seconds,
             "memory_bytes": policy.memory_bytes,

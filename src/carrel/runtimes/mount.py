@@ -124,9 +124,9 @@ class Mount:
             return {"error": errno.errorcode.get(error.errno or errno.EIO, "EIO")}, b""
 
     @property
-    def temporary_roots(self) -> tuple[str, ...]:
-        """What the guest finds here although it lies beneath its own `/tmp`."""
-        return tuple(root for root in self._roots if root == TEMPORARY or root.startswith(f"{TEMPORARY}/"))
+    def roots(self) -> tuple[str, ...]:
+        """The paths beneath which the guest finds files here, also where they lie in its own `/tmp`."""
+        return tuple(self._roots)
 
     def require_directory(self, path: str) -> None:
         """Do nothing if *path* is a directory for the guest.

@@ -34,7 +34,7 @@ _UNREADABLE = (TrapReason.STACK, TrapReason.MEMORY)
 class NoFiles:
     """Answers a guest that has no files."""
 
-    temporary_roots: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
         """Nothing is there."""

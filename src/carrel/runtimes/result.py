@@ -35,6 +35,16 @@ class TrapReason(StrEnum):
     """The guest gave itself up."""
 
 
+LIMIT = 4
+"""The exit status of a run that met a limit other than time."""
+_STATUS: dict[TrapReason | None, int] = {
+    TrapReason.TIMEOUT: 124,
+    TrapReason.CANCELLED: 130,
+    TrapReason.ENGINE: 5,
+    TrapReason.ABORTED: 134,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxResult:
     """What one run of guest code did.
@@ -74,6 +84,14 @@ class SandboxResult:
         """Why the run was ended, or `None` if its code ended it."""
         reason = self.metadata.get("trap_reason")
         return None if reason is None else TrapReason(str(reason))
+
+    @property
+    def exit_status(self) -> int:
+        """What a program exits with that ended like this: the code's own status, 124 if it took too long."""
+        reason = self.trap_reason
+        if reason is None and self.exit_code is not None:
+            return self.exit_code
+        return _STATUS.get(reason, LIMIT)
 
     @property
     def timed_out(self) -> bool:

@@ -26,6 +26,8 @@ class Script:
     """The directory in which it begins."""
     stdin: bytes | BinaryIO = field(default=b"", repr=False)
     """Its input: bytes, or something to read when the script does."""
+    keep_output: bool = True
+    """Whether its output is kept for the result, besides being handed on as it comes."""
 
     @property
     def name(self) -> str:

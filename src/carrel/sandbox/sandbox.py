@@ -49,6 +49,8 @@ class CallOptions(TypedDict, total=False):
     """What tracebacks and `sys.argv[0]` call it; `<string>` and `-c` by default."""
     on_output: OnOutput | None
     """Is given `stdout` or `stderr` and bytes, as soon as they are written."""
+    keep_output: bool
+    """Whether the result has the output as well, where `on_output` takes it; it has by default."""
     on_progress: OnProgress | None
     """Is told how far the guest is compiled, if the call has to wait for that."""
 
@@ -190,6 +192,7 @@ class PythonSandbox(BaseSandbox):
             argv=policy.argv,
             cwd=options.get("cwd") or policy.guest_mount_path,
             stdin=_input(options.get("stdin")),
+            keep_output=options.get("keep_output", True),
         )
         with self._counted(call), self._place.open() as workspace:
             self._logger.log_execution_start(self.runtime, policy, self.session_id)

@@ -81,6 +81,9 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
         "session.invalid_id": _INVALID,
         "session.missing": _FAILED,
         "sessions.unavailable": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
+        "shell.command": _REFUSED,
+        "shell.metacharacter": _INVALID,
+        "shell.syntax": _INVALID,
         "text.encoding": _INVALID,
         "workspace.closed": _UNAVAILABLE,
     }

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
-from carrel.fs.api import Links
+from carrel.fs.api import Content, Links, Wants
 from carrel.paths.rel import StrPath
 from carrel.policy.rules import Access, SandboxPolicy
 from carrel.values import FileInfo, Limits
@@ -139,6 +139,18 @@ class AsyncWorkspace:
         while chunk := await asyncio.to_thread(next, chunks, b""):
             yield chunk
 
+    def read_tree(
+        self,
+        path: StrPath = ".",
+        *,
+        enter: Wants | None = None,
+        wants: Wants | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> AsyncIterator[Content]:
+        """The regular files beneath a directory; large ones are read when their chunks are iterated."""
+        read = self.workspace.read_tree
+        return _iterated(lambda: read(path, enter=enter, wants=wants, chunk_bytes=chunk_bytes))
+
     async def archive(
         self,
         path: StrPath = ".",
@@ -151,9 +163,11 @@ class AsyncWorkspace:
         while piece := await asyncio.to_thread(next, pieces, b""):
             yield piece
 
-    def walk(self, path: StrPath = ".") -> AsyncIterator[FileInfo]:
+    def walk(
+        self, path: StrPath = ".", *, enter: Callable[[FileInfo], bool] | None = None
+    ) -> AsyncIterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
-        return _iterated(lambda: self.workspace.walk(path))
+        return _iterated(lambda: self.workspace.walk(path, enter=enter))
 
     def changes(self, since: int = 0) -> AsyncIterator[Event]:
         """What was changed or refused after the record with the sequence number *since*."""
@@ -169,6 +183,7 @@ class AsyncWorkspace:
     write = _in_thread(Workspace.write)
     write_chunks = _in_thread(Workspace.write_chunks)
     append = _in_thread(Workspace.append)
+    touch = _in_thread(Workspace.touch)
     edit = _in_thread(Workspace.edit)
     list = _in_thread(Workspace.list)
     list_files = _in_thread(Workspace.list_files)

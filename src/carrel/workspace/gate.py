@@ -211,7 +211,7 @@ class Gate:
 
     # After
 
-    def refused(self, operation: str, error: PathError | AccessError | QuotaError) -> None:
+    def refused(self, operation: str, error: CarrelError) -> None:
         """Remember an attempt that was refused, unless it was merely clumsy."""
         if isinstance(error, IntoItselfError):
             return
@@ -236,6 +236,10 @@ class Gate:
         self._logger.log_event(
             "session.file.list", session_id=self.session_id, pattern=pattern, file_count=count
         )
+
+    def now(self) -> int:
+        """The time, in nanoseconds since the epoch."""
+        return self._recorder.now()
 
     def watching(self) -> AbstractContextManager[list[Event]]:
         """Collect what this thread records meanwhile."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
-from carrel.fs.api import Files, Links
+from carrel.fs.api import Content, Files, Links, Wants
 from carrel.fs.root import Root
 from carrel.paths.match import Pattern
 from carrel.paths.rel import StrPath, Where
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 class Reading:
     """Everything a workspace can tell."""
 
-    def __init__(self, files: Files, gate: Gate) -> None:
+    def __init__(self, files: Files, gate: Gate, mount: str) -> None:
         self.gate = gate
+        self.mount = mount
+        """What those inside call the workspace."""
         self.created_ns: int | None = None
         """When its session was made, which tells it from an earlier one with the same id."""
         self._files = files
@@ -115,6 +117,27 @@ class Reading:
         self.gate.log("read", where, size_bytes=reader.info.size_bytes)
         return reader.chunks(chunk_bytes)
 
+    @gated("read")
+    def read_tree(
+        self,
+        path: StrPath = ".",
+        *,
+        enter: Wants | None = None,
+        wants: Wants | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> Iterator[Content]:
+        """The regular files beneath a directory with their content, names in order, never through a link.
+
+        What is in a directory is left out if *enter* says no to its name, a file if *wants* does. A file that
+        cannot be read says so when its content is asked for.
+
+        Raises:
+            LimitError: While iterating, as `walk`.
+        """
+        files, where = self.gate.permit(Access.READ, path)
+        self.gate.log("list", where)
+        return files.read_tree(where, self.gate.limits, enter=enter, wants=wants, chunk_bytes=chunk_bytes)
+
     @gated("archive")
     def archive(
         self,
@@ -164,8 +187,12 @@ class Reading:
         return found
 
     @gated("walk")
-    def walk(self, path: StrPath = ".") -> Iterator[FileInfo]:
+    def walk(
+        self, path: StrPath = ".", *, enter: Callable[[FileInfo], bool] | None = None
+    ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link.
+
+        What is in a directory is left out if *enter* says no to it.
 
         Raises:
             LimitError: While iterating: there are more entries or levels than the limits allow. What lies
@@ -173,7 +200,7 @@ class Reading:
         """
         files, where = self.gate.permit(Access.READ, path)
         self.gate.log("list", where)
-        return files.walk(where, self.gate.limits)
+        return files.walk(where, self.gate.limits, enter=enter)
 
     @gated("glob")
     def glob(self, pattern: str, *, hidden: bool = False) -> builtins.list[str]:

@@ -38,6 +38,10 @@ class Recorder:
         self._clock = clock
         self._watch = local()
 
+    def now(self) -> int:
+        """The time, in nanoseconds since the epoch."""
+        return self._clock()
+
     @contextmanager
     def watching(self) -> Iterator[list[Event]]:
         """Collect what this thread records meanwhile."""

@@ -324,7 +324,8 @@ class WorkspaceManager:
         limits = limits or record.limits or self._limits
         scratch = claim.scratch
         scratch.sweep_drafts(self._clock() / 1e9)
-        root = Root(directory, scratch=scratch, confinement=self._confinement)
+        confinement = self._confinement if policy.enabled else Confinement.NONE
+        root = Root(directory, scratch=scratch, confinement=confinement)
         clock = self._clock
         lease = claim.lease(clock())
         recorder = Recorder(

@@ -77,7 +77,7 @@ class Workspace(Reading):
             ledger=ledger[1],
             absolute_paths=options.get("absolute_paths", True),
         )
-        super().__init__(files, gate)
+        super().__init__(files, gate, mount)
 
     @classmethod
     def open(
@@ -209,6 +209,24 @@ class Workspace(Reading):
         except ExistsError:
             # Somebody else made it meanwhile, so it can be appended to.
             return files.append(where, content, limit=limit)
+
+    @gated("touch")
+    def touch(self, path: StrPath, *, modified_ns: int | None = None) -> FileInfo:
+        """Set when something was changed last, now by default; what is missing is made as an empty file.
+
+        Raises:
+            HostDeniedError: The file has other names (hard links), which would change too.
+        """
+        files, where = self.gate.permit(Access.WRITE, path)
+        try:
+            info = files.touch(where, self.gate.now() if modified_ns is None else modified_ns)
+        except MissingError:
+            self.gate.require_depth(where)
+            info = files.write(where, b"", existing=Existing.REFUSE, parents=Parents.REQUIRE).info
+            if modified_ns is not None:
+                info = files.touch(where, modified_ns)
+        self.gate.log("touch", where)
+        return info
 
     @gated("edit")
     def edit(

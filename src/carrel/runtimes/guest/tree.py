@@ -15,7 +15,7 @@ from carrel.runtimes.guest.seams import Tail, Whole
 from carrel.runtimes.guest.tmp import Temporary
 from carrel.runtimes.line import Frame, Kind, LineBroken
 
-_TMP = "/tmp"  # noqa: S108  # the guest's, not the host's
+TEMPORARY = "/tmp"  # noqa: S108  # the guest's, not the host's
 
 
 class Tree:
@@ -28,8 +28,8 @@ class Tree:
         """The directory in which a script begins, which is known to be there."""
         self.is_edited = False
         """Whether the next file is read to be changed."""
-        self.temporary_roots: tuple[str, ...] = ()
-        """What is the host's though it lies in `/tmp`."""
+        self.roots: tuple[str, ...] = ()
+        """Where the host has files, also in `/tmp`."""
         self.tmp = Temporary(0)
         self._channel = channel
 
@@ -92,9 +92,9 @@ class Tree:
 
     def _in_tmp(self, path: str) -> str | None:
         """What our own `/tmp` calls *path*; `None` if it is the host's."""
-        if not _is_in(path, _TMP) or any(_is_in(path, root) for root in self.temporary_roots):
+        if not _is_in(path, TEMPORARY) or any(_is_in(path, root) for root in self.roots):
             return None
-        return path[len(_TMP) :] or "/"
+        return path[len(TEMPORARY) :] or "/"
 
     def _change(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Errno | None:
         answer = self._ask(operation, path, target=target, body=body)

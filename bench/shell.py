@@ -1,0 +1,214 @@
+"""What commands of the shell cost, beside the GNU tools in processes of their own and beside bashkit.
+
+    PYTHONPATH=. .venv/bin/python bench/shell.py [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
+
+Ours is a shell on a session, with its rules, its quota and its journal, and with logging off. `GNU` starts
+the tool by `subprocess.run` for every command, without a shell and any confinement. bashkit is installed
+once, in a virtual environment of its own, and works on the same files, mounted. All collect the output.
+Nothing is asserted: the exit status is 0 unless something is broken. README.md says how to read the result.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import _figures
+from bench._children import BASHKIT, Child, Here, UnmeasuredError, Way
+from bench._figures import Ceiling, Figure, Row
+from bench._measure import order
+from bench._packages import Package, packages_directory
+from bench._program import measure, options
+from bench._report import OURS, Aim
+from carrel.sandbox.shell import Shell
+from carrel.shell.budget import Budget
+from carrel.values import Limits
+from carrel.workspace.sessions import WorkspaceManager
+
+GNU = "GNU, a process"
+BASHKIT_PACKAGE = Package("bashkit", "0.20.1", oldest_python="3.9")
+OTHER = f"{BASHKIT_PACKAGE.name} {BASHKIT_PACKAGE.version}"
+LINE = "line"
+"""The only kind of call: one command line."""
+
+SMALL = {
+    "ls": "ls small",
+    "cat": "cat small/f.txt",
+    "wc": "wc small/f.txt",
+    "head": "head -n 5 small/f.txt",
+}
+TREE = {
+    "grep -r": "grep -r needle tree",
+    "grep -rn, regex": "grep -rnE 'ne+dle[0-9]?' tree",
+    "grep -rl": "grep -rl needle tree",
+    "find": "find tree -name '*7.txt'",
+    "find -type f": "find tree -type f",
+    "wc": None,
+    "sort": None,
+    "du": "du -s tree",
+}
+"""What is done over many files; for `None`, all files of one directory after the other are named."""
+LARGE = {
+    "grep": "grep needle large/big.txt",
+    "grep -c, common": "grep -c w1 large/big.txt",
+    "grep -i": "grep -i NEEDLE large/big.txt",
+    "grep, regex": "grep -E 'ne+dle[0-9]?' large/big.txt",
+    "wc": "wc large/big.txt",
+    "wc -l": "wc -l large/big.txt",
+    "head": "head -n 1 large/big.txt",
+    "tail": "tail -n 1 large/big.txt",
+    "sort": "sort large/big.txt",
+    "du": "du large/big.txt",
+    "find": "find large -size +1k",
+}
+SMALL_AT, MANY, ONE = "a small file", "many files", "one large file"
+
+AIMS = (
+    *(
+        Ceiling(f"{name} of a small file 10 times faster than a process", name, SMALL_AT, GNU, 1 / 10)
+        for name in SMALL
+    ),
+    Ceiling("grep -r over many files within 2 times GNU grep", "grep -r", MANY, GNU, 2),
+    Ceiling("grep over one large file within 2 times GNU grep", "grep", ONE, GNU, 2),
+)
+
+
+class Bench:
+    """A shell of ours on a session, and others on the same files."""
+
+    def __init__(self, base: Path, quick: bool, others: Path) -> None:
+        self.others = others
+        self.base = base
+        self.calls = 20 if quick else 100
+        self.rounds = 2 if quick else 5
+        self.directories = 10 if quick else 100
+        self.large_bytes = 10**7 if quick else 10**8 - 10**5
+        self.missing: dict[str, str] = {}
+
+    def run(self) -> Iterator[Row]:
+        """Measure everything, one row after the other."""
+        with ExitStack() as stack:
+            manager = stack.enter_context(WorkspaceManager(self.base / "sessions"))
+            limits = Limits(disk_bytes=None, entries=None, file_bytes=None)
+            workspace = stack.enter_context(manager.create("bench", limits=limits))
+            files = self.base / "sessions" / "bench"
+            self._plant(files)
+            ways = self._ways(stack, Shell(workspace, budget=Budget(seconds=600, output_bytes=None)), files)
+            for name, line in SMALL.items():
+                yield self._take_turns(name, SMALL_AT, ways, line, calls=self.calls)
+            for name, given in TREE.items():
+                for_all = " ".join(f"tree/d{n}/f{m}.txt" for n in range(self.directories) for m in range(100))
+                yield self._take_turns(name, MANY, ways, given or f"{name} {for_all}", calls=1)
+            for name, line in LARGE.items():
+                yield self._take_turns(name, ONE, ways, line, calls=1)
+
+    def aims(self, rows: Sequence[Row]) -> list[Aim]:
+        """What was aimed at, and what was found."""
+        return [*(ceiling.judge(rows) for ceiling in AIMS), _nowhere_slower(rows)]
+
+    def _plant(self, files: Path) -> None:
+        """One small file, many of them, and a large one; the same in every run."""
+        chance = random.Random(7)
+        words = [f"w{number}" for number in range(100_000)]
+
+        def lines(count: int) -> bytes:
+            return "".join(" ".join(chance.choices(words, k=8)) + "\n" for _ in range(count)).encode()
+
+        (files / "small").mkdir()
+        (files / "small" / "f.txt").write_bytes(lines(20))
+        for number in range(self.directories):
+            directory = files / "tree" / f"d{number}"
+            directory.mkdir(parents=True)
+            for each in range(100):
+                needle = b"a needle here\n" if (number * 100 + each) % 97 == 0 else b""
+                (directory / f"f{each}.txt").write_bytes(lines(20) + needle)
+        (files / "large").mkdir()
+        block = lines(50_000)
+        with (files / "large" / "big.txt").open("wb") as big:
+            for _ in range(self.large_bytes // len(block)):
+                big.write(block)
+            big.write(b"a needle here\n")
+
+    def _ways(self, stack: ExitStack, shell: Shell, files: Path) -> dict[str, Way]:
+        ways: dict[str, Way] = {OURS: Here({LINE: _ours(shell)}), GNU: Here({LINE: _gnu(files)})}
+        try:
+            python = BASHKIT_PACKAGE.python(self.others)
+            ways[OTHER] = stack.enter_context(Child(python, BASHKIT, files))
+        except UnmeasuredError as error:
+            self.missing[OTHER] = str(error)
+        return ways
+
+    def _take_turns(
+        self, operation: str, detail: str, ways: Mapping[str, Way], line: str, *, calls: int
+    ) -> Row:
+        """Let the ways take turns, in another order every round."""
+        racing = dict(ways)
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        missing = dict(self.missing)
+        for turn in range(-1, self.rounds):
+            for name in order(list(racing), turn + 1):
+                try:
+                    found = racing[name].time(LINE, line, calls=calls, threads=1)
+                except UnmeasuredError as error:
+                    missing[name] = str(error)
+                    del racing[name], seconds[name]
+                    continue
+                if turn >= 0:
+                    seconds[name] += found["seconds"]
+        return Row(operation, detail, {name: Figure.of(each) for name, each in seconds.items()}, missing)
+
+
+def _ours(shell: Shell) -> Callable[[str, int], None]:
+    def call(line: str, _: int) -> None:
+        result = shell.run(line)
+        if result.exit_code:
+            raise RuntimeError(f"{line}: {result.stderr.decode()}")
+
+    return call
+
+
+def _gnu(files: Path) -> Callable[[str, int], None]:
+    def call(line: str, _: int) -> None:
+        subprocess.run(
+            shlex.split(line),
+            cwd=files,
+            capture_output=True,
+            check=True,
+            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
+        )
+
+    return call
+
+
+def _nowhere_slower(rows: Sequence[Row]) -> Aim:
+    text = "nowhere slower than bashkit"
+    judged = [row for row in rows if OTHER in row.figures]
+    if not judged:
+        return Aim(text, "?", "bashkit was not measured")
+    slower = [
+        f"{row.operation} of {row.detail} {row.ratio(OTHER):.2f} times"
+        for row in judged
+        if row.ratio(OTHER) > 1
+    ]
+    worst = max(judged, key=lambda row: row.ratio(OTHER))
+    found = (
+        ", ".join(slower) or f"at worst {worst.ratio(OTHER):.2f} times ({worst.operation} of {worst.detail})"
+    )
+    return Aim(text, "MISSED" if slower else "met", found)
+
+
+def main() -> None:
+    parser = options("Measure what commands of the shell cost, side by side with other ways.")
+    parser.add_argument(
+        "--others", type=Path, default=packages_directory(), help="where other packages are installed"
+    )
+    arguments = parser.parse_args()
+    measure(arguments, lambda base: Bench(base, arguments.quick, arguments.others.resolve()), _figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""What a shell has for single files and directories."""
+
+from __future__ import annotations
+
+import errno
+import os
+from stat import S_ISDIR
+
+from .files import copy_file, copy_tree, remove_tree
+from .paths import Given, below, inside
+from .text import read_text
+
+
+def ls(
+    path: Given = ".",
+    all: bool = False,
+    long: bool = False,
+) -> list[str] | list[dict[str, object]]:
+    """The names in the directory *path*, sorted; of a file, its own name.
+
+    Args:
+        path: What to list.
+        all: Whether names that begin with a dot are listed too.
+        long: Whether to return a dict for each name instead: `name`, `is_dir`, `size` in bytes, and
+            `modified` in seconds since 1970. Size and time of what must not be looked at are `None`.
+    """
+    where = inside(path)
+    try:
+        place, names = where, sorted(os.listdir(where))
+    except NotADirectoryError:
+        place, name = os.path.split(where)
+        names = [name]
+    shown = [name for name in names if all or not name.startswith(".") or place != where]
+    return [_row(place, name) for name in shown] if long else shown
+
+
+def _row(place: str, name: str) -> dict[str, object]:
+    try:
+        found = os.stat(os.path.join(place, name))
+    except OSError:
+        return {"name": name, "is_dir": False, "size": None, "modified": None}
+    return {"name": name, "is_dir": S_ISDIR(found.st_mode), "size": found.st_size, "modified": found.st_mtime}
+
+
+def cat(*files: Given) -> str:
+    """The text of all *files*, one after another."""
+    return "".join([read_text(place) for place in [inside(file) for file in files]])
+
+
+def touch(file: Given) -> None:
+    """Make an empty file; one that is there stays as it is, with its time, which the guest cannot set."""
+    with open(inside(file), "ab"):
+        pass
+
+
+def mkdir(path: Given, parents: bool = True) -> None:
+    """Make a directory.
+
+    Args:
+        path: What to make.
+        parents: Whether to make the directories above it as well, and to be content if it is there already.
+    """
+    where = inside(path)
+    if parents:
+        os.makedirs(where, exist_ok=True)
+    else:
+        os.mkdir(where)
+
+
+def rm(path: Given, recursive: bool = False, force: bool = False) -> None:
+    """Remove a file, or a directory.
+
+    Args:
+        path: What to remove.
+        recursive: Whether a directory is removed, with all that is in it.
+        force: Whether it is fine if nothing is there.
+    """
+    where = below(path)
+    try:
+        os.remove(where)
+    except FileNotFoundError:
+        if not force:
+            raise
+    except OSError:
+        if not (recursive and os.path.isdir(where)):
+            raise
+        remove_tree(where)
+
+
+def cp(src: Given, dst: Given, recursive: bool = False) -> None:
+    """Copy a file to *dst*, or into it if it is a directory.
+
+    Args:
+        src: What to copy.
+        dst: Where to.
+        recursive: Whether a directory is copied, with all that is in it.
+    """
+    source = inside(src)
+    target = _target(source, inside(dst))
+    if not recursive and os.path.isdir(source):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(src))
+    _copy(source, target)
+
+
+def _copy(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        copy_tree(source, target)
+    else:
+        copy_file(source, target)
+
+
+def mv(src: Given, dst: Given) -> None:
+    """Move a file or a directory to *dst*, or into it if it is a directory; a file there is replaced."""
+    source = below(src)
+    target = _target(source, inside(dst))
+    try:
+        os.replace(source, target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _copy(source, target)
+        rm(source, recursive=True)
+
+
+def _target(source: str, target: str) -> str:
+    return os.path.join(target, os.path.basename(source)) if os.path.isdir(target) else target
+
+
+def echo(text: object = "", file: Given | None = None, append: bool = False) -> str | None:
+    """Write *text* and a newline.
+
+    Args:
+        text: What to write.
+        file: Where to; without one, the text is printed, and returned.
+        append: Whether what *file* has is kept, and the text put behind it.
+    """
+    if file is None:
+        print(text)  # noqa: T201  # that is what it is for
+        return str(text)
+    with open(inside(file), "a" if append else "w", encoding="utf-8", newline="") as opened:
+        opened.write(f"{text}\n")
+    return None

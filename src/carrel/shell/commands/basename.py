@@ -1,0 +1,46 @@
+"""Print the last name of a path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import cited, encode
+
+USAGE = "NAME [SUFFIX]\n       basename OPTION... NAME..."
+OPTIONS_FIRST = True
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `basename`."""
+
+    multiple: Annotated[bool, Opt("-a", "--multiple", help="take every argument for a name")] = False
+    suffix: Annotated[
+        str | None, Opt("-s", "--suffix", metavar="SUFFIX", help="remove SUFFIX at the end; implies -a")
+    ] = None
+    zero: Annotated[bool, Opt("-z", "--zero", help="end each name with NUL, not newline")] = False
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Print what follows the last slash of each path."""
+    suffix = flags.suffix or ""
+    names = operands
+    if not operands:
+        raise UsageError("missing operand", status=1)
+    if not flags.multiple and flags.suffix is None:
+        if len(operands) > 2:
+            raise UsageError(f"extra operand {cited(operands[2])}", status=1)
+        names, suffix = operands[:1], operands[1] if len(operands) == 2 else ""
+    end = b"\0" if flags.zero else b"\n"
+    ctx.out(b"".join(encode(_last_name(name, suffix)) + end for name in names))
+    return 0
+
+
+def _last_name(path: str, suffix: str) -> str:
+    bare = path.rstrip("/")
+    name = bare.rpartition("/")[2] if bare else path[:1]
+    return name.removesuffix(suffix) if name != suffix else name

@@ -1,0 +1,55 @@
+"""Go to another directory."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import NotDirectoryError
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import shown
+from carrel.shell.touch import Touch, reads
+
+USAGE = "[DIRECTORY | -]"
+NOTES = "Without DIRECTORY it goes to $HOME, with - to where it was before."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `cd`."""
+
+    logical: Annotated[bool, Opt("-L", help="take .. as text; this is always so")] = True
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It looks at the directory."""
+    return reads(operands)
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Make another directory the one in which relative paths begin."""
+    if len(operands) > 1:
+        raise UsageError("too many arguments", status=1, hint=False)
+    variables = ctx.state.variables
+    target = operands[0] if operands else variables.get("HOME", ctx.workspace.mount)
+    if target == "-":
+        if "OLDPWD" not in variables:
+            raise UsageError("OLDPWD not set", status=1, hint=False)
+        target = variables["OLDPWD"]
+        ctx.say(target)
+    if target:
+        with ctx.reporting(target):
+            _go(ctx, target)
+    return ctx.status
+
+
+def _go(ctx: Context, target: str) -> None:
+    where = posixpath.normpath(posixpath.join(ctx.state.cwd, target)).replace("//", "/", 1)
+    if not ctx.stat(where).is_directory:
+        raise NotDirectoryError(f"not a directory: {shown(target)}", path=target)
+    ctx.state.variables |= {"OLDPWD": ctx.state.cwd, "PWD": where}
+    ctx.state.exported |= {"OLDPWD", "PWD"}
+    ctx.state.cwd = where

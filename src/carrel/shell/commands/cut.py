@@ -1,0 +1,134 @@
+"""Print parts of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import encode
+from carrel.shell.ranges import LAST, Range, complement, parse_ranges
+from carrel.shell.records import batches
+from carrel.shell.touch import Touch, reads
+
+USAGE = "OPTION... [FILE]..."
+NOTES = "LIST is made of N, N-M, N- and -M, with commas between them. Characters are bytes."
+
+Select = Callable[[list[bytes]], Iterable[bytes]]
+"""The parts of some lines that are to be printed."""
+
+
+def _bytes(text: str) -> tuple[bool, str]:
+    return False, text
+
+
+def _fields(text: str) -> tuple[bool, str]:
+    return True, text
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `cut`."""
+
+    lists: Annotated[
+        tuple[tuple[bool, str], ...],
+        Opt("-b", "--bytes", metavar="LIST", read=_bytes, help="print only these bytes"),
+        Opt("-c", "--characters", metavar="LIST", read=_bytes, help="print only these characters"),
+        Opt("-f", "--fields", metavar="LIST", read=_fields, help="print only these fields"),
+    ] = ()
+    delimiter: Annotated[
+        str | None, Opt("-d", "--delimiter", metavar="DELIM", help="fields end with DELIM, not a tab")
+    ] = None
+    complement: Annotated[bool, Opt("--complement", help="print all but what is listed")] = False
+    only_delimited: Annotated[
+        bool, Opt("-s", "--only-delimited", help="leave out lines that have no delimiter")
+    ] = False
+    output_delimiter: Annotated[
+        str | None, Opt("--output-delimiter", metavar="STRING", help="print STRING between parts")
+    ] = None
+    zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
+    whole: Annotated[bool, Opt("-n", help="ignored")] = False
+
+
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+    """It reads the files."""
+    return reads(files)
+
+
+def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
+    """Print what is selected of each line."""
+    select = _selection(flags)
+    end = b"\0" if flags.zero else b"\n"
+    for file in files or (STDIN,):
+        with ctx.reporting(file):
+            for lines in batches(ctx.chunks(file), end, ctx.meter):
+                ctx.out(b"".join([part + end for part in select(lines)]))
+    return ctx.status
+
+
+def _selection(flags: Flags) -> Select:
+    if not flags.lists:
+        raise UsageError("you must specify a list of bytes, characters, or fields", status=1)
+    if len(flags.lists) > 1:
+        raise UsageError("only one list may be specified", status=1)
+    by_field, text = flags.lists[0]
+    delimiter = _delimiter(flags, by_field=by_field)
+    ranges = parse_ranges(text, fields=by_field)
+    if flags.complement:
+        ranges = complement(ranges)
+    joint = None if flags.output_delimiter is None else encode(flags.output_delimiter) or b"\0"
+    if by_field:
+        return _FieldSelection(ranges, delimiter, joint, flags.only_delimited)
+    return _byte_selection(ranges, joint or b"")
+
+
+def _delimiter(flags: Flags, *, by_field: bool) -> bytes:
+    if flags.delimiter is not None and len(encode(flags.delimiter)) > 1:
+        raise UsageError("the delimiter must be a single character", status=1)
+    if not by_field and flags.delimiter is not None:
+        raise UsageError("an input delimiter may be specified only when operating on fields", status=1)
+    if not by_field and flags.only_delimited:
+        raise UsageError(
+            "suppressing non-delimited lines makes sense\n\tonly when operating on fields", status=1
+        )
+    return b"\t" if flags.delimiter is None else encode(flags.delimiter) or b"\0"
+
+
+def _byte_selection(ranges: list[Range], joint: bytes) -> Select:
+    slices = [slice(each.low - 1, each.high) for each in ranges]
+
+    def select(lines: list[bytes]) -> Iterable[bytes]:
+        if len(slices) == 1:
+            return [line[slices[0]] for line in lines]
+        return [joint.join([part for each in slices if (part := line[each])]) for line in lines]
+
+    return select
+
+
+class _FieldSelection:
+    """Prints some fields of lines."""
+
+    def __init__(
+        self, ranges: list[Range], delimiter: bytes, joint: bytes | None, only_delimited: bool
+    ) -> None:
+        self._slices = [slice(each.low - 1, each.high) for each in ranges]
+        self._delimiter = delimiter
+        self._joint = delimiter if joint is None else joint
+        self._only_delimited = only_delimited
+        highest = ranges[-1].high if ranges else 0
+        self._splits = -1 if highest >= LAST else highest
+
+    def __call__(self, lines: list[bytes]) -> Iterator[bytes]:
+        delimiter, splits = self._delimiter, self._splits
+        for line in lines:
+            if delimiter not in line:
+                if not self._only_delimited:
+                    yield line
+                continue
+            fields = line.split(delimiter, splits)
+            if len(self._slices) == 1:
+                yield self._joint.join(fields[self._slices[0]])
+            else:
+                yield self._joint.join([field for each in self._slices for field in fields[each]])

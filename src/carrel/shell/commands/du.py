@@ -1,0 +1,177 @@
+"""Print how much space directories take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt, UsageError, parse_size
+from carrel.shell.glob import name_pattern
+from carrel.shell.human import ceil_divide, human
+from carrel.shell.post_order import Found, post_order
+from carrel.shell.quoting import encode, quoted
+from carrel.shell.touch import Touch, looks_at
+from carrel.values import FileInfo
+
+USAGE = "[OPTION]... [FILE]..."
+Render = Callable[[int], str]
+
+
+def _by_base(base: int) -> Render:
+    return lambda size: human(size, base)
+
+
+def _by_unit(unit: int, suffix: str = "") -> Render:
+    return lambda size: f"{ceil_divide(size, unit)}{suffix}"
+
+
+def _block_size(text: str) -> Render:
+    if text in ("human-readable", "si"):
+        return _by_base(1000 if text == "si" else 1024)
+    if text[:1].isalpha():
+        return _by_unit(parse_size(f"1{text}", "invalid --block-size argument"), text)
+    unit = parse_size(text, "invalid --block-size argument")
+    if not unit:
+        raise ValueError(f"invalid --block-size argument {quoted(text)}")
+    return _by_unit(unit)
+
+
+def _read_depth(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"invalid maximum depth {quoted(text)}", status=1)
+    return int(text[:9])
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `du`."""
+
+    all: Annotated[bool, Opt("-a", "--all", help="files too, not only directories")] = False
+    summarize: Annotated[bool, Opt("-s", "--summarize", help="only what is given")] = False
+    depth: Annotated[
+        int | None,
+        Opt("-d", "--max-depth", metavar="N", help="only N levels below what is given",
+            read=_read_depth),
+    ] = None  # fmt: skip
+    total: Annotated[bool, Opt("-c", "--total", help="the sum of all at the end")] = False
+    apparent: Annotated[
+        bool,
+        Opt("--apparent-size", help="how much is in files, rather than how much space they take"),
+    ] = False
+    plain_bytes: Annotated[bool, Opt("-b", "--bytes", help="the same as --apparent-size -B 1")] = False
+    render: Annotated[
+        Render,
+        Opt("-h", "--human-readable", to=_by_base(1024), help="sizes like 1.5K and 24M"),
+        Opt("--si", to=_by_base(1000), help="the same by powers of 1000"),
+        Opt("-k", to=_by_unit(1024), help="in KiB, as it does anyway"),
+        Opt("-m", to=_by_unit(2**20), help="in MiB"),
+        Opt("-B", "--block-size", metavar="SIZE", help="in units of SIZE", read=_block_size),
+    ] = _by_unit(1024)  # noqa: RUF009  # a function, which nothing changes
+    exclude: Annotated[
+        tuple[str, ...], Opt("--exclude", metavar="PATTERN", help="leave out what matches")
+    ] = ()
+    separate: Annotated[
+        bool, Opt("-S", "--separate-dirs", help="do not count directories in others")
+    ] = False  # fmt: skip
+    count_links: Annotated[bool, Opt("-l", "--count-links", help="count files once for every name")] = False
+    zero: Annotated[bool, Opt("-0", "--null", help="end each line with a NUL, not a newline")] = False
+    one_disk: Annotated[bool, Opt("-x", "--one-file-system", help="accepted and ignored")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It would look at everything in each operand."""
+    return looks_at(operands or ["."])
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Count each operand."""
+    if flags.summarize and flags.all:
+        raise UsageError("cannot both summarize and show all entries", status=1)
+    if flags.summarize and flags.depth:
+        raise UsageError(f"warning: summarizing conflicts with --max-depth={flags.depth}", status=1)
+    if flags.summarize and flags.depth == 0:
+        ctx.warn(f"{ctx.name}: warning: summarizing is the same as using --max-depth=0")
+    count = _Count(ctx, flags, several=len(operands) > 1)
+    total = 0
+    for operand in operands or ["."]:
+        with ctx.reporting(operand, f"cannot access {quoted(operand)}"):
+            total += count.run(operand)
+    if flags.total:
+        count.tell(total, "total")
+    return ctx.status
+
+
+class _Count:
+    """What was counted, and what of it was seen already."""
+
+    def __init__(self, ctx: Context, flags: Flags, *, several: bool) -> None:
+        self._ctx = ctx
+        self._flags = flags
+        self._several = several
+        self._seen: set[int] = set()
+        self._excludes = [name_pattern(text) for text in flags.exclude]
+        self._render = _by_unit(1) if flags.plain_bytes else flags.render
+        self._apparent = flags.apparent or flags.plain_bytes
+        self._depth = 0 if flags.summarize else flags.depth
+        self._end = b"\0" if flags.zero else b"\n"
+
+    def tell(self, size: int, name: str) -> None:
+        self._ctx.out(f"{self._render(size)}\t".encode() + encode(name) + self._end)
+
+    def run(self, operand: str) -> int:
+        """Count one operand, print what is to be printed, and return its sum."""
+        top = self._ctx.stat(operand, follow=False)
+        if self._is_excluded(operand, top) or self._was_seen(top):
+            return 0
+        sums: dict[int, int] = {}
+        level = operand.count("/") - operand.endswith("/")
+        total = 0
+        for path, info in post_order(self._beneath(operand) if top.is_directory else iter(())):
+            depth = path.count("/") - level
+            size = self._size(info)
+            total += size
+            if info.is_directory:
+                size += sums.pop(depth + 1, 0)
+                self._tell_within(size, path, depth)
+                size = 0 if self._flags.separate else size
+            elif self._flags.all:
+                self._tell_within(size, path, depth)
+            sums[depth] = sums.get(depth, 0) + size
+        own = self._size(top)
+        self.tell(own + sums.get(1, 0), operand)
+        return own + total
+
+    def _tell_within(self, size: int, path: str, depth: int) -> None:
+        if self._depth is None or depth <= self._depth:
+            self.tell(size, path)
+
+    def _beneath(self, operand: str) -> Iterator[Found]:
+        skipped = ""
+
+        def enter(path: str, info: FileInfo) -> bool:
+            return path != skipped
+
+        for path, info in self._ctx.walk(operand, enter):
+            if self._is_excluded(path, info) or self._was_seen(info):
+                skipped = path
+            else:
+                yield path, info
+
+    def _is_excluded(self, path: str, info: FileInfo) -> bool:
+        return any(matches(info.name) or matches(path) for matches in self._excludes)
+
+    def _was_seen(self, info: FileInfo) -> bool:
+        """Whether it was counted already, under another name or as part of another operand."""
+        if self._flags.count_links and not info.is_directory:
+            return False
+        if not self._several and (info.links < 2 or info.is_directory):
+            return False
+        if info.inode in self._seen:
+            return True
+        self._seen.add(info.inode)
+        return False
+
+    def _size(self, info: FileInfo) -> int:
+        return info.host_bytes if self._apparent else info.blocks * 512

@@ -1,0 +1,40 @@
+"""Print its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from carrel.shell.context import Context
+from carrel.shell.escapes import for_echo
+from carrel.shell.quoting import encode
+
+USAGE = "[-neE] [ARGUMENT]..."
+NOTES = """\
+  -n    print no newline at the end
+  -e    read escapes: \\a \\b \\c \\e \\f \\n \\r \\t \\v \\\\ \\0NNN \\xHH \\uHHHH \\UHHHHHHHH
+  -E    read no escapes; this is the default"""
+
+
+def run(ctx: Context, argv: Sequence[str]) -> int:
+    """Print the arguments with blanks between them."""
+    newline, escapes, first = _options(argv)
+    text = encode(" ".join(argv[first:]))
+    if escapes:
+        text, ended = for_echo(text)
+        newline = newline and not ended
+    ctx.out(text + b"\n" if newline else text)
+    return 0
+
+
+def _options(argv: Sequence[str]) -> tuple[bool, bool, int]:
+    """Whether to end with a newline, whether to read escapes, and where the text begins."""
+    newline, escapes = True, False
+    for at, argument in enumerate(argv):
+        if len(argument) < 2 or argument[0] != "-" or argument[1:].strip("neE"):
+            return newline, escapes, at
+        for letter in argument[1:]:
+            if letter == "n":
+                newline = False
+            else:
+                escapes = letter == "e"
+    return newline, escapes, len(argv)

@@ -1,0 +1,54 @@
+"""Print the variables, or run a command with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import dropwhile, takewhile
+from typing import Annotated
+
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt
+from carrel.shell.quoting import encode
+
+USAGE = "[OPTION]... [NAME=VALUE]... [COMMAND [ARG]...]"
+OPTIONS_FIRST = True
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `env`."""
+
+    empty: Annotated[bool, Opt("-i", "--ignore-environment", help="begin with no variables")] = False
+    null: Annotated[bool, Opt("-0", "--null", help="end each line with NUL, not newline")] = False
+    unset: Annotated[tuple[str, ...], Opt("-u", "--unset", metavar="NAME", help="leave a variable out")] = ()
+
+
+def inner(flags: Flags, operands: Sequence[str]) -> list[str]:
+    """It runs what follows the variables."""
+    return list(dropwhile(lambda word: "=" in word, operands))
+
+
+def _values(operands: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word in takewhile(lambda word: "=" in word, operands):
+        name, _, value = word.partition("=")
+        yield name, value
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Print what is exported, or run the rest of the words with it."""
+    state = ctx.state.copy()
+    if flags.empty:
+        state.exported.clear()
+    state.exported -= set(flags.unset)
+    for name in flags.unset:
+        state.variables.pop(name, None)
+    values = dict(_values(operands))
+    state.assign(values)
+    state.exported |= values.keys()
+    if rest := inner(flags, operands):
+        return ctx.call(rest, state)
+    end = b"\0" if flags.null else b"\n"
+    for name in sorted(state.exported & state.variables.keys()):
+        ctx.out(encode(f"{name}={state.variables[name]}") + end)
+    return ctx.status

@@ -1,0 +1,81 @@
+"""Print the first lines of files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import IsDirectoryError
+from carrel.shell.amount import TEN_LINES, Amount, LastPart, bytes_of, first_part, lines_of
+from carrel.shell.context import Context
+from carrel.shell.flags import NUMBER, Opt
+from carrel.shell.headings import Headings
+from carrel.shell.quoting import quoted
+from carrel.shell.touch import Touch, reads
+
+USAGE = "[OPTION]... [FILE]..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `head`."""
+
+    amount: Annotated[
+        Amount,
+        Opt(
+            "-n",
+            NUMBER,
+            "--lines",
+            metavar="NUM",
+            help="print NUM lines; with -, all but the last NUM",
+            read=lines_of,
+        ),
+        Opt(
+            "-c",
+            "--bytes",
+            metavar="NUM",
+            help="print NUM bytes; with -, all but the last NUM",
+            read=bytes_of,
+        ),
+    ] = TEN_LINES
+    headings: Annotated[
+        bool | None,
+        Opt("-q", "--quiet", "--silent", to=False, help="print no names of files"),
+        Opt("-v", "--verbose", to=True, help="print the names of files always"),
+    ] = None
+    zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
+
+
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+    """It reads the files."""
+    return reads(files)
+
+
+def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
+    """Print the first part of each file."""
+    headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
+    for file in files or ("-",):
+        with ctx.reporting(file, f"cannot open {quoted(file)} for reading"):
+            try:
+                chunks = ctx.chunks(file)
+            except IsDirectoryError:
+                headings.print(file)
+                ctx.complain(f"error reading {quoted(file)}: Is a directory")
+                continue
+            headings.print(file)
+            for piece in _first(ctx, flags, chunks):
+                ctx.out(piece)
+    return ctx.status
+
+
+def _first(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    end = b"\0" if flags.zero else b"\n"
+    if flags.amount.sign != "-":
+        yield from first_part(chunks, flags.amount, end)
+        return
+    last = LastPart(ctx.meter, flags.amount, end)
+    for chunk in chunks:
+        yield from last.push(chunk)
+    yield from last.finish()
+    last.release()

@@ -1,0 +1,28 @@
+"""List the commands, or tell about one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from carrel.shell.context import Context
+from carrel.shell.help import help_text
+from carrel.shell.quoting import encode, quoted
+from carrel.shell.table import COMMANDS
+
+USAGE = "[COMMAND]..."
+
+
+def run(ctx: Context, argv: Sequence[str]) -> int:
+    """Print a line for each command that may be run, or the whole help of some."""
+    if not argv:
+        for command in COMMANDS.values():
+            if command.name in ctx.shared.allowed:
+                ctx.say(f"{command.name:<11}{command.summary}")
+        ctx.say("'COMMAND --help' tells more.")
+    for name in argv:
+        found = COMMANDS.get(name)
+        if found is None or name not in ctx.shared.allowed:
+            ctx.complain(f"no help topics match {quoted(name)}")
+        else:
+            ctx.out(encode(help_text(found, found.load())))
+    return ctx.status

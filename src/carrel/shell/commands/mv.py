@@ -1,0 +1,96 @@
+"""Move and rename files and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import IntoItselfError
+from carrel.shell.context import Context
+from carrel.shell.destination import Pair, base_name, is_same, pairs, target_touches, there
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import quoted
+from carrel.shell.touch import Touch, writes
+from carrel.values import FileInfo
+
+USAGE = "[OPTION]... SOURCE... TARGET"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `mv`."""
+
+    existing: Annotated[
+        str,
+        Opt("-f", "--force", to="replace", help="replace what is there, as it does anyway"),
+        Opt("-n", "--no-clobber", to="keep", help="do not replace what is there"),
+        Opt("-i", "--interactive", to="ask", help="not possible: nobody can be asked here"),
+    ] = "replace"
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is moved")] = False
+    directory: Annotated[
+        str | None, Opt("-t", "--target-directory", metavar="DIRECTORY", help="move everything there")
+    ] = None
+    plain_target: Annotated[
+        bool, Opt("-T", "--no-target-directory", help="take the last operand for the new name itself")
+    ] = False
+    update: Annotated[bool, Opt("-u", "--update", help="replace only what is older")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It would change the sources and the target."""
+    sources, targets = target_touches(operands, flags.directory)
+    yield from writes(sources)
+    yield from targets
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Move each source."""
+    if flags.existing == "ask":
+        raise UsageError("nobody can be asked here; leave out -i", hint=False)
+    for pair in pairs(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
+        _move(ctx, flags, pair)
+    return ctx.status
+
+
+def _move(ctx: Context, flags: Flags, pair: Pair) -> None:
+    source, target = pair
+    info = before = None
+    with ctx.reporting(source, f"cannot stat {quoted(source)}"):
+        info = ctx.stat(source, follow=False)
+    if info is None:
+        return
+    with ctx.reporting(target, f"cannot stat {quoted(target)}"):
+        before = there(ctx, target, follow=False)
+        if before is None or _may_replace(ctx, flags, info, before, pair):
+            _rename(ctx, flags, pair)
+
+
+def _may_replace(ctx: Context, flags: Flags, info: FileInfo, before: FileInfo, pair: Pair) -> bool:
+    source, target = pair
+    if flags.existing == "keep":
+        return False
+    if is_same(info, before):
+        ctx.complain(f"{quoted(source)} and {quoted(target)} are the same file")
+    elif info.is_directory and not before.is_directory:
+        ctx.complain(f"cannot overwrite non-directory {quoted(target)} with directory {quoted(source)}")
+    elif before.is_directory and not info.is_directory:
+        ctx.complain(f"cannot overwrite directory {quoted(target)} with non-directory")
+    else:
+        return not flags.update or before.modified_ns < info.modified_ns
+    return False
+
+
+def _rename(ctx: Context, flags: Flags, pair: Pair) -> None:
+    source, target = pair
+    if base_name(source) in (".", ".."):
+        ctx.complain(f"cannot move {quoted(source)} to {quoted(target)}: Device or resource busy")
+        return
+    with ctx.reporting(source, f"cannot move {quoted(source)} to {quoted(target)}"):
+        try:
+            ctx.workspace.move(ctx.path(source), ctx.path(target), overwrite=True)
+        except IntoItselfError:
+            ctx.complain(f"cannot move {quoted(source)} to a subdirectory of itself, {quoted(target)}")
+            return
+        if flags.verbose:
+            ctx.say(f"renamed {quoted(source)} -> {quoted(target)}")

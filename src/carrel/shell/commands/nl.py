@@ -1,0 +1,211 @@
+"""Number lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.bracket import RegexError
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import cited, encode
+from carrel.shell.records import batches
+from carrel.shell.regex import Syntax, compile_regex, translate
+from carrel.shell.touch import Touch, reads
+
+USAGE = "[OPTION]... [FILE]..."
+NOTES = """\
+STYLE is a (all lines), t (lines that are not empty), n (no lines) or pBRE (lines that match a basic regular
+expression). A line \\:\\:\\: begins the header of a page, \\:\\: its body and \\: its footer."""
+_WIDEST = 10_000
+
+Numbered = Callable[[bytes], bool]
+"""Whether a line gets a number."""
+
+
+def _style(name: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text[:1] not in ("a", "t", "n", "p"):
+            raise UsageError(f"invalid {name} numbering style: {cited(text)}", status=1)
+        return text
+
+    return read
+
+
+def _format(text: str) -> str:
+    if text not in _FORMATS:
+        raise UsageError(f"invalid line numbering format: {cited(text)}", status=1)
+    return text
+
+
+_FORMATS: dict[str, Callable[[int, int], str]] = {
+    "ln": lambda number, width: f"{number:<{width}}",
+    "rn": lambda number, width: f"{number:>{width}}",
+    "rz": lambda number, width: f"{number:0{width}}",
+}
+
+
+def _number(what: str, least: int | None = None, most: int = 2**63 - 1) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.lstrip("+-").isdecimal() and len(text.lstrip("+-")) >= len(text) - 1):
+            raise ValueError(f"invalid {what}: {cited(text)}")
+        value = int(text[:40])
+        if least is not None and value < least:
+            raise ValueError(f"invalid {what}: {cited(text)}: Numerical result out of range")
+        if abs(value) > most:
+            raise ValueError(f"invalid {what}: {cited(text)}: Value too large for defined data type")
+        return value
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `nl`."""
+
+    body: Annotated[
+        str,
+        Opt("-b", "--body-numbering", metavar="STYLE", read=_style("body"), help="number these lines"),
+    ] = "t"
+    header: Annotated[
+        str,
+        Opt("-h", "--header-numbering", metavar="STYLE", read=_style("header"), help="and these in headers"),
+    ] = "n"
+    footer: Annotated[
+        str,
+        Opt("-f", "--footer-numbering", metavar="STYLE", read=_style("footer"), help="and these in footers"),
+    ] = "n"
+    delimiter: Annotated[
+        str, Opt("-d", "--section-delimiter", metavar="CC", help="sections begin with CC, not \\:")
+    ] = "\\:"
+    increment: Annotated[
+        int,
+        Opt(
+            "-i",
+            "--line-increment",
+            metavar="N",
+            read=_number("line number increment"),
+            help="add N to the number at each line",
+        ),
+    ] = 1
+    blanks: Annotated[
+        int,
+        Opt(
+            "-l",
+            "--join-blank-lines",
+            metavar="N",
+            read=_number("line number of blank lines", 1),
+            help="number only the last of N empty lines",
+        ),
+    ] = 1
+    format: Annotated[
+        str,
+        Opt("-n", "--number-format", metavar="FORMAT", read=_format, help="ln, rn or rz: left, right, zeros"),
+    ] = "rn"
+    no_renumber: Annotated[bool, Opt("-p", "--no-renumber", help="go on numbering in the next section")] = (
+        False
+    )
+    separator: Annotated[
+        str, Opt("-s", "--number-separator", metavar="STRING", help="print STRING after the number")
+    ] = "\t"
+    start: Annotated[
+        int,
+        Opt(
+            "-v",
+            "--starting-line-number",
+            metavar="N",
+            read=_number("starting line number"),
+            help="the first number",
+        ),
+    ] = 1
+    width: Annotated[
+        int,
+        Opt(
+            "-w",
+            "--number-width",
+            metavar="N",
+            read=_number("line number field width", 1, _WIDEST),
+            help="use N columns for numbers",
+        ),
+    ] = 6
+
+
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+    """It reads the files."""
+    return reads(files)
+
+
+def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
+    """Print the lines of all files, numbered as those of one."""
+    page = _Page(flags)
+    for lines in _all_lines(ctx, files or (STDIN,)):
+        ctx.out(b"".join(map(page.numbered, lines)))
+    return ctx.status
+
+
+def _all_lines(ctx: Context, files: Sequence[str]) -> Iterator[list[bytes]]:
+    for file in files:
+        with ctx.reporting(file):
+            yield from batches(ctx.chunks(file), b"\n", ctx.meter)
+
+
+class _Page:
+    """Numbers lines, and knows in which section they are."""
+
+    def __init__(self, flags: Flags) -> None:
+        self._flags = flags
+        self._number = flags.start
+        self._blank_count = 0
+        self._separator = encode(flags.separator)
+        self._indent = b" " * (flags.width + len(self._separator))
+        self._show = _FORMATS[flags.format]
+        self._is_numbered, *others = (
+            self._style(style) for style in (flags.body, flags.header, flags.body, flags.footer)
+        )
+        marks = self._marks()
+        self._sections = dict(zip(marks, others, strict=True)) if marks else {}
+
+    def _marks(self) -> list[bytes]:
+        """The lines with which a header, a body and a footer begin."""
+        delimiter = encode(self._flags.delimiter)
+        if len(delimiter) == 1:
+            delimiter += b":"
+        return [delimiter * 3, delimiter * 2, delimiter] if delimiter else []
+
+    def _style(self, style: str) -> Numbered:
+        if style[0] == "a":
+            return self._is_not_joined
+        if style[0] == "t":
+            return bool
+        return _matching(style[1:]) if style[0] == "p" else lambda line: False
+
+    def _is_not_joined(self, line: bytes) -> bool:
+        """Whether this is the last of so many empty lines, or not empty."""
+        if not line:
+            self._blank_count += 1
+            if self._blank_count < self._flags.blanks:
+                return False
+        self._blank_count = 0
+        return True
+
+    def numbered(self, line: bytes) -> bytes:
+        """A line with its number, if it gets one."""
+        if line in self._sections:
+            self._is_numbered = self._sections[line]
+            if not self._flags.no_renumber:
+                self._number = self._flags.start
+            return b"\n"
+        if not self._is_numbered(line):
+            return self._indent + line + b"\n"
+        number = self._show(self._number, self._flags.width)
+        self._number += self._flags.increment
+        return b"%b%b%b\n" % (number.encode(), self._separator, line)
+
+
+def _matching(pattern: str) -> Numbered:
+    try:
+        regex = compile_regex(translate(pattern, Syntax.BASIC).text)
+    except RegexError as error:
+        raise UsageError(str(error), status=1, hint=False) from None
+    return lambda line: regex.search(line, 0, len(line)) is not None

@@ -1,0 +1,103 @@
+"""Remove files and directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Annotated
+
+from carrel.errors import IsDirectoryError, MissingError, NotDirectoryError, NotEmptyError
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.post_order import post_order
+from carrel.shell.quoting import quoted
+from carrel.shell.touch import Touch, writes
+from carrel.values import FileInfo
+
+USAGE = "[OPTION]... [FILE]..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `rm`."""
+
+    recursive: Annotated[
+        bool, Opt("-r", "-R", "--recursive", help="remove directories with everything in them")
+    ] = False
+    force: Annotated[bool, Opt("-f", "--force", help="do not mind what is missing")] = False
+    directories: Annotated[bool, Opt("-d", "--dir", help="remove empty directories too")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is removed")] = False
+    ask: Annotated[bool, Opt("-i", "-I", help="not possible: nobody can be asked here")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It would remove each operand."""
+    return writes(operands)
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Remove each operand."""
+    if flags.ask:
+        raise UsageError("nobody can be asked here; leave out -i and -I", hint=False)
+    if not operands and not flags.force:
+        raise UsageError("missing operand", status=1)
+    for operand in operands:
+        with ctx.reporting(operand, f"cannot remove {quoted(operand)}"):
+            try:
+                _remove(ctx, flags, operand)
+            except (MissingError, NotDirectoryError):
+                if not flags.force or ctx.is_there(operand):
+                    raise
+    return ctx.status
+
+
+def _remove(ctx: Context, flags: Flags, operand: str) -> None:
+    if flags.recursive and _is_dotted(operand):
+        ctx.complain(f"refusing to remove '.' or '..' directory: skipping {quoted(operand)}")
+        return
+    info = ctx.stat(operand, follow=False)
+    if info.is_directory:
+        _remove_directory(ctx, flags, operand, info)
+        return
+    ctx.workspace.remove(ctx.path(operand))
+    _tell(ctx, flags, operand, info)
+
+
+def _is_dotted(operand: str) -> bool:
+    return operand.rstrip("/").rpartition("/")[2] in (".", "..")
+
+
+def _remove_directory(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> None:
+    if not flags.recursive and not flags.directories:
+        raise IsDirectoryError(f"{operand!r} is a directory", path=operand)
+    if info.path == "." and not flags.recursive:
+        raise NotEmptyError(f"directory {operand!r} is not empty", path=operand)
+    if info.path == ".":
+        ctx.complain(f"it is dangerous to operate recursively on {quoted(operand)}")
+        return
+    if not flags.recursive:
+        ctx.workspace.remove(ctx.path(operand))
+    elif flags.verbose:
+        _remove_each(ctx, flags, operand, info)
+        return
+    else:
+        ctx.workspace.remove(ctx.path(operand), recursive=True)
+    _tell(ctx, flags, operand, info)
+
+
+def _remove_each(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> None:
+    """Remove a tree name by name, so that each can be told; what cannot be removed stays."""
+    kept: set[str] = set()
+    for path, found in chain(post_order(ctx.walk(operand)), [(operand, info)]):
+        if path.rstrip("/") not in kept:
+            with ctx.reporting(path, f"cannot remove {quoted(path)}"):
+                ctx.workspace.remove(ctx.path(path))
+                _tell(ctx, flags, path, found)
+                continue
+        kept.add(path.rpartition("/")[0])
+
+
+def _tell(ctx: Context, flags: Flags, path: str, info: FileInfo) -> None:
+    if flags.verbose:
+        ctx.say(f"removed {'directory ' if info.is_directory else ''}{quoted(path)}")

@@ -1,0 +1,76 @@
+"""Remove empty directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import CarrelError, ClosedError, NotDirectoryError, NotEmptyError, SessionMissingError
+from carrel.shell.context import Context
+from carrel.shell.destination import is_directory
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.quoting import quoted
+from carrel.shell.touch import Touch, writes
+
+USAGE = "[OPTION]... DIRECTORY..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `rmdir`."""
+
+    parents: Annotated[
+        bool, Opt("-p", "--parents", help="remove those above it too, as far as they are named")
+    ] = False
+    ignore: Annotated[
+        bool, Opt("--ignore-fail-on-non-empty", help="do not mind directories that hold something")
+    ] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell of each directory")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It would remove each operand."""
+    return writes(operands)
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Remove each directory."""
+    if not operands:
+        raise UsageError("missing operand", status=1)
+    for operand in operands:
+        if not _remove(ctx, flags, operand, f"failed to remove {quoted(operand)}"):
+            continue
+        path = operand.rstrip("/")
+        while flags.parents and "/" in path:
+            path = path.rpartition("/")[0].rstrip("/")
+            if not path or not _remove(ctx, flags, path, f"failed to remove directory {quoted(path)}"):
+                break
+    return ctx.status
+
+
+def _remove(ctx: Context, flags: Flags, path: str, about: str) -> bool:
+    """Whether the directory is gone."""
+    if flags.verbose:
+        ctx.say(f"{ctx.name}: removing directory, {quoted(path)}")
+    if path.rstrip("/").rpartition("/")[2] == ".":
+        ctx.complain(f"{about}: Invalid argument")
+        return False
+    try:
+        # With a slash at the end only a directory can be meant, and no link to one.
+        ctx.workspace.remove(ctx.path(path).rstrip("/") + "/")
+    except NotEmptyError as error:
+        if not flags.ignore:
+            ctx.fail(error, about)
+    except NotDirectoryError as error:
+        if path.endswith("/") and is_directory(ctx, path):
+            ctx.complain(f"{about}: Symbolic link not followed")
+        else:
+            ctx.fail(error, about)
+    except (ClosedError, SessionMissingError):
+        raise
+    except CarrelError as error:
+        ctx.fail(error, about)
+    else:
+        return True
+    return False

@@ -1,0 +1,184 @@
+"""Print what is known about files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt, UsageError
+from carrel.shell.mode import OWNER, kind_words, letters, raw_mode
+from carrel.shell.moment import SECOND_NS, render_full
+from carrel.shell.quoting import encode, quoted
+from carrel.shell.touch import Touch, looks_at
+from carrel.values import FileInfo
+
+USAGE = "[OPTION]... FILE..."
+NOTES = """
+In FORMAT: %n name, %N name in quotes and where a link leads, %s size, %b blocks, %B bytes of a block, %f mode
+in hex, %F kind, %a %A permissions, %h links, %i inode, %u %U %g %G owner and group, %y %Y time of the last
+change, %o best size to read, %% a percent sign. Nothing is known of other times and of devices: they are -.
+"""
+_UNKNOWN = "-"
+_BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `stat`."""
+
+    follow: Annotated[bool, Opt("-L", "--dereference", help="tell of what links lead to")] = False
+    form: Annotated[
+        str | None, Opt("-c", "--format", metavar="FORMAT", help="print FORMAT and a newline for each file")
+    ] = None
+    printf: Annotated[
+        str | None, Opt("--printf", metavar="FORMAT", help="print FORMAT for each, with escapes like \\n")
+    ] = None
+    terse: Annotated[bool, Opt("-t", "--terse", help="all in one line")] = False
+    system: Annotated[
+        bool, Opt("-f", "--file-system", help="not possible: nothing is known of file systems")
+    ] = False
+
+
+class Seen:
+    """One operand and what is there."""
+
+    __slots__ = ("info", "name")
+
+    def __init__(self, name: str, info: FileInfo) -> None:
+        self.name = name
+        self.info = info
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It would look at each operand."""
+    return looks_at(operands)
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Tell about each operand."""
+    if flags.system:
+        raise UsageError("nothing is known of file systems here; leave out -f", hint=False)
+    if not operands:
+        raise UsageError("missing operand", status=1)
+    form = _TERSE if flags.terse else flags.form
+    for operand in operands:
+        with ctx.reporting(operand, f"cannot statx {quoted(operand)}"):
+            seen = Seen(operand, ctx.stat(operand, follow=flags.follow))
+            if flags.printf is not None:
+                ctx.out(_filled(ctx, flags.printf, seen, escapes=True))
+            elif form is not None:
+                ctx.out(_filled(ctx, form, seen, escapes=False) + b"\n")
+            else:
+                ctx.out(encode(_default(seen)))
+    return ctx.status
+
+
+def _default(seen: Seen) -> str:
+    info = seen.info
+    arrow = f" -> {info.target}" if info.target is not None else ""
+    mode = f"({info.mode:04o}/{letters(info)})"
+    who = f"(    0/{OWNER:>8})"
+    return (
+        f"  File: {seen.name}{arrow}\n"
+        f"  Size: {info.host_bytes:<10}\tBlocks: {info.blocks:<10}"
+        f" IO Block: {_BLOCK_BYTES:<6} {kind_words(info)}\n"
+        f"Device: {_UNKNOWN}\tInode: {info.inode:<11} Links: {info.links}\n"
+        f"Access: {mode}  Uid: {who}   Gid: {who}\n"
+        f"Access: {_UNKNOWN}\n"
+        f"Modify: {render_full(info.modified_ns)}\n"
+        f"Change: {_UNKNOWN}\n"
+        f" Birth: {_UNKNOWN}\n"
+    )
+
+
+_TERSE = "%n %s %b %f %u %g %D %i %h %t %T %X %Y %Z %W %o"
+_PART = re.compile(
+    r"%(?P<flags>[-+ #0']*)(?P<width>[0-9]{0,4})(?P<precision>\.[0-9]{0,4})?(?P<letter>[HL]?[a-zA-Z%])"
+    r"|\\(?P<escape>[0-7]{1,3}|x[0-9a-fA-F]{1,2}|.)|(?P<plain>[^%\\]+|.)",
+    re.DOTALL,
+)
+_ESCAPES = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92, '"': 34}
+_TEXTS = "nNFAUGCymwxz"
+
+
+def _filled(ctx: Context, form: str, seen: Seen, *, escapes: bool) -> bytes:
+    parts: list[bytes] = []
+    for part in _PART.finditer(form):
+        if part["letter"] is not None:
+            parts.append(_directive(part, seen))
+        elif part["escape"] is not None and escapes:
+            parts.append(_escape(ctx, part["escape"]))
+        else:
+            parts.append(encode(part[0]))
+    return b"".join(parts)
+
+
+def _escape(ctx: Context, text: str) -> bytes:
+    if text[0] in "01234567":
+        return bytes([int(text, 8) & 255])
+    if len(text) > 1:
+        return bytes([int(text[1:], 16)])
+    if text not in _ESCAPES:
+        ctx.warn(f"{ctx.name}: warning: unrecognized escape '\\{text}'")
+        return encode(text)
+    return bytes([_ESCAPES[text]])
+
+
+def _directive(part: re.Match[str], seen: Seen) -> bytes:
+    letter = part["letter"]
+    if letter == "%":
+        return b"%"
+    value = _VALUES.get(letter)
+    if value is None:
+        return b"?"
+    text = value(seen)
+    if letter == "Y" and part["precision"] is not None:
+        digits = int(part["precision"][1:] or 9)
+        text += "." + f"{seen.info.modified_ns % SECOND_NS:09d}".ljust(digits, "0")[:digits]
+    return _padded(encode(text), part)
+
+
+def _padded(data: bytes, part: re.Match[str]) -> bytes:
+    flags, letter = part["flags"], part["letter"]
+    if letter in _TEXTS and part["precision"] is not None:
+        data = data[: int(part["precision"][1:] or 0)]
+    if "#" in flags and letter in "af":
+        data = (b"0" if letter == "a" else b"0x") + data
+    if "+" in flags and letter in "sbBhiugoY":
+        data = b"+" + data
+    width = int(part["width"] or 0)
+    if "-" in flags:
+        return data.ljust(width)
+    return data.rjust(width, b"0" if "0" in flags and letter not in _TEXTS else b" ")
+
+
+def _quoted_name(seen: Seen) -> str:
+    arrow = f" -> {quoted(seen.info.target)}" if seen.info.target is not None else ""
+    return quoted(seen.name) + arrow
+
+
+_VALUES: dict[str, Callable[[Seen], str]] = {
+    "n": lambda seen: seen.name,
+    "N": _quoted_name,
+    "s": lambda seen: str(seen.info.host_bytes),
+    "b": lambda seen: str(seen.info.blocks),
+    "B": lambda seen: "512",
+    "f": lambda seen: f"{raw_mode(seen.info):x}",
+    "F": lambda seen: kind_words(seen.info),
+    "a": lambda seen: f"{seen.info.mode:o}",
+    "A": lambda seen: letters(seen.info),
+    "h": lambda seen: str(seen.info.links),
+    "i": lambda seen: str(seen.info.inode),
+    "u": lambda seen: "0",
+    "U": lambda seen: OWNER,
+    "g": lambda seen: "0",
+    "G": lambda seen: OWNER,
+    "o": lambda seen: str(_BLOCK_BYTES),
+    "y": lambda seen: render_full(seen.info.modified_ns),
+    "Y": lambda seen: str(seen.info.modified_ns // SECOND_NS),
+    **{letter: lambda seen: _UNKNOWN for letter in ("x", "X", "z", "Z", "w", "W", "d", "D", "m", "t", "T",
+       "Hd", "Ld", "Hr", "Lr", "r", "R")},
+}  # fmt: skip

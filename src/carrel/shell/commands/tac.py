@@ -1,0 +1,76 @@
+"""Print lines in reverse order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated
+
+from carrel.errors import IsDirectoryError
+from carrel.shell.backward import blocks
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import Opt
+from carrel.shell.quoting import encode, quoted, shown
+from carrel.shell.touch import Touch, reads
+
+USAGE = "[OPTION]... [FILE]..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `tac`."""
+
+    before: Annotated[bool, Opt("-b", "--before", help="the separator begins a record")] = False
+    separator: Annotated[
+        str, Opt("-s", "--separator", metavar="STRING", help="records end with STRING, not newline")
+    ] = "\n"
+
+
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+    """It reads the files."""
+    return reads(files)
+
+
+def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
+    """Print the records of each file, the last one first."""
+    separator = encode(flags.separator) or b"\0"
+    for file in files or (STDIN,):
+        with ctx.reporting(file, f"failed to open {quoted(file)} for reading"):
+            try:
+                for piece in _reversed(ctx, blocks(ctx, file), separator, flags):
+                    ctx.out(piece)
+            except IsDirectoryError:
+                ctx.complain(f"{shown(file)}: read error: Invalid argument")
+    return ctx.status
+
+
+def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: Flags) -> Iterator[bytes]:
+    """The records of *backward*, which gives the last block first."""
+    carried: deque[bytes] = deque()
+    beyond = len(separator) - 1
+    for block in backward:
+        # A separator may lie across the border of two blocks.
+        border = b"".join(islice(carried, beyond))[:beyond]
+        if (block + border).find(separator) < 0:
+            ctx.meter.hold(len(block))
+            carried.appendleft(block)
+            continue
+        held = sum(map(len, carried))
+        first, *others = _records(b"".join([block, *carried]), separator, flags.before)
+        yield b"".join(reversed(others))
+        carried = deque([first])
+        ctx.meter.hold(len(first) - held)
+    yield b"".join(carried)
+    ctx.meter.hold(-sum(map(len, carried)))
+
+
+def _records(data: bytes, separator: bytes, before: bool) -> list[bytes]:
+    """The records of *data*; the first one is perhaps only the end of one."""
+    first, *others = data.split(separator)
+    if before:
+        return [first, *(separator + other for other in others)]
+    pieces = [first, *others]
+    last = pieces.pop()
+    return [*(piece + separator for piece in pieces), *([last] if last else [])]

@@ -1,0 +1,147 @@
+"""Print the last lines of files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from carrel.errors import IsDirectoryError
+from carrel.shell.amount import TEN_LINES, Amount, LastPart, bytes_of, lines_of, without_first
+from carrel.shell.backward import BLOCK_BYTES, blocks, window
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import NUMBER, Opt, UsageError
+from carrel.shell.headings import Headings
+from carrel.shell.quoting import quoted
+from carrel.shell.touch import Touch, reads
+
+USAGE = "[OPTION]... [FILE]..."
+_OLD_STYLE = re.compile(r"\+[0-9]+")
+"""`tail +5 FILE`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `tail`."""
+
+    amount: Annotated[
+        Amount,
+        Opt(
+            "-n",
+            NUMBER,
+            "--lines",
+            metavar="NUM",
+            help="print the last NUM lines; with +NUM, all from line NUM on",
+            read=lines_of,
+        ),
+        Opt(
+            "-c",
+            "--bytes",
+            metavar="NUM",
+            help="print the last NUM bytes; with +NUM, all from byte NUM on",
+            read=bytes_of,
+        ),
+    ] = TEN_LINES
+    headings: Annotated[
+        bool | None,
+        Opt("-q", "--quiet", "--silent", to=False, help="print no names of files"),
+        Opt("-v", "--verbose", to=True, help="print the names of files always"),
+    ] = None
+    zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
+    follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: a command has to end")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It reads the files."""
+    return reads(_old_style(flags, operands)[1])
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Print the last part of each file."""
+    if flags.follow:
+        raise UsageError("following a file (-f) is not supported here", status=1, hint=False)
+    flags, files = _old_style(flags, operands)
+    if flags.amount.count == 0 and flags.amount.sign != "+":
+        return 0
+    headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
+    for file in files or (STDIN,):
+        with ctx.reporting(file, f"cannot open {quoted(file)} for reading"):
+            _print(ctx, flags, file, headings)
+    return ctx.status
+
+
+def _old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequence[str]]:
+    """Take a first operand like `+5` for a number of lines, as ever."""
+    if flags != Flags() or not 1 <= len(operands) <= 2 or not _OLD_STYLE.fullmatch(operands[0]):
+        return flags, operands
+    return replace(flags, amount=lines_of(operands[0])), operands[1:]
+
+
+def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
+    try:
+        pieces = _last(ctx, flags, file)
+        first = next(pieces, b"")
+    except IsDirectoryError:
+        headings.print(file)
+        ctx.complain(f"error reading {quoted(file)}: Is a directory")
+        return
+    headings.print(file)
+    ctx.out(first)
+    for piece in pieces:
+        ctx.out(piece)
+
+
+def _last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
+    amount, end = flags.amount, b"\0" if flags.zero else b"\n"
+    if amount.sign == "+":
+        before = replace(amount, count=max(0, amount.count - 1))
+        return without_first(ctx.chunks(file), before, end)
+    if file == STDIN:
+        return _last_of_stream(ctx, amount, end)
+    return _from(ctx, file, _offset(ctx, file, amount, end))
+
+
+def _last_of_stream(ctx: Context, amount: Amount, end: bytes) -> Iterator[bytes]:
+    last = LastPart(ctx.meter, amount, end)
+    for chunk in ctx.chunks(STDIN):
+        for _ in last.push(chunk):
+            pass
+    for _ in last.finish():
+        pass
+    yield from last.rest()
+    last.release()
+
+
+def _offset(ctx: Context, file: str, amount: Amount, end: bytes) -> int:
+    """Where the last part of a file begins."""
+    size = ctx.stat(file).size_bytes
+    if amount.of_bytes:
+        return max(0, size - amount.count)
+    wanted, at = amount.count, size
+    for block in blocks(ctx, file):
+        if at == size and not block.endswith(end):
+            wanted -= 1
+        at -= len(block)
+        found = block.count(end)
+        if found > wanted:
+            return at + _before_last(block, wanted, end)
+        wanted -= found
+    return at
+
+
+def _before_last(block: bytes, number: int, end: bytes) -> int:
+    """Where the last *number* lines of *block* begin, after the end of another."""
+    at = len(block)
+    for _ in range(number + 1):
+        at = block.rfind(end, 0, at)
+    return at + 1
+
+
+def _from(ctx: Context, file: str, offset: int) -> Iterator[bytes]:
+    """What a file holds from *offset* on."""
+    while piece := window(ctx, file, offset):
+        yield piece
+        offset += len(piece)
+        if len(piece) < BLOCK_BYTES:
+            return

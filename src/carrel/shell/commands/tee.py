@@ -1,0 +1,62 @@
+"""Copy standard input to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import Opt
+from carrel.shell.redirect import Appended, Replaced
+from carrel.shell.streams import PipeClosed, Sink
+from carrel.shell.touch import Touch, writes
+
+USAGE = "[OPTION]... [FILE]..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `tee`."""
+
+    append: Annotated[bool, Opt("-a", "--append", help="add to the files, do not replace them")] = False
+    ignored: Annotated[bool, Opt("-i", "--ignore-interrupts", help="ignored"), Opt("-p", help="ignored")] = (
+        False
+    )
+
+
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+    """It writes to the files."""
+    return writes(files)
+
+
+def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
+    """Copy standard input to each file and to standard output."""
+    sinks: dict[Sink, str] = {}
+    for file in files:
+        with ctx.reporting(file):
+            sinks[_open(ctx, flags, file)] = file
+    try:
+        _copy(ctx, list(sinks))
+    finally:
+        for sink, file in sinks.items():
+            with ctx.reporting(file):
+                sink.close()
+    return ctx.status
+
+
+def _open(ctx: Context, flags: Flags, file: str) -> Sink:
+    path = ctx.path(file)
+    return Appended(ctx.workspace, path) if flags.append else Replaced(ctx.workspace, path, ctx.meter)
+
+
+def _copy(ctx: Context, sinks: Iterable[Sink]) -> None:
+    open_ones = list(sinks)
+    for chunk in ctx.chunks(STDIN):
+        ctx.out(chunk)
+        for sink in list(open_ones):
+            try:
+                sink.write(chunk)
+            except PipeClosed:
+                # Why it takes no more is told when it is closed.
+                open_ones.remove(sink)

@@ -1,0 +1,14 @@
+"""Do nothing, successfully."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from carrel.shell.context import Context
+
+USAGE = "[ARGUMENT]..."
+
+
+def run(ctx: Context, argv: Sequence[str]) -> int:
+    """Succeed, whatever the arguments are."""
+    return 0

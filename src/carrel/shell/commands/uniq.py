@@ -1,0 +1,219 @@
+"""Print lines without repetitions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby, pairwise
+from typing import Annotated
+
+from carrel.errors import IsDirectoryError
+from carrel.shell.choice import one_of
+from carrel.shell.context import STDIN, Context
+from carrel.shell.flags import NUMBER, Opt, UsageError
+from carrel.shell.quoting import cited, quoted
+from carrel.shell.records import batches
+from carrel.shell.redirect import Replaced
+from carrel.shell.streams import Output
+from carrel.shell.touch import Touch, reads, writes
+
+USAGE = "[OPTION]... [INPUT [OUTPUT]]"
+_FIELD = re.compile(rb"[ \t]*[^ \t]*")
+_REPEATED = {"none": "none", "prepend": "prepend", "separate": "separate"}
+_GROUPS = {"prepend": "prepend", "append": "append", "separate": "separate", "both": "both"}
+
+Key = Callable[[bytes], bytes]
+
+
+def _number(what: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdecimal()):
+            raise ValueError(f"{text}: invalid number of {what}")
+        return int(text[:18])
+
+    return read
+
+
+def _repeated(word: str) -> object:
+    return one_of("--all-repeated", _REPEATED)(word) if word else "none"
+
+
+def _grouping(word: str) -> object:
+    return one_of("--group", _GROUPS)(word) if word else "separate"
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `uniq`."""
+
+    count: Annotated[bool, Opt("-c", "--count", help="print how often each line occurs")] = False
+    repeated: Annotated[bool, Opt("-d", "--repeated", help="print only lines that occur again")] = False
+    unique: Annotated[bool, Opt("-u", "--unique", help="print only lines that occur once")] = False
+    all_repeated: Annotated[
+        str,
+        Opt("-D", to="none", help="print all lines that occur again"),
+        Opt(
+            "--all-repeated",
+            metavar="[METHOD]",
+            read=_repeated,
+            help="the same; prepend or separate groups with an empty line",
+        ),
+    ] = ""
+    group: Annotated[
+        str,
+        Opt(
+            "--group",
+            metavar="[METHOD]",
+            read=_grouping,
+            help="print all lines; separate, prepend, append or both: where groups have an empty line",
+        ),
+    ] = ""
+    ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="take upper case for lower case")] = False
+    skip_fields: Annotated[
+        int,
+        Opt(
+            "-f",
+            NUMBER,
+            "--skip-fields",
+            metavar="N",
+            read=_number("fields to skip"),
+            help="do not compare the first N fields",
+        ),
+    ] = 0
+    skip_chars: Annotated[
+        int,
+        Opt(
+            "-s",
+            "--skip-chars",
+            metavar="N",
+            read=_number("bytes to skip"),
+            help="do not compare the first N characters, after the fields",
+        ),
+    ] = 0
+    check_chars: Annotated[
+        int | None,
+        Opt(
+            "-w",
+            "--check-chars",
+            metavar="N",
+            read=_number("bytes to compare"),
+            help="compare no more than N characters",
+        ),
+    ] = None
+    zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+    """It reads the first operand, and writes to the second."""
+    return chain(reads(operands[:1]), writes(each for each in operands[1:2] if each != STDIN))
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Print each line that differs from the one before it."""
+    _require_sense(flags, operands)
+    source = operands[0] if operands else STDIN
+    target = operands[1] if len(operands) == 2 else STDIN
+    with ctx.reporting(source):
+        try:
+            chunks = ctx.chunks(source)
+        except IsDirectoryError:
+            ctx.complain(f"error reading {quoted(source)}")
+            return ctx.status
+        if target == STDIN:
+            _copy(ctx, flags, chunks, ctx.out)
+        else:
+            _copy_to_file(ctx, flags, chunks, target)
+    return ctx.status
+
+
+def _require_sense(flags: Flags, operands: Sequence[str]) -> None:
+    if len(operands) > 2:
+        raise UsageError(f"extra operand {cited(operands[2])}", status=1)
+    if flags.group and (flags.count or flags.repeated or flags.all_repeated or flags.unique):
+        raise UsageError("--group is mutually exclusive with -c/-d/-D/-u", status=1)
+    if flags.count and flags.all_repeated:
+        raise UsageError("printing all duplicated lines and repeat counts is meaningless", status=1)
+
+
+def _copy_to_file(ctx: Context, flags: Flags, chunks: Iterator[bytes], target: str) -> None:
+    with ctx.reporting(target):
+        sink = Replaced(ctx.workspace, ctx.path(target), ctx.meter)
+        output = Output(sink, ctx.meter)
+        _copy(ctx, flags, chunks, output.write)
+        output.flush()
+        sink.close()
+
+
+def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[bytes], None]) -> None:
+    end = b"\0" if flags.zero else b"\n"
+    lines = chain.from_iterable(batches(chunks, end, ctx.meter))
+    groups = (group for _, group in groupby(lines, _key(flags)))
+    if flags.all_repeated or flags.group:
+        chosen = _all_lines(flags, groups)
+    elif flags.count:
+        chosen = _counted(flags, groups)
+    else:
+        chosen = _first_lines(flags, groups)
+    for line in chosen:
+        write(line + end)
+
+
+def _key(flags: Flags) -> Key | None:
+    """What lines are compared by; `None` for the whole line."""
+    if not (flags.skip_fields or flags.skip_chars or flags.ignore_case or flags.check_chars is not None):
+        return None
+
+    def key(line: bytes) -> bytes:
+        at, left = 0, flags.skip_fields
+        while left and at < len(line):
+            found = _FIELD.match(line, at)
+            at = found.end() if found else len(line)
+            left -= 1
+        at += flags.skip_chars
+        part = line[at:] if flags.check_chars is None else line[at : at + flags.check_chars]
+        return part.lower() if flags.ignore_case else part
+
+    return key
+
+
+def _first_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+    """The first line of each group that is wanted."""
+    for group in groups:
+        first = next(group)
+        if not (flags.repeated or flags.unique):
+            yield first
+            continue
+        is_repeated = next(group, None) is not None
+        if not (flags.unique if is_repeated else flags.repeated):
+            yield first
+
+
+def _counted(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+    for group in groups:
+        first = next(group)
+        count = 1 + sum(1 for _ in group)
+        if not (flags.unique if count > 1 else flags.repeated):
+            yield b"%7d %b" % (count, first)
+
+
+def _all_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+    """All lines of the groups that are wanted, with empty lines between them."""
+    method = flags.group or flags.all_repeated
+    is_first = True
+    for group in groups:
+        first, second = next(group), next(group, None)
+        if second is None and not flags.group:
+            continue
+        if method == "prepend" or (method == "both" and is_first) or (method == "separate" and not is_first):
+            yield b""
+        is_first = False
+        lines = chain([first] if second is None else [first, second], group)
+        yield from _without_last(lines) if flags.unique else lines
+        if method in ("append", "both"):
+            yield b""
+
+
+def _without_last(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """What `-D` with `-u` leaves of a group."""
+    return (line for line, _ in pairwise(lines))

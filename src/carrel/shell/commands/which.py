@@ -1,0 +1,34 @@
+"""Tell what a command is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.context import Context
+from carrel.shell.flags import Opt
+from carrel.shell.quoting import shown
+from carrel.shell.table import COMMANDS
+
+USAGE = "[-s] NAME..."
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `which`."""
+
+    all: Annotated[bool, Opt("-a", help="tell all that go by that name; there is never more than one")] = (
+        False
+    )
+    silent: Annotated[bool, Opt("-s", help="only answer by the status")] = False
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Tell about each name whether a command of the shell has it; no command is a file."""
+    for name in operands:
+        if name not in COMMANDS or name not in ctx.shared.allowed:
+            ctx.status = 1
+        elif not flags.silent:
+            ctx.say(f"{shown(name)}: shell built-in command")
+    return ctx.status if operands else 1

@@ -1,0 +1,1 @@
+"""How `ls` sorts and lays out what it lists."""

@@ -1,0 +1,362 @@
+"""What runs a script of `sed`, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+
+from carrel.shell.budget import Meter
+from carrel.shell.quoting import decode, encode
+from carrel.shell.sed_command import Command, Substitution
+from carrel.shell.sed_replacement import matches
+from carrel.shell.sed_selection import Selection
+from carrel.shell.sed_space import Lines, Space
+
+_FREE_BYTES = 2**20
+"""So much may be held before it is counted."""
+
+
+class Then(Enum):
+    """What comes after a command, if not the next."""
+
+    END = "end"
+    """The next line."""
+    AGAIN = "again"
+    """The script from its start, with what is left."""
+    JUMP = "jump"
+    """The target of the command."""
+
+
+class Machine(Selection):
+    """One run of a script."""
+
+    def __init__(
+        self,
+        commands: Sequence[Command],
+        meter: Meter,
+        read: Callable[[str], Iterator[bytes]],
+        lines: Lines,
+        *,
+        quiet: bool,
+        end: bytes,
+        wrap: int,
+    ) -> None:
+        """Run *commands*; *read* gives the content of a file for `r`."""
+        super().__init__(lines)
+        self._commands = commands
+        self._meter = meter
+        self._read = read
+        self._out: Callable[[bytes], None] = _drop
+        self._quiet = quiet
+        self._end = end
+        self._wrap = wrap
+        self._hold = Space()
+        self._held = _FREE_BYTES
+        self._lacks_newline = False
+        self._appended: list[Command] = []
+        self._is_replaced = False
+        self.exit_status: int | None = None
+        """What `q` or `Q` ended it with."""
+
+    def write_to(self, out: Callable[[bytes], None]) -> None:
+        """Write by *out* from now on, to another file than before."""
+        self._out = out
+        self._lacks_newline = False
+
+    def cycles(self, lines: Lines) -> Iterator[None]:
+        """Run the script for each line of *lines*; gives nothing after each."""
+        self._lines = lines
+        self._hold = Space()
+        for command in self._commands:
+            command.is_active = command.has_begun = command.begins_active
+        is_kept = False
+        while self.exit_status is None and (is_kept or self._read_line()):
+            is_kept = self._run() is Then.AGAIN
+            self._flush_appended()
+            if is_kept:
+                self._meter.check()
+            yield
+
+    def _read_line(self) -> bool:
+        line = self._lines.next()
+        if line is None:
+            return False
+        self._space.text, self._space.has_end = line
+        self._is_replaced = False
+        return True
+
+    def _run(self) -> Then:
+        """Run the script once."""
+        at = 0
+        commands = self._commands
+        while at < len(commands):
+            command = commands[at]
+            at += 1
+            if (command.first is None or self._selects(command)) == command.negated:
+                at = command.target if command.name == "{" else at
+                continue
+            action = _ACTIONS.get(command.name)
+            then = None if action is None else action(self, command)
+            if then is Then.JUMP:
+                self._meter.check()
+                at = command.target
+            elif then is not None:
+                return then
+        self._print_unless_quiet()
+        return Then.END
+
+    # Writing
+
+    def _print_line(self, text: bytes, has_end: bool = True) -> None:
+        self._print(text + self._end if has_end else text)
+        self._lacks_newline = not has_end
+
+    def _print(self, data: bytes) -> None:
+        if self._lacks_newline:
+            self._out(self._end)
+            self._lacks_newline = False
+        self._out(data)
+
+    def _print_unless_quiet(self) -> None:
+        if not self._quiet:
+            self._print_line(self._space.text, self._space.has_end)
+
+    def _flush_appended(self) -> None:
+        for command in self._appended:
+            if command.name == "a":
+                self._print(command.text)
+                continue
+            for chunk in self._read(decode(command.text)):
+                self._print(chunk)
+        self._appended.clear()
+
+    def _account(self, size: int) -> None:
+        """Count what is held, as soon as it is much."""
+        if size > self._held:
+            self._meter.hold(size - self._held)
+            self._held = size
+
+    # Commands
+
+    def append(self, command: Command) -> None:
+        """`a`, `r`: print a text or a file at the end of the cycle."""
+        self._appended.append(command)
+
+    def insert(self, command: Command) -> None:
+        """`i`: print a text now."""
+        if command.text:
+            self._print_line(command.text[:-1])
+
+    def change(self, command: Command) -> Then:
+        """`c`: print a text in the place of the lines."""
+        if command.last is None or command.negated or not command.is_active:
+            self.insert(command)
+        return Then.END
+
+    def print_space(self, command: Command) -> None:
+        """`p`: print the line."""
+        self._print_line(self._space.text, self._space.has_end)
+
+    def print_first(self, command: Command) -> None:
+        """`P`: print up to the first newline."""
+        first, newline, _ = self._space.text.partition(b"\n")
+        self._print_line(first, bool(newline) or self._space.has_end)
+
+    def print_number(self, command: Command) -> None:
+        """`=`: print the number of the line."""
+        self._print_line(b"%d" % self._lines.number)
+
+    def print_name(self, command: Command) -> None:
+        """`F`: print the name of the file."""
+        self._print_line(encode(self._lines.name))
+
+    def print_escaped(self, command: Command) -> None:
+        """`l`: print the line with all that cannot be seen."""
+        wrap = self._wrap if command.number is None else command.number
+        width = 0
+        pieces: list[bytes] = []
+        for byte in self._space.text:
+            unit = _VISIBLE[byte]
+            if wrap and width + len(unit) > wrap - 1:
+                pieces.append(b"\\\n")
+                width = 0
+            pieces.append(unit)
+            width += len(unit)
+        self._print_line(b"".join(pieces) + b"$")
+
+    def delete(self, command: Command) -> Then:
+        """`d`: go on with the next line."""
+        return Then.END
+
+    def delete_first(self, command: Command) -> Then:
+        """`D`: delete up to the first newline and start again."""
+        _, newline, rest = self._space.text.partition(b"\n")
+        if not newline:
+            return Then.END
+        self._space.text = rest
+        return Then.AGAIN
+
+    def next_line(self, command: Command) -> Then | None:
+        """`n`: print the line and take the next."""
+        if self._lines.is_last():
+            self._print_unless_quiet()
+            return Then.END
+        self._print_unless_quiet()
+        self._flush_appended()
+        is_replaced = self._is_replaced
+        self._read_line()
+        self._is_replaced = is_replaced
+        return None
+
+    def add_line(self, command: Command) -> Then | None:
+        """`N`: add the next line."""
+        self._flush_appended()
+        line = self._lines.next()
+        if line is None:
+            self._print_unless_quiet()
+            return Then.END
+        self._space.add(line[0])
+        self._space.has_end = line[1]
+        self._account(self._space.size + self._hold.size)
+        return None
+
+    def get(self, command: Command) -> None:
+        """`g`: take what is held."""
+        self._space.copy(self._hold)
+
+    def add_held(self, command: Command) -> None:
+        """`G`: add what is held."""
+        self._space.add_all(self._hold)
+        self._account(self._space.size + self._hold.size)
+
+    def hold(self, command: Command) -> None:
+        """`h`: hold the line."""
+        self._hold.copy(self._space)
+
+    def hold_more(self, command: Command) -> None:
+        """`H`: hold the line too."""
+        self._hold.add_all(self._space)
+        self._account(self._space.size + self._hold.size)
+
+    def exchange(self, command: Command) -> None:
+        """`x`: exchange the line and what is held."""
+        self._space, self._hold = self._hold, self._space
+
+    def empty(self, command: Command) -> None:
+        """`z`: empty the line."""
+        self._space.text = b""
+
+    def quit(self, command: Command) -> Then:
+        """`q`: print the line and end."""
+        self._print_unless_quiet()
+        return self.quit_now(command)
+
+    def quit_now(self, command: Command) -> Then:
+        """`Q`: end."""
+        if command.name == "Q":
+            self._appended.clear()
+        self.exit_status = command.number or 0
+        return Then.END
+
+    def jump(self, command: Command) -> Then:
+        """`b`: go on elsewhere."""
+        return Then.JUMP
+
+    def jump_if_replaced(self, command: Command) -> Then | None:
+        """`t`: go on elsewhere if something was replaced."""
+        was, self._is_replaced = self._is_replaced, False
+        return Then.JUMP if was else None
+
+    def jump_unless_replaced(self, command: Command) -> Then | None:
+        """`T`: go on elsewhere if nothing was replaced."""
+        was, self._is_replaced = self._is_replaced, False
+        return None if was else Then.JUMP
+
+    def exchange_characters(self, command: Command) -> None:
+        """`y`: put characters for others."""
+        self._space.text = encode(decode(self._space.text).translate(command.table))
+
+    def substitute(self, command: Command) -> None:
+        """`s`: replace what matches."""
+        if command.substitution is None:
+            return
+        if command.substitution.constant is None:
+            changed = self._replaced(command.substitution, self._space.text)
+        else:
+            changed = self._replaced_literal(command.substitution, self._space.text)
+        if changed is None:
+            return
+        self._space.text = changed
+        self._is_replaced = True
+        if command.substitution.prints:
+            self._print_line(changed, self._space.has_end)
+
+    def _replaced_literal(self, substitution: Substitution, text: bytes) -> bytes | None:
+        self._last = substitution.pattern
+        old, new = substitution.pattern.literal, substitution.constant
+        if old is None or new is None or old not in text:
+            return None
+        count = text.count(old) if substitution.everywhere else 1
+        self._account(len(text) + count * max(0, len(new) - len(old)))
+        return text.replace(old, new, count)
+
+    def _replaced(self, substitution: Substitution, text: bytes) -> bytes | None:
+        regex, groups = self._resolved(substitution.pattern)
+        pieces: list[bytes] = []
+        at = produced = 0
+        for count, found in enumerate(matches(regex, text), 1):
+            if not count % 1024 or produced > self._held:
+                self._meter.check()
+                self._account(produced + len(text))
+            if count < substitution.number:
+                continue
+            start, end = found.span()
+            new = substitution.replacement.fill(text, found, groups)
+            pieces += (text[at:start], new)
+            produced += len(new)
+            at = end
+            if not substitution.everywhere:
+                break
+        if not pieces:
+            return None
+        self._account(produced + len(text))
+        pieces.append(text[at:])
+        return b"".join(pieces)
+
+
+def _drop(data: bytes) -> None:
+    """Write nowhere."""
+
+
+_VISIBLE = [bytes([byte]) if 32 <= byte < 127 else b"\\%03o" % byte for byte in range(256)]
+for _byte, _letter in zip(b"\\\a\b\f\n\r\t\v", b"\\abfnrtv", strict=True):
+    _VISIBLE[_byte] = b"\\%c" % _letter
+
+_ACTIONS: dict[str, Callable[[Machine, Command], Then | None]] = {
+    "a": Machine.append,
+    "r": Machine.append,
+    "i": Machine.insert,
+    "c": Machine.change,
+    "p": Machine.print_space,
+    "P": Machine.print_first,
+    "=": Machine.print_number,
+    "F": Machine.print_name,
+    "l": Machine.print_escaped,
+    "d": Machine.delete,
+    "D": Machine.delete_first,
+    "n": Machine.next_line,
+    "N": Machine.add_line,
+    "g": Machine.get,
+    "G": Machine.add_held,
+    "h": Machine.hold,
+    "H": Machine.hold_more,
+    "x": Machine.exchange,
+    "z": Machine.empty,
+    "q": Machine.quit,
+    "Q": Machine.quit_now,
+    "b": Machine.jump,
+    "t": Machine.jump_if_replaced,
+    "T": Machine.jump_unless_replaced,
+    "y": Machine.exchange_characters,
+    "s": Machine.substitute,
+}

@@ -1,0 +1,242 @@
+"""`BareShell`, a shell without a guest: reads command lines and runs them on the files of one workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Container, Iterable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from carrel.errors import CarrelError, ShellSyntaxError
+from carrel.shell.analysis import Analysis, Analyst
+from carrel.shell.budget import Budget, Meter, Stopped
+from carrel.shell.context import Shared, State
+from carrel.shell.ending import ExitAsked
+from carrel.shell.execution import USAGE, Execution, Streams
+from carrel.shell.parser import Pipeline, parse
+from carrel.shell.quoting import encode
+from carrel.shell.result import ShellResult
+from carrel.shell.streams import Collected, Input, Output
+from carrel.shell.table import COMMANDS
+
+if TYPE_CHECKING:
+    from carrel.shell.api import Operator, Python
+    from carrel.workspace.workspace import Workspace
+
+OnOutput = Callable[[str, bytes], None]
+"""Is given `stdout` or `stderr`, and bytes."""
+
+
+class BareShell:
+    """Runs command lines in one workspace; no process is started, and nothing but its files is reached."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        pipelines: bool = False,
+        budget: Budget | None = None,
+        commands: Container[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        python: Python | None = None,
+        operator: Operator | None = None,
+    ) -> None:
+        """Open a shell in *workspace*, which stays the caller's to close.
+
+        Args:
+            workspace: The files.
+            pipelines: Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are read; otherwise they are refused.
+            budget: What each command line may use.
+            commands: The commands that may be run; all by default.
+            env: Variables besides `HOME`, `LANG`, `PATH` and `PWD`.
+            python: What runs guest code.
+            operator: Given to those who may change the rules by `workspace`.
+        """
+        self.pipelines = pipelines
+        self.budget = budget or Budget()
+        self._shared = Shared(workspace, python, operator, COMMANDS if commands is None else commands)
+        variables = {"HOME": workspace.mount, "LANG": "C.UTF-8", "PATH": "", "PWD": workspace.mount}
+        variables |= env or {}
+        self._state = State(workspace.mount, variables, set(variables))
+        self._lock = Lock()
+        self._meters: set[Meter] = set()
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files it works on."""
+        return self._shared.workspace
+
+    @property
+    def cwd(self) -> str:
+        """Where it is, as those inside call it."""
+        return self._state.cwd
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that commands are given."""
+        variables = self._state.variables
+        return {name: variables[name] for name in sorted(self._state.exported & variables.keys())}
+
+    def may_run(self, name: str) -> bool:
+        """Whether there is a command of that name, and it is allowed here."""
+        return name in COMMANDS and name in self._shared.allowed
+
+    def path(self, operand: str) -> str:
+        """A path as it is typed here, as the workspace understands it."""
+        return self._state.path(operand, self.workspace.mount)
+
+    def run(
+        self,
+        command: str,
+        *,
+        stdin: bytes | Iterable[bytes] = b"",
+        on_output: OnOutput | None = None,
+        budget: Budget | None = None,
+    ) -> ShellResult:
+        """Run one command line and tell what it printed; one that fails or is refused is a result.
+
+        With *on_output*, output is handed over as it comes instead of being kept. Lines that several threads
+        run in one shell run one after another.
+
+        Raises:
+            ClosedError: The workspace was closed.
+            SessionMissingError: Its session was deleted.
+        """
+        return self._run_alone(command, stdin, on_output, Meter(budget or self.budget))
+
+    async def arun(
+        self,
+        command: str,
+        *,
+        stdin: bytes | Iterable[bytes] = b"",
+        on_output: OnOutput | None = None,
+        budget: Budget | None = None,
+    ) -> ShellResult:
+        """The same as `run`, awaitable; a task that is cancelled stops the command first."""
+        meter = Meter(budget or self.budget)
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(None, self._run_alone, command, stdin, on_output, meter)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            meter.cancel()
+            await asyncio.wait([running])
+            raise
+
+    def analyze(self, command: str) -> Analysis:
+        """What *command* would read and write, and by which rule; nothing is run or changed.
+
+        Raises:
+            ShellSyntaxError: It cannot be read.
+            ClosedError: The workspace was closed.
+        """
+        line = self._parse(command)
+        state = self._state.copy()
+        execution = Execution(self._shared, state, Meter(self.budget))
+        return Analyst(self._shared, execution.looking).look(line, state)
+
+    def cancel(self) -> int:
+        """Stop what runs in this shell, from any thread; how many command lines that were."""
+        meters = list(self._meters)
+        for meter in meters:
+            meter.cancel()
+        return len(meters)
+
+    def _run_alone(
+        self, command: str, stdin: bytes | Iterable[bytes], on_output: OnOutput | None, meter: Meter
+    ) -> ShellResult:
+        """Run a line when no other runs; meanwhile it can be cancelled."""
+        self._meters.add(meter)
+        try:
+            with self._lock:
+                return self._run(command, stdin, on_output, meter)
+        finally:
+            self._meters.discard(meter)
+
+    def _run(
+        self, command: str, stdin: bytes | Iterable[bytes], on_output: OnOutput | None, meter: Meter
+    ) -> ShellResult:
+        begin = time.perf_counter()
+        telling = Lock()
+        stdout = Collected(meter, _teller(on_output, "stdout", telling))
+        stderr = Collected(meter, _teller(on_output, "stderr", telling))
+        pieces = [stdin] if isinstance(stdin, bytes) and stdin else stdin
+        streams = Streams(Input(pieces or ()), Output(stdout, meter), Output(stderr, meter))
+        ending = self._execute(command, streams, meter)
+        if ending.message is not None:
+            stderr.add(encode(ending.message) + b"\n")
+        self._state.status = ending.status
+        return ShellResult(
+            stdout=stdout.content(),
+            stderr=stderr.content(),
+            exit_code=ending.status,
+            error_code=ending.error_code,
+            message=ending.message,
+            cwd=self._state.cwd,
+            duration_ms=(time.perf_counter() - begin) * 1000,
+            truncated=stdout.is_cut or stderr.is_cut,
+            ended=ending.leaves,
+        )
+
+    def _execute(self, command: str, streams: Streams, meter: Meter) -> _Ending:
+        """Run a line to its end, however it ends."""
+        ending = self._ended(command, streams, meter)
+        try:
+            streams.stdout.drain()
+            streams.stderr.drain()
+        except Stopped as stopped:
+            ending = _Ending.of(stopped)
+        if ending.error_code is not None:
+            self._shared.workspace.gate.refused("shell", _Refusal(ending, command))
+        return ending
+
+    def _ended(self, command: str, streams: Streams, meter: Meter) -> _Ending:
+        try:
+            return _Ending(Execution(self._shared, self._state, meter).run(self._parse(command), streams))
+        except ShellSyntaxError as error:
+            return _Ending(USAGE, error.code, error.message)
+        except ExitAsked as asked:
+            return _Ending(asked.status, leaves=True)
+        except Stopped as stopped:
+            return _Ending.of(stopped)
+
+    def _parse(self, command: str) -> list[Pipeline]:
+        if not isinstance(command, str):
+            raise TypeError(f"a command must be str, not {type(command).__name__}")
+        if not command.strip():
+            raise ShellSyntaxError("Empty command")
+        return parse(command, pipelines=self.pipelines)
+
+
+class _Ending(NamedTuple):
+    """How a command line ended."""
+
+    status: int
+    error_code: str | None = None
+    message: str | None = None
+    leaves: bool = False
+
+    @classmethod
+    def of(cls, stopped: Stopped) -> _Ending:
+        return cls(stopped.status, stopped.code, stopped.message)
+
+
+class _Refusal(CarrelError):
+    """A line that was refused or stopped, for the journal."""
+
+    def __init__(self, ending: _Ending, command: str) -> None:
+        super().__init__(ending.message or "", path=command)
+        self.code = ending.error_code or self.code  # type: ignore[misc]  # one class, a code per reason
+
+
+def _teller(on_output: OnOutput | None, stream: str, telling: Lock) -> Callable[[bytes], None] | None:
+    """Hands bytes over, never from two threads at once."""
+    if on_output is None:
+        return None
+
+    def tell(data: bytes) -> None:
+        with telling:
+            on_output(stream, data)
+
+    return tell

@@ -1,0 +1,1 @@
+"""Tests of single commands, for what text cases cannot show."""
