@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO, cast
+from typing import BinaryIO, Unpack, cast
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
@@ -18,9 +18,8 @@ from carrel.runtimes.api import Runtime
 from carrel.sandbox.engines import engines, make_engine
 from carrel.sandbox.place import OpenPlace
 from carrel.sandbox.sandbox import CallOptions, PythonSandbox
-from carrel.shell.api import Operator, Python, PythonCall
-from carrel.shell.budget import Budget
-from carrel.shell.shell import BareShell
+from carrel.shell.api import PythonCall
+from carrel.shell.shell import BareShell, ShellOptions
 from carrel.workspace.workspace import Workspace
 
 
@@ -33,38 +32,18 @@ class Shell(BareShell):
     """
 
     def __init__(
-        self,
-        workspace: Workspace,
-        *,
-        pipelines: bool = False,
-        budget: Budget | None = None,
-        commands: Container[str] | None = None,
-        env: Mapping[str, str] | None = None,
-        python: Python | None = None,
-        operator: Operator | None = None,
-        policy: ExecutionPolicy | None = None,
+        self, workspace: Workspace, *, policy: ExecutionPolicy | None = None, **options: Unpack[ShellOptions]
     ) -> None:
         """Open a shell in *workspace*, which stays the caller's to close.
 
         Args:
             workspace: The files.
-            pipelines: Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are read; otherwise they are refused.
-            budget: What each command line may use.
-            commands: The commands that may be run; all by default.
-            env: Variables besides `HOME`, `LANG`, `PATH` and `PWD`.
-            python: What runs guest code; the engine of this process by default.
-            operator: Given to those who may change the rules by `workspace`; what it opens, the shell closes.
             policy: What guest code may take.
+            options: Pipelines, budget, commands and so on; see `ShellOptions`. Without `python`, the engine
+                of this process runs guest code.
         """
-        super().__init__(
-            workspace,
-            pipelines=pipelines,
-            budget=budget,
-            commands=commands,
-            env=env,
-            python=python or GuestPython(policy),
-            operator=operator,
-        )
+        options.setdefault("python", GuestPython(policy))
+        super().__init__(workspace, **options)
 
 
 class GuestPython:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from carrel.errors import CarrelError, ShellSyntaxError
 from carrel.shell.analysis import Analysis, Analyst
@@ -28,6 +28,23 @@ OnOutput = Callable[[str, bytes], None]
 """Is given `stdout` or `stderr`, and bytes."""
 
 
+class ShellOptions(TypedDict, total=False):
+    """How a shell may be set up; what is left out has a default."""
+
+    pipelines: bool
+    """Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are read; otherwise they are refused."""
+    budget: Budget | None
+    """What each command line may use; the defaults of `Budget` if none is given."""
+    commands: Container[str] | None
+    """The commands that may be run; all by default."""
+    env: Mapping[str, str] | None
+    """Variables besides `HOME`, `LANG`, `PATH` and `PWD`."""
+    python: Python | None
+    """What runs guest code."""
+    operator: Operator | None
+    """Given to those who may change the rules by `workspace`; what it opens, the shell closes."""
+
+
 class BareShell:
     """Runs command lines in one workspace; no process is started, and nothing but its files is reached."""
 
@@ -42,17 +59,7 @@ class BareShell:
         python: Python | None = None,
         operator: Operator | None = None,
     ) -> None:
-        """Open a shell in *workspace*, which stays the caller's to close.
-
-        Args:
-            workspace: The files.
-            pipelines: Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are read; otherwise they are refused.
-            budget: What each command line may use.
-            commands: The commands that may be run; all by default.
-            env: Variables besides `HOME`, `LANG`, `PATH` and `PWD`.
-            python: What runs guest code.
-            operator: Given to those who may change the rules by `workspace`.
-        """
+        """Open a shell in *workspace*, which stays the caller's to close; the options are `ShellOptions`."""
         self.pipelines = pipelines
         self.budget = budget or Budget()
         self._shared = Shared(workspace, python, operator, COMMANDS if commands is None else commands)
