@@ -58,7 +58,7 @@ def arguments(shell: BareShell, words: str) -> list[str]:
         ('~/"a b"', ["/workspace/a b"]),
         ("a=~/b", ["a=~/b"]),
         ("$'a\\tb'", ["a\tb"]),
-        ("{a,b}", ["{a,b}"]),
+        ("{a,b}", ["a", "b"]),
     ],
 )
 def test_a_word_is_expanded_as_in_sh(shell: BareShell, words: str, expected: list[str]) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from carrel.errors import CarrelError, ClosedError, PathError, SessionMissingError
 from carrel.policy.rules import Access, AccessMode, Decision
 from carrel.shell.budget import Stopped
-from carrel.shell.context import Context, Shared, State
+from carrel.shell.context import NULL, Context, Shared, State
 from carrel.shell.expand import Expansion, environment
 from carrel.shell.flags import HelpAsked, UsageError
 from carrel.shell.glob import Glob
@@ -180,9 +180,9 @@ def _decision(looking: Context, operand: str, access: Access) -> Decision:
 
 
 def _redirected(redirect: Redirect, expansion: Expansion) -> Iterator[Touch]:
-    if redirect.sign != ">&":
-        access = Access.READ if redirect.sign == "<" else Access.WRITE
-        yield Touch(access, expansion.text(redirect.target))
+    target = expansion.text(redirect.target)
+    if redirect.sign != ">&" and target != NULL:
+        yield Touch(Access.READ if redirect.sign == "<" else Access.WRITE, target)
 
 
 def _expansion(looking: Context) -> Expansion:

@@ -25,6 +25,8 @@ VARIABLES_CHARACTERS = 2**20
 
 STDIN = "-"
 """The operand that stands for standard input."""
+NULL = "/dev/null"
+"""What is always empty, and takes anything; no file has that name here."""
 
 _BATCH = 64
 """So many names are charged at once, where there are many."""
@@ -198,6 +200,8 @@ class Context:
 
     def chunks(self, operand: str) -> Iterator[bytes]:
         """The content of a file, or standard input, piece by piece; the file is opened at once."""
+        if operand == NULL:
+            return iter(())
         if operand == STDIN:
             return self._metered(self.stdin)
         self.meter.charge_entries(1)

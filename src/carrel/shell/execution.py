@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, CommandDeniedError, SessionMissingError
 from carrel.shell.budget import Meter, Stopped
-from carrel.shell.context import Context, Shared, State
+from carrel.shell.context import NULL, Context, Shared, State
 from carrel.shell.expand import Expansion, environment
 from carrel.shell.flags import HelpAsked, UsageError
 from carrel.shell.glob import Glob
@@ -217,6 +217,10 @@ class Execution:
         if redirect.sign == ">&":
             other = streams.stdout if target == "1" else streams.stderr
             return streams.writing(redirect.stream, other)
+        if target == NULL:
+            nothing = Output(_Nothing(), self._meter)
+            is_input = redirect.sign == "<"
+            return streams._replace(stdin=Input()) if is_input else streams.writing(redirect.stream, nothing)
         looking = self._context("", state, streams)
         path = looking.path(target)
         if redirect.sign == "<":

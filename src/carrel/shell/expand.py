@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from carrel.shell.braces import braced
 from carrel.shell.pattern import Segment, is_magic
 from carrel.shell.word import Text, Variable, Word
 
 _BLANKS = re.compile(r"[ \t\n]+")
 
-_SPECIAL = re.compile(r"[*?\[~]")
+_SPECIAL = re.compile(r"[*?\[~{]")
 """Without these, a word with nothing quoted stands for itself."""
 
 Lookup = Callable[[str], str]
@@ -37,10 +38,17 @@ class Expansion:
         self._hold = hold
 
     def fields(self, word: Word) -> list[str]:
-        """The arguments that *word* stands for; none, if it is an empty variable."""
+        """The arguments that *word* stands for; none, if it is an empty variable.
+
+        Raises:
+            ShellSyntaxError: It has braces that stand for too much.
+        """
         plain = word.plain
         if plain is not None and not _SPECIAL.search(plain):
             return [plain]
+        return [argument for each in braced(word) for argument in self._fields(each)]
+
+    def _fields(self, word: Word) -> list[str]:
         found: list[str] = []
         for segments in self._split(word):
             if is_magic(segments):

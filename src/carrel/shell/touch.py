@@ -16,8 +16,8 @@ class Touch(NamedTuple):
 
 
 def reads(operands: Iterable[str]) -> Iterator[Touch]:
-    """It would read each of *operands*; `-` is no file."""
-    return (Touch(Access.READ, operand) for operand in operands if operand != "-")
+    """It would read each of *operands*; `-` and `/dev/null` are no files."""
+    return (Touch(Access.READ, operand) for operand in operands if operand not in ("-", "/dev/null"))
 
 
 def looks_at(operands: Iterable[str]) -> Iterator[Touch]:

@@ -1,0 +1,158 @@
+"""Words in braces: `{a,b}` stands for each of its parts, `{1..9}` for each number or letter of a range.
+
+They are read before anything else in a word is expanded, so a part may be a pattern or a variable. What is
+quoted stands for itself, and so do braces that hold neither a comma nor a range.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from carrel.errors import ShellSyntaxError
+from carrel.shell.word import Piece, Text, Word
+
+MOST_WORDS = 10_000
+"""Most words that one word with braces stands for."""
+_DEEPEST = 20
+
+_NUMBERS = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
+_LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
+
+_Pieces = tuple[Piece, ...]
+
+
+def braced(word: Word) -> list[Word]:
+    """The words that *word* stands for; itself, if it has no such braces.
+
+    Raises:
+        ShellSyntaxError: They are too many, or nested too deeply.
+    """
+    if not any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word.pieces):
+        return [word]
+    return _Expansion(word).words()
+
+
+@dataclass(slots=True)
+class _Group:
+    """A pair of braces: where it begins and ends, and where its own commas are."""
+
+    begin: int
+    end: int = -1
+    commas: list[int] = field(default_factory=list)
+
+
+class _Expansion:
+    """One word, each of its characters that is not quoted on its own."""
+
+    def __init__(self, word: Word) -> None:
+        self._word = word
+        self._items = list(_items(word))
+        self._groups = {group.begin: group for group in self._closed() if self._stands_for_more(group)}
+
+    def words(self) -> list[Word]:
+        found = self._expand(0, len(self._items), 0)
+        return [Word(_joined(pieces), self._word.position) for pieces in found]
+
+    def _closed(self) -> Iterator[_Group]:
+        """All pairs of braces."""
+        opened: list[_Group] = []
+        for at, item in enumerate(self._items):
+            sign = item.text if isinstance(item, Text) and not item.quoted else ""
+            if sign == "{":
+                opened.append(_Group(at))
+            elif sign == "," and opened:
+                opened[-1].commas.append(at)
+            elif sign == "}" and opened:
+                group = opened.pop()
+                group.end = at
+                yield group
+
+    def _stands_for_more(self, group: _Group) -> bool:
+        return bool(group.commas) or self._range(group) is not None
+
+    def _range(self, group: _Group) -> list[str] | None:
+        inside = self._items[group.begin + 1 : group.end]
+        if len(inside) > 40 or not all(isinstance(item, Text) and not item.quoted for item in inside):
+            return None
+        text = "".join(item.text for item in inside if isinstance(item, Text))
+        if numbers := _NUMBERS.fullmatch(text):
+            return self._numbers(*numbers.groups())
+        if letters := _LETTERS.fullmatch(text):
+            first, last = ord(letters[1]), ord(letters[2])
+            return [chr(code) for code in self._steps(first, last, letters[3])]
+        return None
+
+    def _numbers(self, first: str, last: str, step: str | None) -> list[str]:
+        padded = any(text.lstrip("-").startswith("0") and text.strip("-0") != text for text in (first, last))
+        width = max(len(first), len(last)) if padded and max(len(first), len(last)) > 1 else 0
+        return [f"{number:0{width}d}" for number in self._steps(int(first), int(last), step)]
+
+    def _steps(self, first: int, last: int, step: str | None) -> range:
+        size = abs(int(step or 1)) or 1
+        self._require_few(abs(last - first) // size + 1)
+        return range(first, last + 1, size) if first <= last else range(first, last - 1, -size)
+
+    def _expand(self, begin: int, end: int, depth: int) -> list[_Pieces]:
+        """What the items between *begin* and *end* stand for."""
+        if depth > _DEEPEST:
+            raise self._wrong(f"braces are nested more than {_DEEPEST} deep")
+        found: list[_Pieces] = [()]
+        at = begin
+        while at < end:
+            group = self._groups.get(at)
+            if group is None:
+                start = at
+                while at < end and at not in self._groups:
+                    at += 1
+                parts = [tuple(self._items[start:at])]
+            else:
+                parts = self._parts(group, depth)
+                at = group.end + 1
+            self._require_few(len(found) * len(parts))
+            found = [left + right for left in found for right in parts]
+        return found
+
+    def _parts(self, group: _Group, depth: int) -> list[_Pieces]:
+        if not group.commas:
+            return [(Text(text, False),) for text in self._range(group) or ()]
+        parts: list[_Pieces] = []
+        for begin, end in pairwise([group.begin, *group.commas, group.end]):
+            parts += self._expand(begin + 1, end, depth + 1)
+            self._require_few(len(parts))
+        return parts
+
+    def _require_few(self, count: int) -> None:
+        if count > MOST_WORDS:
+            raise self._wrong(f"braces stand for more than {MOST_WORDS} words")
+
+    def _wrong(self, problem: str) -> ShellSyntaxError:
+        position = self._word.position
+        return ShellSyntaxError(f"syntax error at character {position}: {problem}", position=position)
+
+
+def _items(word: Word) -> Iterator[Piece]:
+    for piece in word.pieces:
+        if isinstance(piece, Text) and not piece.quoted:
+            yield from (Text(character, False) for character in piece.text)
+        else:
+            yield piece
+
+
+def _joined(pieces: Sequence[Piece]) -> _Pieces:
+    """The same, with characters that stand together in one piece again."""
+    found: list[Piece] = []
+    run: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, Text) and not piece.quoted:
+            run.append(piece.text)
+            continue
+        if run:
+            found.append(Text("".join(run), False))
+            run = []
+        found.append(piece)
+    if run:
+        found.append(Text("".join(run), False))
+    return tuple(found)
