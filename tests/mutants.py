@@ -768,8 +768,8 @@ MUTANTS = [
     Mutant(
         "tree: too deep is told",
         "fs/tree.py",
-        "if too_deep is not None and self._depth is not None:",
-        "if too_deep is not None and self._depth is None:",
+        "if deeper is not None and self._depth is not None:",
+        "if deeper is not None and self._depth is None:",
         f"{FILES}::test_a_limit_is_held",
     ),
     Mutant(
@@ -804,8 +804,8 @@ MUTANTS = [
     Mutant(
         "tree: what cannot be opened up is not gone",
         "fs/_sys.py",
-        "        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None",
-        "        raise",
+        "is still there.\n        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None",
+        "is still there.\n        raise",
         f"{DEPTH}::test_without_proc_a_shut_directory_is_refused_or_removed_but_never_said_to_be_gone",
     ),
     # Policy
@@ -1257,8 +1257,8 @@ MUTANTS = [
     Mutant(
         "read_tree: what the directory lists",
         "fs/_tree_reading.py",
-        "if found.st_ino == inode and found.st_dev == here.device:",
-        "if found.st_ino:",
+        "if found.st_ino != inode or found.st_dev != here.device:",
+        "if not found.st_ino:",
         f"{FILES}::test_what_is_mounted_on_a_file_is_not_read_with_its_tree",
     ),
     Mutant(

@@ -52,8 +52,10 @@ def run(shell: BareShell, line: str, on_output: Callable[[str, bytes], None] | N
 
 def _start(thread: Thread) -> None:
     """Start *thread*, or not at all if Ctrl-C was typed before."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
+        # This raises for a signal that came just before, but has blocked later ones by then.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         thread.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
