@@ -12,7 +12,12 @@ _WIDTH = 26
 
 def help_text(command: Command, module: Any) -> str:
     """What `NAME --help` prints."""
-    lines = [f"Usage: {command.name} {module.USAGE}".rstrip(), f"{command.summary.capitalize()}.", ""]
+    summary = command.summary
+    lines = [
+        f"Usage: {command.name} {module.USAGE}".rstrip(),
+        f"{summary[0].upper()}{summary[1:]}.",
+        "",
+    ]
     for spelling, text in parser_of(getattr(module, "Flags", NoFlags)).rows():
         if len(spelling) + 2 < _WIDTH:
             lines.append(f"  {spelling:<{_WIDTH - 2}}{text}")
