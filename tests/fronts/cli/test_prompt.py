@@ -45,6 +45,12 @@ class Terminal:
             shown += data
         return shown
 
+    def interrupt_line(self) -> None:
+        """Press Ctrl-C while a line is typed, and again if Python misses it because it just read a key."""
+        self.type(CTRL_C)
+        while not select.select([self._fd], [], [], 1)[0]:
+            self.type(CTRL_C)
+
     def run(self, line: bytes, prompt: bytes = PROMPT) -> bytes:
         """What a line prints up to the next prompt."""
         self.type(line + b"\n")
@@ -139,7 +145,7 @@ def test_ctrl_d_ends_with_the_last_status(terminal: Terminal) -> None:
 def test_ctrl_c_at_the_prompt_drops_the_line(terminal: Terminal) -> None:
     terminal.type(b"exit 3")
     terminal.until(b"exit 3")
-    terminal.type(CTRL_C)
+    terminal.interrupt_line()
     terminal.until(PROMPT)
     assert terminal.run(b"pwd") == b"/workspace\r\n"
 
