@@ -36,7 +36,7 @@ class Pattern:
         if problem := _problem(plain, parts):
             raise PatternError(f"invalid pattern {text[:80]!r}: {problem}")
         self.anywhere = "/" not in plain and parts != ["**"]
-        self._parts = [None if part == "**" else name_matcher(part) for part in parts]
+        self._parts = [_compile(part) for part in parts]
         self.literal_parent = _literal_parent(parts)
         """The leading names without magic, where a search may begin."""
 
@@ -72,9 +72,9 @@ def _literal_parent(parts: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def name_matcher(part: str) -> re.Pattern[str]:
-    """A matcher for one name; it takes time in proportion to both."""
-    return re.compile(fnmatch.translate(part))
+def _compile(part: str) -> re.Pattern[str] | None:
+    """A matcher for one name, or `None` for `**`."""
+    return None if part == "**" else re.compile(fnmatch.translate(part))
 
 
 def _match(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from carrel.policy.rules import Access
+from carrel.shell.context import NULL, STDIN
 
 
 class Touch(NamedTuple):
@@ -17,7 +18,7 @@ class Touch(NamedTuple):
 
 def reads(operands: Iterable[str]) -> Iterator[Touch]:
     """It would read each of *operands*; `-` and `/dev/null` are no files."""
-    return (Touch(Access.READ, operand) for operand in operands if operand not in ("-", "/dev/null"))
+    return (Touch(Access.READ, operand) for operand in operands if operand not in (STDIN, NULL))
 
 
 def looks_at(operands: Iterable[str]) -> Iterator[Touch]:

@@ -329,7 +329,7 @@ class _Diff:
         name = _quoted(side.path)
         modified_ns = side.info.modified_ns if side.info else 0
         if side.path == STDIN:
-            modified_ns = time.time_ns()
+            modified_ns = self._ctx.workspace.gate.now()
         seconds, fraction = divmod(modified_ns, 10**9)
         when = time.gmtime(seconds)
         if self._style.name == _CONTEXT:
