@@ -275,6 +275,25 @@ def test_control_c_ends_the_program_quietly_and_leaves_nothing(carrel: Carrel, s
     assert carrel.drafts == []
 
 
+INTERRUPTED_IMPORT = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "carrel.workspace.sessions":
+            exec("raise KeyboardInterrupt")
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_control_c_in_the_midst_of_an_import_ends_the_program_alike(carrel: Carrel, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_IMPORT)
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    answer = carrel("session", "create", "s1", env={"PYTHONPATH": path})
+    assert (answer.status, answer.out, answer.err) == (130, b"", "")
+
+
 def test_a_full_disk_behind_standard_output_is_told(carrel: Carrel, session: str) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(

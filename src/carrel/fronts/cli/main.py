@@ -95,6 +95,9 @@ def main() -> NoReturn:
         _drop_output()
         status = BROKEN_PIPE
     except KeyboardInterrupt:
+        # Had it come in the midst of another `exec` of text, as that of a dataclass, `python -m` would still
+        # end by the signal and not with our status; the next `exec` makes it forget that.
+        exec("")  # noqa: S102
         status = INTERRUPTED
     sys.exit(status)
 
