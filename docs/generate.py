@@ -18,6 +18,7 @@ from types import ModuleType
 import click
 
 import carrel.errors
+import carrel.tools
 import carrel.workspace._archive_spool
 import carrel.workspace._registry_rules
 import carrel.workspace.edit
@@ -26,7 +27,7 @@ import carrel.workspace.quota
 from carrel.config.file import NAME as FILE_NAME
 from carrel.config.kind import NONE
 from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, ROLE_TOOLS, TIMEOUT_MS, Key
-from carrel.errors import CarrelError, EditError, LimitError, QuotaError
+from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolError
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from carrel.fronts.cli.report import LOCAL, USAGE
 from carrel.paths.match import PATTERN_CHARACTERS
@@ -37,6 +38,10 @@ from carrel.shell.budget import Budget
 from carrel.shell.help import help_text
 from carrel.shell.lexer import COMMAND_CHARACTERS
 from carrel.shell.table import COMMANDS
+from carrel.tools.kind import Schema
+from carrel.tools.options import ANSWER_BYTES, ToolOptions
+from carrel.tools.spec import Profile, Tool
+from carrel.tools.table import TOOLS
 from carrel.values import Limits
 from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.quota import Quota
@@ -76,6 +81,9 @@ def errors_page() -> str:
         f" archive, {', '.join(f'`limit.{case}`' for case in archive_cases())}; of all sessions together,"
         f" {', '.join(f'`limit.{case}`' for case in registry_cases())}.",
         f"`quota.*` is one of {', '.join(f'`quota.{case}`' for case in quota_cases())}.",
+        f"`tool.*` is one of {', '.join(f'`tool.{case}`' for case in tool_cases())}. A tool does not raise:"
+        " its [answer](tools.md#the-answer) has the code in its metadata. Where a command or code was"
+        f" stopped, that is also one of {', '.join(f'`limit.{case}`' for case in run_cases())}.",
         "Errors of `limit.*` and `quota.*` also have `limit` and `asked`. The ceilings are listed in"
         " [limits](limits.md).",
         "## Exit statuses",
@@ -153,6 +161,12 @@ def cli_page() -> str:
                     ' "cwd", "duration_ms", "truncated"}`; the encoding is `utf-8`, or `base64` if the'
                     " streams are not",
                 ),
+                (
+                    "`tools`",
+                    '`{"role", "profile", "tools": [{"name", "effect", "summary", "schema"}]}`; with'
+                    " `--format` the list that a client takes",
+                ),
+                ("`tool`", "the [answer](tools.md#the-answer) of the tool, also without `--json`"),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
@@ -278,7 +292,6 @@ def settings_page() -> str:
             [setting_row(key) for key in KEYS],
         ),
         f"""
-        - What is not used yet is read and checked, and nothing more.
         - A variable that is empty counts as not set. Where a variable and its alias are both set, the
           variable is used. An alias like `{TIMEOUT_MS.file_alias}` is another name in the file.
         - A switch is `true` or `false` in the file; a variable may also say `1`, `0`, `yes`, `no`, `on` or
@@ -355,12 +368,153 @@ def setting_row(key: Key[object]) -> tuple[str, ...]:
     )
 
 
+def tools_page() -> str:
+    """The page about the tools."""
+    return page(
+        "Tools",
+        """
+        What `Toolbox.call` and `carrel tool` offer; [use the tools](../how-to/use-the-tools.md) tells how. A
+        role has the tools that the [configuration](settings.md#roles) gives to it by name, and those that
+        come with them; [roles](../explanation/roles.md) says what that means. `carrel tools` lists them.
+        """,
+        "## The answer",
+        table(
+            ("key", "holds"),
+            [
+                ("`success`", "Whether it did what it was asked."),
+                ("`output` or `data`", "What it gives; `data` in the profile `files`."),
+                ("`error`", "If it failed: what is wrong, and what to do next."),
+                ("`metadata`", "What else is to be known, as below. Each tool has more of its own."),
+            ],
+        ),
+        table(
+            ("metadata", "holds"),
+            [
+                ("`code`", "If it failed, the stable [code](errors.md) of the error."),
+                ("`next`", "If it failed, what to do next."),
+                (
+                    "`path`",
+                    "The file or directory, as those inside call it: `/workspace/...`. If it failed, as it"
+                    " was asked for.",
+                ),
+                ("`version`", "Which version of the file this is; `if_match` takes it."),
+                (
+                    "`changes`",
+                    "What the call changed, each `action` (`created`, `changed`, `deleted`, `moved`,"
+                    " `touched`), `path` and sizes.",
+                ),
+                ("`changes_left_out`", "How many more there were than the 100 that `changes` tells."),
+                ("`diff`", "How the text of a file changed, cut if it is long; none if the file is large."),
+                ("`truncated`", "That the answer was cut."),
+                ("`next_cursor`", "What to give as `cursor` to go on."),
+            ],
+        ),
+        """
+        Arguments are read strictly: one that a tool does not know, or of another type, is refused by its name
+        with `tool.arguments`, and nothing is done. `null` stands for an argument that is not given. No answer
+        holds a path of the host.
+        """,
+        *(part for profile in Profile for part in profile_parts(profile)),
+        "## Options of a toolbox",
+        """
+        `Toolbox(workspace, role, profile=..., **options)` takes these instead of what is configured:
+        """,
+        table(("option", "meaning"), [(f"`{name}`", text) for name, text in option_rows()]),
+        f"An answer is cut at {ANSWER_BYTES // 1024} KiB unless `answer_bytes` says otherwise.",
+    )
+
+
+def profile_parts(profile: Profile) -> Iterator[str]:
+    """The tools of one profile."""
+    says = {name: text for name, _, text in documented(Profile)}[profile.name]
+    yield f"## Profile {profile}"
+    yield says
+    tools = TOOLS[profile].values()
+    yield table(
+        ("tool", "does", "effect", "comes with"),
+        [
+            (
+                f"[`{tool.name}`](#{profile}-{tool.name})",
+                tool.summary,
+                str(tool.effect),
+                f"`{tool.along_with}`",
+            )
+            for tool in tools
+        ],
+    )
+    for tool in tools:
+        yield from tool_parts(tool)
+
+
+def tool_parts(tool: Tool) -> Iterator[str]:
+    """One tool and its arguments."""
+    loaded = tool.load()
+    schema = loaded.parameters.schema()
+    yield f"### {tool.profile} {tool.name}"
+    yield plain(loaded.description)
+    rows = list(argument_rows(schema))
+    yield table(("argument", "type", "default", "meaning"), rows) if rows else "It takes no arguments."
+
+
+def argument_rows(schema: Schema, within: str = "") -> Iterator[tuple[str, ...]]:
+    """A row for each argument, and for each field of what is in a list."""
+    for name, about in schema["properties"].items():
+        default = f"`{json.dumps(about['default'])}`" if "default" in about else ""
+        is_needed = name in schema["required"]
+        says = plain(about["description"])
+        yield f"`{within}{name}`", type_of(about), "needed" if is_needed else default, says
+        if "properties" in about.get("items", {}):
+            yield from argument_rows(about["items"], f"{name}[].")
+
+
+def plain(text: str) -> str:
+    """A text in which an asterisk is one, as in a pattern."""
+    return text.replace("*", "\\*")
+
+
+def type_of(about: Schema) -> str:
+    """The type and the bounds of an argument, in words."""
+    if "enum" in about:
+        return ", ".join(f"`{each}`" for each in about["enum"])
+    if about["type"] == "array":
+        items = about["items"]
+        text = f"list of {'objects' if items['type'] == 'object' else type_of(items) + 's'}"
+        return text + bounds_of(about, "minItems", "maxItems", " items")
+    unit = " characters" if about["type"] == "string" else ""
+    keys = ("minLength", "maxLength") if unit else ("minimum", "maximum")
+    return f"{about['type']}{bounds_of(about, *keys, unit)}"
+
+
+def bounds_of(about: Schema, least: str, most: str, unit: str) -> str:
+    """The bounds of a number or of a length."""
+    low, high = about.get(least), about.get(most)
+    if low is None and high is None:
+        return ""
+    if low == high:
+        return f", {low}{unit}"
+    if low == 1 and high is None and unit:
+        return ", not empty"
+    if low is not None and high is not None:
+        return f", {low} to {high}{unit}"
+    return f", at least {low}{unit}" if high is None else f", at most {high}{unit}"
+
+
+def option_rows() -> Iterator[tuple[str, str]]:
+    """Name and words of each option of a toolbox."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(ToolOptions))).body
+    assert isinstance(tree, ast.ClassDef)  # noqa: S101  # for the type checker
+    for node, below in zip(tree.body, tree.body[1:], strict=False):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, _words(below)
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/errors.md": errors_page,
     "reference/cli.md": cli_page,
     "reference/commands.md": commands_page,
     "reference/limits.md": limits_page,
     "reference/settings.md": settings_page,
+    "reference/tools.md": tools_page,
 }
 
 
@@ -390,7 +544,7 @@ def coded() -> Iterator[tuple[str, type[CarrelError]]]:
 
 def kinds() -> dict[str, type[CarrelError]]:
     """Every class of error by its code, or by its area where it has a code per case."""
-    areas = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*"}
+    areas = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*", ToolError: "tool.*"}
     found = [kind for _, kind in inspect.getmembers(carrel.errors, inspect.isclass)]
     return {areas.get(kind, kind.code): kind for kind in found if issubclass(kind, CarrelError)}
 
@@ -433,11 +587,40 @@ def archive_cases() -> list[str]:
     return sorted({case for module in found for case in cases(module, name)})
 
 
+def tool_cases() -> list[str]:
+    """What the sources of the tools give to `ToolError` as the problem, and codes of that area elsewhere."""
+    given = {case for text in tool_sources() for case in first_arguments(text, ToolError.__name__)}
+    return sorted(given | set(codes_of_tools("tool")))
+
+
+def run_cases() -> list[str]:
+    """The limits of commands and code."""
+    return [case for case in codes_of_tools("limit") if case not in limit_cases()]
+
+
+def codes_of_tools(area: str) -> list[str]:
+    """The cases of *area* that the sources of the tools name."""
+    found = {case for text in tool_sources() for case in re.findall(rf'"{area}\.(\w+)"', text)}
+    return sorted(found)
+
+
+def tool_sources() -> Iterator[str]:
+    """The sources of all tools, and of what they share."""
+    for folder in carrel.tools.__path__:
+        for file in sorted(Path(folder).rglob("*.py")):
+            yield file.read_text()
+
+
 def cases(module: ModuleType, function: str) -> list[str]:
     """What the sources give to *function* as its first argument."""
+    return first_arguments(inspect.getsource(module), function)
+
+
+def first_arguments(source: str, function: str) -> list[str]:
+    """What *source* gives to *function* as its first argument, where that is written out."""
     return sorted(
         str(node.args[0].value)
-        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == function

@@ -46,6 +46,7 @@ DEPTH = "tests/faults/test_depth.py"
 ARCHIVE = "tests/attack/test_archive.py"
 WORKER = "tests/attack/test_guest_worker.py"
 LOCKDOWN = "tests/runtimes/test_lockdown.py"
+TOOLBOX = "tests/tools/test_toolbox.py"
 MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 
@@ -246,8 +247,8 @@ MUTANTS = [
     Mutant(
         "walk: the place of the mount id",
         "fs/_sys.py",
-        '_STATX = struct.Struct("=I140xQ")',
-        '_STATX = struct.Struct("=I132xQ")',
+        '_MOUNT = struct.Struct("=I140xQ")',
+        '_MOUNT = struct.Struct("=I132xQ")',
         f"{RESOLVER}::test_a_directory_of_the_same_disk_that_is_mounted_inside_is_refused",
     ),
     Mutant(
@@ -439,9 +440,8 @@ MUTANTS = [
     Mutant(
         "read: a slash after a file",
         "fs/_root_reading.py",
-        '        """Content of a regular file, whole or a window of it."""\n'
-        "        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ",
-        '        """Content of a regular file, whole or a window of it."""\n        flags = _READ',
+        "        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ\n        fd =",
+        "        flags = _READ\n        fd =",
         f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
     ),
     Mutant(
@@ -500,8 +500,8 @@ MUTANTS = [
         "append: regular files only",
         "fs/root.py",
         "            found = os.fstat(held.fd)\n            if not stat.S_ISREG(found.st_mode):\n"
-        "                raise not_a_file(found, where)\n            require_write_bit",
-        "            found = os.fstat(held.fd)\n            require_write_bit",
+        "                raise not_a_file(found, where)\n            if expect is not None",
+        "            found = os.fstat(held.fd)\n            if expect is not None",
         f"{FILES}::test_appending_to_a_fifo_with_a_reader_is_refused",
     ),
     Mutant(
@@ -556,9 +556,69 @@ MUTANTS = [
     Mutant(
         "write: a version that goes meanwhile",
         "fs/_version.py",
-        "identity(now) == identity(os.fstat(held.fd)) and version_of(now) == expect:",
-        "held:",
+        "if version != expect or (now and held and identity(now) != identity(os.fstat(held.fd))):",
+        "if not now:",
         f"{FILES}::test_a_version_that_goes_while_another_is_written_is_not_replaced",
+    ),
+    Mutant(
+        "append: a version that goes meanwhile",
+        "fs/root.py",
+        "if version != expect or version_of(found) != expect:",
+        "if version is None:",
+        f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
+    ),
+    Mutant(
+        "append: a version that lost its name",
+        "fs/root.py",
+        "if version != expect or version_of(found) != expect:",
+        "if version_of(found) != expect:",
+        f"{FILES}::test_a_version_that_loses_its_name_before_it_is_locked_is_left",
+    ),
+    Mutant(
+        "append: one version at a time",
+        "fs/root.py",
+        "        lock_soon(held.fd)\n",
+        "",
+        f"{FILES}::test_a_version_that_somebody_else_is_replacing_is_left_to_them",
+    ),
+    Mutant(
+        "remove: the expected version",
+        "fs/root.py",
+        "held = None if expect is None else locked_version(parent, where, expect)\n"
+        "            if info.kind is FileKind.DIRECTORY:",
+        "held = None\n            if info.kind is FileKind.DIRECTORY:",
+        f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
+    ),
+    Mutant(
+        "remove a tree: the expected version",
+        "fs/root.py",
+        "held = None if expect is None else locked_version(parent, where, expect)\n"
+        "            if info.kind is not FileKind.DIRECTORY:",
+        "held = None\n            if info.kind is not FileKind.DIRECTORY:",
+        f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
+    ),
+    Mutant(
+        "move: the expected version",
+        "fs/root.py",
+        "held = None if expect is None else locked_version(parent, where, expect)\n"
+        "            self._move_to(",
+        "held = None\n            self._move_to(",
+        f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
+    ),
+    Mutant(
+        "move to another rule: the expected version",
+        "workspace/workspace.py",
+        "unchecked(copy.source).remove_tree(where, expect=expect)",
+        "unchecked(copy.source).remove_tree(where)",
+        "tests/workspace/test_versions.py"
+        "::test_what_changes_while_it_moves_to_another_rule_stays_and_its_copy_goes",
+    ),
+    Mutant(
+        "version: only regular files are opened",
+        "fs/_version.py",
+        "if seen and stat.S_ISREG(seen.st_mode) else None",
+        "if seen else None",
+        f"{FILES}::test_what_is_no_file_is_not_opened_to_lock_it",
     ),
     Mutant(
         "write: one version at a time",
@@ -819,7 +879,7 @@ MUTANTS = [
     Mutant(
         "policy: outside",
         "policy/rules.py",
-        '            reason = "outside workspace"',
+        "            reason = _OUTSIDE",
         "            reason = None",
         f"{GATE}::test_what_no_rule_has_is_outside",
     ),
@@ -925,8 +985,8 @@ MUTANTS = [
     Mutant(
         "gate: closed",
         "workspace/gate.py",
-        "        if self._closed:\n            raise ClosedError(f",
-        "        if not self:\n            raise ClosedError(f",
+        "        if self._closed or (self._base is not None and self._base.is_closed):\n            raise",
+        "        if not self:\n            raise",
         f"{CLOSED}::test_every_operation_on_a_closed_workspace_says_so",
     ),
     Mutant(
@@ -1057,8 +1117,8 @@ MUTANTS = [
     Mutant(
         "edit: one match",
         "workspace/edit.py",
-        "if len(places) > 1 and not replace_all:",
-        "if places is None:",
+        "if count > 1 and not replace_all:",
+        "if count < 0:",
         f"{GATE}::test_an_edit_that_is_not_clear_changes_nothing",
     ),
     Mutant(
@@ -1269,15 +1329,144 @@ MUTANTS = [
         "                require_one_name",
         "tests/workspace/test_touch.py",
     ),
+    # Tools
+    Mutant(
+        "tools: those of the role",
+        "tools/table.py",
+        " if role.allows(name, tool.along_with)",
+        "",
+        f"{TOOLBOX}::test_a_tool_that_the_role_does_not_have_answers_like_one_that_does_not_exist",
+    ),
+    Mutant(
+        "tools: a role that may not write",
+        "tools/toolbox.py",
+        "if self.role.may_write or (",
+        "if True or (",
+        f"{TOOLBOX}::test_a_role_without_writing_changes_nothing_by_any_tool",
+    ),
+    Mutant(
+        "tools: a view that may not be written",
+        "tools/toolbox.py",
+        "workspace.narrowed(mode=mode, ",
+        "workspace.narrowed(",
+        f"{TOOLBOX}::test_a_role_without_writing_changes_nothing_by_any_tool",
+    ),
+    Mutant(
+        "tools: a role with one tool that writes",
+        "tools/toolbox.py",
+        "tool.effect is Effect.WRITE and tool.name in self.role.tools",
+        "tool.effect is not Effect.READ",
+        f"{TOOLBOX}::test_a_role_with_just_one_tool_that_writes_writes_with_that_one",
+    ),
+    Mutant(
+        "tools: commands that run code",
+        "tools/context.py",
+        "if command.effect is not Effect.RUN or self.role.may_run_code",
+        "if True",
+        "tests/tools/test_roles.py::test_no_command_leads_to_guest_code_that_a_role_may_not_run",
+    ),
+    Mutant(
+        "tools: allowed paths",
+        "tools/toolbox.py",
+        "within=chosen.allowed_paths, ",
+        "",
+        "tests/tools/files/test_configuration.py::test_only_allowed_paths_can_be_used",
+    ),
+    Mutant(
+        "tools: the time of a call",
+        "tools/toolbox.py",
+        ", check=self._deadlines.check)",
+        ")",
+        "tests/tools/files/test_timeout.py::test_a_recursive_listing_stops",
+    ),
+    Mutant(
+        "tools: a task that is cancelled",
+        "tools/toolbox.py",
+        "            deadline.stop()\n",
+        "",
+        f"{TOOLBOX}::test_a_task_that_is_cancelled_stops_the_work_and_waits_until_it_has_ended",
+    ),
+    Mutant(
+        "tools: words of an error of ours",
+        "tools/toolbox.py",
+        "{loaded.tool.name} failed unexpectedly",
+        "{loaded.tool.name} failed unexpectedly: {error}",
+        f"{TOOLBOX}::test_a_mistake_of_ours_is_an_answer_that_says_nothing_and_a_log_that_says_where",
+    ),
+    Mutant(
+        "tools: unknown arguments",
+        "tools/kind.py",
+        "                problems.append(self._unknown(name))\n",
+        "",
+        "tests/tools/test_kind.py::test_a_value_of_another_kind_is_explained",
+    ),
+    Mutant(
+        "tools: numbers without measure",
+        "tools/kind.py",
+        "if not -LARGEST < value < LARGEST or (",
+        "if (",
+        "tests/tools/test_kind.py::test_a_number_without_measure_is_refused",
+    ),
+    Mutant(
+        "tools: a lost update by writing",
+        "tools/store.py",
+        "parents=create_dirs, if_version=if_match)",
+        "parents=create_dirs)",
+        "tests/tools/agent/test_file_write.py::test_a_lost_update_is_refused_with_the_current_version",
+    ),
+    Mutant(
+        "tools: a lost update by appending",
+        "tools/store.py",
+        "return workspace.append(path, content, if_version=if_match)",
+        "return workspace.append(path, content)",
+        "tests/tools/agent/test_file_write.py::test_a_lost_update_is_refused_with_the_current_version",
+    ),
+    Mutant(
+        "tools: a lost update by editing",
+        "tools/agent/file_edit.py",
+        ", if_version=args.if_match",
+        "",
+        "tests/tools/agent/test_file_edit.py::test_a_lost_update_is_refused_with_the_current_version",
+    ),
+    Mutant(
+        "tools: a lost update by deleting",
+        "tools/deletion.py",
+        ", if_version=if_match",
+        "",
+        "tests/tools/agent/test_file_delete.py",
+    ),
+    Mutant(
+        "tools: data that is too deep",
+        "tools/structure.py",
+        "return NOTHING if _is_deep(found) else found",
+        "return found",
+        "tests/tools/test_structure.py::test_what_is_too_deep_stays_text",
+    ),
+    Mutant(
+        "tools: aliases in YAML",
+        "tools/structure.py",
+        "isinstance(event, yaml.AliasEvent) or ",
+        "",
+        "tests/tools/test_structure.py::test_what_is_no_plain_yaml_stays_text",
+    ),
+    Mutant(
+        "tools: a cursor into another version",
+        "tools/cut.py",
+        "if self.version and self.version != version:",
+        "if False:",
+        "tests/tools/test_cut.py::test_a_cursor_goes_on_only_in_the_version_that_was_begun",
+    ),
 ]
 
 
-def run_tests(sources: Path, tests: Iterable[str], place: Path) -> subprocess.CompletedProcess[str]:
+def run_tests(
+    sources: Path, tests: Iterable[str], place: Path, seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str]:
     """Run tests on the package in *sources*, and be sure that it is that one."""
     path = os.pathsep.join((str(sources), str(TOP)))
     environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     # As little as will do: most of the time goes into starting.
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", "--confcutdir=tests/faults"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout"]
     return subprocess.run(
         [sys.executable, "-c", RUN, str(sources), *options, f"--basetemp={place / 'tmp'}", *tests],
         cwd=TOP,
@@ -1285,7 +1474,7 @@ def run_tests(sources: Path, tests: Iterable[str], place: Path) -> subprocess.Co
         capture_output=True,
         text=True,
         errors="backslashreplace",
-        timeout=SECONDS,
+        timeout=seconds,
         check=False,
     )
 
@@ -1326,7 +1515,8 @@ def main(names: list[str]) -> int:
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     if not names:
         with tempfile.TemporaryDirectory(prefix="mutant-") as place:
-            done = run_tests(SOURCES, sorted({mutant.tests for mutant in MUTANTS}), Path(place))
+            tests = sorted({mutant.tests for mutant in MUTANTS})
+            done = run_tests(SOURCES, tests, Path(place), seconds=10 * SECONDS)
         if done.returncode != PASSED:
             print(
                 f"the tests do not even pass on the unchanged sources:\n{done.stdout}{done.stderr}",

@@ -17,7 +17,6 @@ MEMORY = "needs user memory"
 RECORDS = "needs records that log their changes"
 RESET = "needs a way to empty a session"
 GNU = "decided otherwise: `ls` prints what GNU prints"
-TOOLS = "needs the tools"
 UUIDS = "needs a rule for ids that an operator can set"
 
 
@@ -114,15 +113,15 @@ REQUIREMENTS: dict[str, Requirement] = {
     "R-05": Requirement("reading a directory says that it is one"),
     "R-06": Requirement("reading outside is refused"),
     "R-07": Requirement("one session cannot read the file of another"),
-    "R-08": Requirement("a read is held to the lower of what is asked and what the server allows", gap=TOOLS),
-    "R-09": Requirement("JSON and YAML files can be read as data", gap=TOOLS),
-    "R-10": Requirement("lines from an offset come numbered", gap=TOOLS),
-    "R-11": Requirement("the first lines come numbered", gap=TOOLS),
+    "R-08": Requirement("a read is held to the lower of what is asked and what the server allows"),
+    "R-09": Requirement("JSON and YAML files can be read as data"),
+    "R-10": Requirement("lines from an offset come numbered"),
+    "R-11": Requirement("the first lines come numbered"),
     "R-12": Requirement("a window holds its lines and no others"),
     "R-13": Requirement("a window beyond the end is empty"),
     "R-14": Requirement("without a window the text comes back as it is"),
     "R-15": Requirement("a window says how many lines there are"),
-    "R-16": Requirement("a read over its cap is cut and says so", gap=TOOLS),
+    "R-16": Requirement("a read over its cap is cut and says so"),
     "R-17": Requirement("what is not text is read as bytes or base64, and as text with a clear error"),
     "R-18": Requirement("white space and characters of many bytes survive"),
     "R-19": Requirement("10 MB are read whole (its time is measured in `bench`)"),
@@ -152,7 +151,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "W-21": Requirement("an edit with several matches is refused and says how many"),
     "W-22": Requirement("an edit can replace all matches"),
     "W-23": Requirement("an edit of nothing, by the same, or of what is not there is refused"),
-    "W-24": Requirement("an edit has ceilings for old text, new text and file", gap=TOOLS),
+    "W-24": Requirement("an edit has ceilings for old text, new text and file"),
     "W-25": Requirement("an edit over several lines tells replacements, sizes and path"),
     "W-26": Requirement("10 MB are written whole (its time is measured in `bench`)"),
     "W-27": Requirement("200 KB of text are written"),
@@ -167,14 +166,14 @@ REQUIREMENTS: dict[str, Requirement] = {
     "D-06": Requirement("deleting what is not there is an error"),
     "D-07": Requirement("deleting outside is refused"),
     "D-08": Requirement("deleting the workspace itself is refused"),
-    "D-09": Requirement("a deletion tells what it deleted", gap=TOOLS),
+    "D-09": Requirement("a deletion tells what it deleted"),
     "D-10": Requirement("an empty directory goes, one that is not empty stays and says so"),
     "D-11": Requirement("user memory cannot be deleted as a file", gap=MEMORY),
-    "D-12": Requirement("a pattern deletes what matches", gap=TOOLS),
-    "D-13": Requirement("a pattern deletes at every depth", gap=TOOLS),
-    "D-14": Requirement("a pattern that matches nothing deletes nothing", gap=TOOLS),
-    "D-15": Requirement("a pattern beneath a file is an error", gap=TOOLS),
-    "D-16": Requirement("a pattern never deletes through a link", gap=TOOLS),
+    "D-12": Requirement("a pattern deletes what matches"),
+    "D-13": Requirement("a pattern deletes at every depth"),
+    "D-14": Requirement("a pattern that matches nothing deletes nothing"),
+    "D-15": Requirement("a pattern beneath a file is an error"),
+    "D-16": Requirement("a pattern never deletes through a link"),
     "D-17": Requirement("deleting a file of the host by climbing is refused"),
     "D-18": Requirement("deleting a session deletes its files"),
     "D-19": Requirement("deleting a session twice is no error"),
@@ -287,8 +286,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "E-44": Requirement("a script cannot make a link, and none of its names leads to the host"),
     "E-45": Requirement("sockets, threads and processes fail cleanly"),
     "E-46": Requirement("two runs of one session at the same time go one after the other"),
-    "E-47": Requirement("the tool that runs Python has a ceiling for the time that is asked for", gap=TOOLS),
-    "E-48": Requirement("the tool that runs Python wants code", gap=TOOLS),
+    "E-47": Requirement("the tool that runs Python has a ceiling for the time that is asked for"),
+    "E-48": Requirement("the tool that runs Python wants code"),
     "E-51": Requirement("output past the ceiling does not end the script"),
     # Variables that last from call to call
     "ST-01": Requirement("variables last from call to call"),
@@ -378,8 +377,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "AP-18": Requirement("a variable set later changes no policy"),
     "AP-19": Requirement("a rule answers for reading and writing, and a denial names path and reason"),
     "AP-20": Requirement("relative paths begin at the working directory"),
-    "AP-21": Requirement("every argument of a tool that is a path is checked", gap=TOOLS),
-    "AP-22": Requirement("a tool that writes asks for write access", gap=TOOLS),
+    "AP-21": Requirement("every argument of a tool that is a path is checked"),
+    "AP-22": Requirement("a tool that writes asks for write access"),
     "AP-23": Requirement("a path in other letters is another path"),
     "AP-24": Requirement("a link in an allowed path does not lead out of it"),
     # Quotas
@@ -413,7 +412,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "SE-14": Requirement("a match comes with the lines around it"),
     "SE-15": Requirement("without context there is none"),
     "SE-16": Requirement("context ends at the ends of the file"),
-    "SE-17": Requirement("the tool has ceilings of its own", gap=TOOLS),
+    "SE-17": Requirement("the tool has ceilings of its own"),
 }
 
 

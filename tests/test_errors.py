@@ -11,7 +11,15 @@ from collections import Counter
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError, PolicyValidationError, QuotaError
+from carrel.errors import (
+    CarrelError,
+    ChangedError,
+    EditError,
+    LimitError,
+    PolicyValidationError,
+    QuotaError,
+    ToolError,
+)
 
 ROW = re.compile(r"^ *[│ ]*[├└]── (?P<name>\w+) +(?P<rest>.*)$", re.MULTILINE)
 
@@ -31,8 +39,12 @@ def make(kind: type[CarrelError], message: str = "it went wrong", path: str = "a
         return LimitError("file_bytes", limit=10, asked=20, message=message, path=path)
     if kind is QuotaError:
         return QuotaError("bytes", limit=10, asked=20, message=message, path=path)
+    if kind is ChangedError:
+        return ChangedError(message, path=path, version="1a-2-3")
     if kind is EditError:
         return EditError("ambiguous", message, path=path)
+    if kind is ToolError:
+        return ToolError("arguments", message, path=path)
     return kind(message, path=path)
 
 

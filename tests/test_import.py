@@ -61,6 +61,13 @@ def test_a_name_loads_only_the_module_that_defines_it_and_what_that_needs() -> N
     assert [name for name in loaded if name.startswith("carrel.")] == ["carrel.values"]
 
 
+def test_a_toolbox_loads_no_tool_no_guest_and_no_yaml_before_they_are_needed() -> None:
+    loaded = loaded_by("import carrel; carrel.Toolbox(carrel.Workspace.open('.')).close()")
+    packages = {name.partition(".")[0] for name in loaded}
+    assert packages - set(sys.stdlib_module_names) == {"carrel"}
+    assert [name for name in loaded if name.startswith(("carrel.tools.agent.", "carrel.runtimes."))] == []
+
+
 def test_import_does_no_work() -> None:
     code = """
 import sys

@@ -14,12 +14,15 @@ __all__ = [
     "Limits",
     "PathRule",
     "PythonSandbox",
+    "Role",
     "RuntimeType",
     "SandboxLogger",
     "SandboxPolicy",
     "SandboxResult",
     "Shell",
     "ShellResult",
+    "ToolResult",
+    "Toolbox",
     "Workspace",
     "WorkspaceManager",
     "create_sandbox",
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from carrel.audit.logger import SandboxLogger
     from carrel.errors import CarrelError
     from carrel.policy.execution import ExecutionPolicy
+    from carrel.policy.roles import Role
     from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
     from carrel.runtimes.api import RuntimeType
     from carrel.runtimes.result import SandboxResult
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from carrel.sandbox.shell import Shell
     from carrel.shell.budget import Budget
     from carrel.shell.result import ShellResult
+    from carrel.tools.result import ToolResult
+    from carrel.tools.toolbox import Toolbox
     from carrel.values import FileInfo, Limits
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.session_files import (
@@ -67,12 +73,15 @@ else:
         "Limits": "carrel.values",
         "PathRule": "carrel.policy.rules",
         "PythonSandbox": "carrel.sandbox.sandbox",
+        "Role": "carrel.policy.roles",
         "RuntimeType": "carrel.runtimes.api",
         "SandboxLogger": "carrel.audit.logger",
         "SandboxPolicy": "carrel.policy.rules",
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
+        "ToolResult": "carrel.tools.result",
+        "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",
         "WorkspaceManager": "carrel.workspace.sessions",
         "create_sandbox": "carrel.sandbox.factory",

@@ -38,6 +38,7 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── ShellSyntaxError    ValueError            shell.syntax        a command line that cannot be read
     │   └── MetacharacterError  ValueError        shell.metacharacter  a sign that is not allowed in one
     ├── CommandDeniedError  PermissionError       shell.command       no command that may be run here
+    ├── ToolError           ValueError            tool.*              a tool cannot be called like this
     ├── PolicyValidationError   ValueError        policy.invalid      a field of a policy is wrong
     ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot run as it must
     ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not there
@@ -187,6 +188,11 @@ class ChangedError(CarrelError, OSError):
 
     code = "path.changed"
     number = errno.ESTALE
+
+    def __init__(self, message: str, *, path: str | None = None, version: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.version = version
+        """The version it has now, or `None` if it is gone or nobody looked."""
 
 
 class BusyError(CarrelError, BlockingIOError):
@@ -346,6 +352,14 @@ class CommandDeniedError(CarrelError, PermissionError):
 
     code = "shell.command"
     number = errno.EACCES
+
+
+class ToolError(CarrelError, ValueError):
+    """A tool cannot be called like this; nothing was done."""
+
+    def __init__(self, problem: str, message: str, *, path: str | None = None) -> None:
+        super().__init__(message, path=path)
+        self.code = f"tool.{problem}"  # type: ignore[misc]  # one class, a code per problem
 
 
 class PolicyValidationError(CarrelError, ValueError):

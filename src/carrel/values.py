@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 MIB = 2**20
 
@@ -49,6 +49,14 @@ class FileInfo:
     """Its size as the host's file system tells it, also that of a directory."""
     blocks: int = 0
     """How many times 512 bytes it takes on the host's disk."""
+    # Reading moves the first of these and only `stat` tells the second, so neither makes two infos differ.
+    accessed_ns: int = field(default=0, compare=False)
+    """When it was read last, as far as the host keeps count of that; nanoseconds since the epoch."""
+    created_ns: int | None = field(default=None, compare=False)
+    """When it was made, told by `stat` only and not on every host; nanoseconds since the epoch.
+
+    Storing new content makes a file anew; only appending keeps it.
+    """
 
     @property
     def name(self) -> str:
@@ -57,7 +65,11 @@ class FileInfo:
 
     @property
     def version(self) -> str:
-        """A mark that differs when the content was replaced or changed."""
+        """A mark that differs when the content was replaced or changed.
+
+        That of a directory differs when a name in it was made, removed or replaced, not when something
+        deeper was.
+        """
         return f"{self.inode:x}-{self.size_bytes:x}-{self.modified_ns:x}"
 
     @property
@@ -105,10 +117,10 @@ class Limits:
     """Most directory levels of a path that is made, and of a walk."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for each in fields(self):
+            value = getattr(self, each.name)
             if value is not None and (type(value) is not int or value < 0):
-                raise ValueError(f"{field.name} must be a whole number of at least 0 or None, not {value!r}")
+                raise ValueError(f"{each.name} must be a whole number of at least 0 or None, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +176,14 @@ class Match:
     after: tuple[str, ...] = ()
 
 
+class Position(NamedTuple):
+    """Where a search that ended goes on."""
+
+    path: str
+    line: int
+    """Counted from 1; 0 for the whole file."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
     """What a search found, and whether that is all there is."""
@@ -175,3 +195,5 @@ class SearchResult:
     files_searched: int
     files_skipped: int
     """Binary, too large or unreadable files."""
+    next: Position | None = None
+    """Where to go on, if it can."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import encodings.cp437  # noqa: F401  # imported late by `zipfile`, perhaps as a user who may not read it
+import os
 from collections.abc import Callable
 from itertools import islice
 
 import carrel.workspace.extract  # noqa: F401  # imported late by `Workspace`, perhaps by the same user
+from carrel.errors import CarrelError
 from carrel.values import FileInfo, FileKind
 from carrel.workspace.workspace import Workspace
 from tests.workspace.archives import directory, file, link, tar
@@ -16,6 +18,7 @@ MINE = "mine"
 """A file that `prepare` puts into the workspace, for operations with two ends."""
 MINE_DIRECTORY = "mine-directory"
 AWAY = "carried-away"
+NO_VERSION = "1-1-1"
 ARCHIVE = tar(file("f", NEW), directory("d"), file("d/f", NEW), link("d/up", "../f"))
 
 
@@ -65,9 +68,26 @@ def _require_inside(workspace: Workspace, path: str) -> bool:
 
 Operation = Callable[[Workspace, str], object]
 
+
+def _seen(act: Callable[[Workspace, str, str], object], *, follow_symlinks: bool = False) -> Operation:
+    """*act* on the version that is there, or on one that nothing has, so that it has to refuse by itself."""
+
+    def run(workspace: Workspace, path: str) -> object:
+        path = os.fspath(path)
+        try:
+            version = workspace.stat(path, follow_symlinks=follow_symlinks).version
+        except CarrelError:
+            version = NO_VERSION
+        return act(workspace, path, version)
+
+    return run
+
+
 READING: dict[str, Operation] = {
     "read": Workspace.read,
     "read a window": lambda workspace, path: workspace.read(path, offset=1, length=8),
+    "read_with_info": Workspace.read_with_info,
+    "read a window with info": lambda workspace, path: workspace.read_with_info(path, offset=1, length=8),
     "read_text": Workspace.read_text,
     "read_text as base64": lambda workspace, path: workspace.read_text(path, encoding="base64"),
     "read_lines": Workspace.read_lines,
@@ -103,6 +123,10 @@ CHANGING: dict[str, Operation] = {
     "write without parents": lambda workspace, path: workspace.write(path, NEW, parents=False),
     "write_chunks": lambda workspace, path: workspace.write_chunks(path, iter((NEW, NEW))),
     "append": lambda workspace, path: workspace.append(path, NEW),
+    "append to the version that is there": _seen(
+        lambda workspace, path, version: workspace.append(path, NEW, if_version=version), follow_symlinks=True
+    ),
+    "append to another version": lambda workspace, path: workspace.append(path, NEW, if_version=NO_VERSION),
     "touch": Workspace.touch,
     "touch with a time": lambda workspace, path: workspace.touch(path, modified_ns=10**18),
     "edit": lambda workspace, path: workspace.edit(path, "n", "m", replace_all=True),
@@ -116,6 +140,17 @@ CHANGING: dict[str, Operation] = {
     "remove": Workspace.remove,
     "remove by force": lambda workspace, path: workspace.remove(path, force=True),
     "remove with content": lambda workspace, path: workspace.remove(path, recursive=True),
+    "remove the version that is there": _seen(
+        lambda workspace, path, version: workspace.remove(path, if_version=version)
+    ),
+    "remove the version that is there with content": _seen(
+        lambda workspace, path, version: workspace.remove(path, recursive=True, if_version=version)
+    ),
+    "remove another version": lambda workspace, path: workspace.remove(path, if_version=NO_VERSION),
+    "move the version that is there away": _seen(
+        lambda workspace, path, version: workspace.move(path, AWAY, if_version=version)
+    ),
+    "move another version away": lambda workspace, path: workspace.move(path, AWAY, if_version=NO_VERSION),
     "move away": lambda workspace, path: workspace.move(path, AWAY),
     "move a file there": lambda workspace, path: workspace.move(MINE, path),
     "move a file over it": lambda workspace, path: workspace.move(MINE, path, overwrite=True),

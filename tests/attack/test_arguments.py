@@ -87,6 +87,8 @@ def test_what_is_no_path_is_a_type_error(name: str, variant: Variant, world: Mak
         for argument in _bad_arguments():
             if argument is None and name in ("list_files", "search what it includes"):
                 continue  # no pattern at all
+            if isinstance(argument, list | tuple | set) and name == "search what it includes":
+                continue  # several patterns
             outcome = here.try_path(operation, argument)
             assert isinstance(outcome.error, TypeError), f"{name}({argument!r}): {outcome}"
         assert here.contents() == here.expected("f; d/f")

@@ -107,7 +107,8 @@ def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
-    assert key.is_used == key.name.startswith(("session.", "sandbox.", "python.", "shell.", "workspace."))
+    used = ("session.", "sandbox.", "python.", "shell.", "workspace.", "files.", "roles")
+    assert key.is_used == key.name.startswith(used)
     assert value_of(home.load(), key).is_used == key.is_used
 
 

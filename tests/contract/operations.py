@@ -53,6 +53,15 @@ def read(path: str, *, limit: int | None = None, offset: int = 0, length: int | 
     )
 
 
+def read_with_info(
+    path: str, *, limit: int | None = None, offset: int = 0, length: int | None = None
+) -> Operation:
+    return Operation(
+        f"read_with_info({path!r}, limit={limit}, offset={offset}, length={length})",
+        lambda files: files.read_with_info(parse(path), limit=limit, offset=offset, length=length),
+    )
+
+
 def reader(path: str, *, chunk_bytes: int = 2) -> Operation:
     def call(files: Files) -> object:
         opened = files.reader(parse(path))
@@ -105,17 +114,22 @@ def write(
     existing: Existing = Existing.REPLACE,
     parents: Parents = Parents.MAKE,
     mode: int | None = None,
+    expect: str | None = None,
 ) -> Operation:
     return Operation(
-        f"write({path!r}, {data!r}, {existing.name}, {parents.name}, mode={mode})",
-        lambda files: files.write(parse(path), (data,), existing=existing, parents=parents, mode=mode),
+        f"write({path!r}, {data!r}, {existing.name}, {parents.name}, mode={mode}, expect={expect!r})",
+        lambda files: files.write(
+            parse(path), (data,), existing=existing, parents=parents, mode=mode, expect=expect
+        ),
     )
 
 
-def append(path: str, data: bytes = b"more", *, limit: int | None = None) -> Operation:
+def append(
+    path: str, data: bytes = b"more", *, limit: int | None = None, expect: str | None = None
+) -> Operation:
     return Operation(
-        f"append({path!r}, {data!r}, limit={limit})",
-        lambda files: files.append(parse(path), data, limit=limit),
+        f"append({path!r}, {data!r}, limit={limit}, expect={expect!r})",
+        lambda files: files.append(parse(path), data, limit=limit, expect=expect),
     )
 
 
@@ -132,18 +146,22 @@ def link(path: str, target: str, existing: Existing = Existing.REFUSE) -> Operat
     )
 
 
-def remove(path: str) -> Operation:
-    return Operation(f"remove({path!r})", lambda files: files.remove(parse(path)))
+def remove(path: str, expect: str | None = None) -> Operation:
+    return Operation(f"remove({path!r}, {expect!r})", lambda files: files.remove(parse(path), expect=expect))
 
 
-def remove_tree(path: str) -> Operation:
-    return Operation(f"remove_tree({path!r})", lambda files: files.remove_tree(parse(path)))
-
-
-def move(source: str, target: str, existing: Existing = Existing.REFUSE) -> Operation:
+def remove_tree(path: str, expect: str | None = None) -> Operation:
     return Operation(
-        f"move({source!r}, {target!r}, {existing.name})",
-        lambda files: files.move(parse(source), parse(target), existing=existing),
+        f"remove_tree({path!r}, {expect!r})", lambda files: files.remove_tree(parse(path), expect=expect)
+    )
+
+
+def move(
+    source: str, target: str, existing: Existing = Existing.REFUSE, expect: str | None = None
+) -> Operation:
+    return Operation(
+        f"move({source!r}, {target!r}, {existing.name}, {expect!r})",
+        lambda files: files.move(parse(source), parse(target), existing=existing, expect=expect),
     )
 
 

@@ -17,15 +17,17 @@ import pytest
 
 from carrel.errors import CarrelError
 from carrel.fs.api import Confinement, Existing, Files, Links, Parents
+from carrel.fs.checked import CheckedFiles
 from carrel.fs.handle import Handle
 from carrel.fs.memory import MemoryFiles
+from carrel.fs.part import Part
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import Where, parse
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind, Limits
 
-KINDS = ("kernel", "walk", "scratch", "memory")
+KINDS = ("kernel", "walk", "scratch", "memory", "part", "checked")
 NO_LIMITS = Limits(file_bytes=None, read_bytes=None, list_entries=None, walk_entries=None, depth=None)
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where to make very many small trees, if the host has such a place."""
@@ -76,7 +78,14 @@ class HostPlace:
         self._scratch = [tree(base / name) for name in ("tmp", "trash")] if kind == "scratch" else []
         self.files: Files = self._open(kind)
 
-    def _open(self, kind: str) -> Root:
+    def _open(self, kind: str) -> Files:
+        if kind == "checked":
+            return CheckedFiles(Root.open(self.directory), lambda: None)
+        if kind == "part":
+            # What is outside of the part is inside of its root.
+            part = Part(Root.open(self.directory.parent), (self.directory.name,))
+            part._beneath._label = ""  # so that its answers are spelled like those of the others
+            return part
         if kind != "scratch":
             return Root.open(self.directory, confinement=Confinement(kind))
         drafts, trash = (Handle(os.open(place, os.O_RDONLY | os.O_DIRECTORY)) for place in self._scratch)

@@ -72,6 +72,8 @@ def trees(draw: st.DrawFn) -> tuple[str, ...]:
 
 limits = st.builds(Limits, list_entries=ceilings, walk_entries=ceilings, depth=st.none() | st.integers(1, 3))
 
+versions = st.sampled_from((None, None, None, None, "1-1-1"))
+"""Mostly none, and sometimes one that nothing has."""
 looks: st.SearchStrategy[Operation] = st.one_of(
     st.builds(
         ops.read,
@@ -80,18 +82,33 @@ looks: st.SearchStrategy[Operation] = st.one_of(
         offset=st.sampled_from((0, 0, 2, 100)),
         length=st.none() | st.integers(0, 9),
     ),
+    st.builds(
+        ops.read_with_info,
+        paths,
+        limit=ceilings,
+        offset=st.sampled_from((0, 2, 100)),
+        length=st.none() | st.integers(0, 9),
+    ),
     st.builds(ops.reader, paths),
     st.builds(ops.stat, paths, st.sampled_from(Links)),
     st.builds(ops.listing, paths, limit=ceilings),
     st.builds(ops.walk, paths, limits),
 )
 changes: st.SearchStrategy[Operation] = st.one_of(
-    st.builds(ops.write, paths, contents, existing=existing, parents=parents, mode=st.sampled_from(MODES)),
-    st.builds(ops.append, paths, contents, limit=ceilings),
+    st.builds(
+        ops.write,
+        paths,
+        contents,
+        existing=existing,
+        parents=parents,
+        mode=st.sampled_from(MODES),
+        expect=versions,
+    ),
+    st.builds(ops.append, paths, contents, limit=ceilings, expect=versions),
     st.builds(ops.mkdir, paths, parents),
     st.builds(ops.link, paths, targets, existing),
-    st.builds(ops.remove, paths),
-    st.builds(ops.remove_tree, paths),
-    st.builds(ops.move, paths, paths, existing),
+    st.builds(ops.remove, paths, versions),
+    st.builds(ops.remove_tree, paths, versions),
+    st.builds(ops.move, paths, paths, existing, versions),
     st.builds(ops.copy, paths, paths, existing, limit=ceilings),
 )

@@ -34,6 +34,7 @@ from tests.requirements import requirement
 
 EVERY: list[Callable[[str], Operation]] = [
     ops.read,
+    ops.read_with_info,
     ops.reader,
     ops.stat,
     lambda path: ops.stat(path, Links.KEEP),
@@ -44,13 +45,17 @@ EVERY: list[Callable[[str], Operation]] = [
     ops.write,
     lambda path: ops.write(path, existing=Existing.REFUSE, parents=Parents.REQUIRE),
     ops.append,
+    lambda path: ops.append(path, expect="1-1-1"),
     ops.mkdir,
     lambda path: ops.mkdir(path, Parents.REQUIRE),
     lambda path: ops.link(path, "f"),
     lambda path: ops.link(path, "f", Existing.REPLACE),
     ops.remove,
+    lambda path: ops.remove(path, "1-1-1"),
     ops.remove_tree,
+    lambda path: ops.remove_tree(path, "1-1-1"),
     lambda path: ops.move(path, "moved"),
+    lambda path: ops.move(path, "moved", Existing.REFUSE, "1-1-1"),
     lambda path: ops.move("f", path, Existing.REPLACE),
     lambda path: ops.copy(path, "copied"),
     lambda path: ops.copy("f", path, Existing.REPLACE),
@@ -83,7 +88,14 @@ def test_every_operation_of_the_protocol_is_tried() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "confinement"),
-    [("kernel", "kernel"), ("walk", "walk"), ("scratch", "kernel"), ("memory", "memory")],
+    [
+        ("kernel", "kernel"),
+        ("walk", "walk"),
+        ("scratch", "kernel"),
+        ("memory", "memory"),
+        ("part", "kernel"),
+        ("checked", "kernel"),
+    ],
 )
 def test_each_says_how_it_confines(kind: str, confinement: str, tmp_path: Path) -> None:
     files = open_place(kind, tmp_path).files

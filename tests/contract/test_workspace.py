@@ -38,6 +38,10 @@ STEPS: list[Step] = [
     lambda ws: ws.append("big", b"x" * 600),
     lambda ws: ws.read("notes.md"),
     lambda ws: ws.read("notes.md", offset=6, length=6),
+    lambda ws: list(ws.read_with_info("notes.md", offset=6, length=6)),
+    lambda ws: ws.append("notes.md", "never", if_version="1-1-1"),
+    lambda ws: ws.append("notes.md", "", if_version=ws.stat("notes.md").version),
+    lambda ws: ws.append("none/such", "never", if_version="1-1-1"),
     lambda ws: ws.read_text("notes.md"),
     lambda ws: ws.read_text("data/a.bin"),
     lambda ws: ws.read_text("data/a.bin", encoding="base64"),
@@ -88,8 +92,14 @@ STEPS: list[Step] = [
     lambda ws: ws.move("notes.md", "src/main.py"),
     lambda ws: ws.move("notes.md", "src/main.py", overwrite=True),
     lambda ws: ws.remove("moved"),
-    lambda ws: ws.remove("moved", recursive=True),
+    lambda ws: ws.remove("moved", recursive=True, if_version="1-1-1"),
+    lambda ws: ws.move("moved", "removed", if_version="1-1-1"),
+    lambda ws: ws.move("moved", "removed", if_version=ws.stat("moved").version),
+    lambda ws: ws.move("removed", "moved"),
+    lambda ws: ws.remove("moved", recursive=True, if_version=ws.stat("moved").version),
     lambda ws: ws.remove("moved"),
+    lambda ws: ws.remove("moved", if_version="1-1-1"),
+    lambda ws: ws.remove("moved", if_version="1-1-1", force=True),
     lambda ws: ws.remove("moved", force=True),
     lambda ws: ws.remove("."),
     lambda ws: ws.remove(".", recursive=True),
@@ -140,7 +150,7 @@ def test_a_whole_life_is_the_same_in_memory_and_on_disk(on_disk: Workspace, in_m
 def test_every_operation_of_a_workspace_is_in_that_life() -> None:
     used = {name for step in STEPS for name in _names(step.__code__)}
     offered = {name for name in dir(Workspace) if callable(getattr(Workspace, name)) and name[0] != "_"}
-    assert offered - used <= {"open", "host_path"}
+    assert offered - used <= {"open", "host_path", "narrowed"}
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -45,6 +45,11 @@ def test_every_method_of_the_manager_is_in_the_reference(name: str) -> None:
     assert re.search(rf"`(?:WorkspaceManager\.)?{name}\b", section("`WorkspaceManager`"))
 
 
+@pytest.mark.parametrize("name", sorted(public_methods(carrel.Toolbox)))
+def test_every_method_of_a_toolbox_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"`{name}\b", section("`Toolbox`"))
+
+
 def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
     for name in public_methods(AsyncWorkspace) ^ public_methods(Workspace):
         assert re.search(rf"`{name}\b", API), name
@@ -54,6 +59,7 @@ def test_the_reference_names_no_parameter_that_is_not_there() -> None:
     owners = {
         "`PythonSandbox`": carrel.PythonSandbox,
         "`Shell`": carrel.Shell,
+        "`Toolbox`": carrel.Toolbox,
         "`Workspace`": Workspace,
         "`WorkspaceManager`": WorkspaceManager,
     }

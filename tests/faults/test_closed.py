@@ -17,6 +17,7 @@ from tests.workspace.traces import drafts_in
 
 OPERATIONS: dict[str, Callable[[Workspace, str], object]] = {
     "read": lambda workspace, path: workspace.read(path),
+    "read_with_info": lambda workspace, path: workspace.read_with_info(path),
     "read_lines": lambda workspace, path: workspace.read_lines(path),
     "read_chunks": lambda workspace, path: list(workspace.read_chunks(path)),
     "archive": lambda workspace, path: list(workspace.archive(path)),

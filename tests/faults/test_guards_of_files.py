@@ -337,16 +337,83 @@ def test_a_version_that_goes_while_another_is_written_is_not_replaced(
     assert (directory / "f").read_bytes() == b"theirs"
 
 
+CONDITIONAL: dict[str, Callable[[Workspace, str], object]] = {
+    "write": lambda workspace, version: workspace.write("f", b"mine", if_version=version),
+    "append": lambda workspace, version: workspace.append("f", b"mine", if_version=version),
+    "remove": lambda workspace, version: workspace.remove("f", if_version=version),
+    "remove_tree": lambda workspace, version: workspace.remove("f", recursive=True, if_version=version),
+    "move": lambda workspace, version: workspace.move("f", "moved", if_version=version),
+}
+every_conditional = pytest.mark.parametrize("act", CONDITIONAL.values(), ids=CONDITIONAL)
+
+
+def is_of(path: Path) -> Callable[..., bool]:
+    """Whether a descriptor is that of the file that is at *path* now."""
+    inode = path.stat().st_ino
+    return lambda fd, *rest: os.fstat(fd).st_ino == inode
+
+
+@every_conditional
 def test_a_version_that_somebody_else_is_replacing_is_left_to_them(
-    confined: Workspace, directory: Path, monkeypatch: pytest.MonkeyPatch
+    confined: Workspace,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Workspace, str], object],
 ) -> None:
     version = confined.stat("f").version
     monkeypatch.setattr(_draft, "LOCK_TRIES", 3)
     with (directory / "f").open() as theirs:
         fcntl.flock(theirs, fcntl.LOCK_EX)
         with pytest.raises(BusyError):
-            confined.write("f", b"mine", if_version=version)
-    confined.write("f", b"mine", if_version=version)
+            act(confined, version)
+    act(confined, version)
+
+
+@every_conditional
+def test_a_version_that_goes_before_it_is_locked_is_left(
+    confined: Workspace,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Workspace, str], object],
+) -> None:
+    version = confined.stat("f").version
+    change = partial((directory / "f").write_bytes, b"theirs")
+    monkeypatch.setattr(fcntl, "flock", first(fcntl.flock, change, when=is_of(directory / "f")))
+    with pytest.raises(ChangedError) as caught:
+        act(confined, version)
+    assert (directory / "f").read_bytes() == b"theirs"
+    assert caught.value.version == confined.stat("f").version
+
+
+@every_conditional
+def test_a_version_that_loses_its_name_before_it_is_locked_is_left(
+    confined: Workspace,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Workspace, str], object],
+) -> None:
+    before = (directory / "f").read_bytes()
+    version = confined.stat("f").version
+    change = partial(os.rename, directory / "f", directory / "g")
+    monkeypatch.setattr(fcntl, "flock", first(fcntl.flock, change, when=is_of(directory / "f")))
+    with pytest.raises(ChangedError) as caught:
+        act(confined, version)
+    assert caught.value.version is None
+    assert (directory / "g").read_bytes() == before
+    assert not (directory / "f").exists()
+
+
+def test_what_is_no_file_is_not_opened_to_lock_it(
+    confined: Workspace, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(directory / "fifo")
+    version = confined.stat("fifo").version
+    opened: list[object] = []
+    note = first(os.open, lambda: opened.append("fifo"), when=lambda path, *rest, **more: path == b"fifo")
+    monkeypatch.setattr(os, "open", note)
+    confined.remove("fifo", if_version=version)
+    assert opened == []
+    assert not (directory / "fifo").exists()
 
 
 def test_a_write_that_fails_leaves_no_draft_and_no_directory(

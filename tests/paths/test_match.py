@@ -248,3 +248,20 @@ def test_a_path_without_magic_matches_itself(parts: list[str]) -> None:
     assert Pattern("./" + path).matches(path)
     assert Pattern("**/" + path).matches("deep/er/" + path)
     assert Pattern(names[-1]).matches(path)
+
+
+@repeatable
+@given(
+    st.lists(st.sampled_from(["a", "b", "*", "?", "a*", "**"]), min_size=1, max_size=4),
+    st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=4),
+)
+def test_a_path_that_matches_has_a_name_that_may(parts: list[str], names: list[str]) -> None:
+    pattern = Pattern("/".join(parts))
+    if pattern.matches("/".join(names)):
+        assert pattern.matches_name(names[-1])
+
+
+@pytest.mark.parametrize(("pattern", "name"), [("*.py", "a.txt"), ("src/**/*.py", "a.txt"), ("a/b", "a")])
+def test_a_name_rules_a_pattern_out(pattern: str, name: str) -> None:
+    assert not Pattern(pattern).matches_name(name)
+    assert Pattern("src/**").matches_name(name)

@@ -89,6 +89,10 @@ def read(arena: Arena, path: str) -> bytes:
     return arena.workspace.read(path)
 
 
+def read_with_info(arena: Arena, path: str) -> tuple[FileInfo, bytes]:
+    return arena.workspace.read_with_info(path)
+
+
 def read_chunks(arena: Arena, path: str) -> bytes:
     return b"".join(arena.workspace.read_chunks(path))
 
@@ -314,6 +318,7 @@ def chain_gone(arena: Arena, path: str) -> None:
 
 OPERATIONS = [
     Operation("read", read),
+    Operation("read_with_info", read_with_info),
     Operation("read_chunks", read_chunks),
     Operation("read_lines", read_lines),
     Operation("archive", archive, Spots("d", "m", "l")),

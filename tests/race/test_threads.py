@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from carrel.errors import BusyError, ChangedError, ClosedError, ExistsError
+from carrel.errors import BusyError, ChangedError, ClosedError, ExistsError, MissingError
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.race.arena import quiet
@@ -116,6 +116,41 @@ def test_edits_of_one_file_from_many_sides_are_all_made(place: Path, threads: in
 
     at_once(threads, add_lines)
     assert (place / "ws" / "f").read_bytes() == b"line\n" * (EDITS * threads) + b"end"
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one_workspace", "each_its_own"])
+def test_of_many_who_saw_one_version_one_changes_it(place: Path, apart: bool) -> None:
+    """Each thread may have a workspace of its own, as another process would."""
+    (place / "ws").mkdir()
+    sides = [Workspace.open(place / "ws", logger=quiet()) for _ in range(8 if apart else 1)]
+    for number in range(ROUNDS[8]):
+        seen = sides[0].write("f", b"seen").version
+        outcomes: list[str] = []
+        turns = iter(range(8))
+        at_once(8, partial(_change, sides, turns, f"moved{number}", seen, outcomes))
+        assert sorted(outcomes) == ["late"] * 7 + ["won"]
+    for workspace in sides:
+        workspace.close()
+
+
+def _change(
+    sides: list[Workspace], turns: Iterator[int], target: str, seen: str, outcomes: list[str]
+) -> None:
+    """Write, append, remove or move what was seen, each of them two threads."""
+    turn = next(turns)
+    workspace = sides[turn % len(sides)]
+    acts: tuple[Callable[[], object], ...] = (
+        partial(workspace.write, "f", b"written", if_version=seen),
+        partial(workspace.append, "f", b" and more", if_version=seen),
+        partial(workspace.remove, "f", if_version=seen),
+        partial(workspace.move, "f", target, if_version=seen),
+    )
+    try:
+        acts[turn % len(acts)]()
+    except (BusyError, ChangedError, MissingError):
+        outcomes.append("late")
+    else:
+        outcomes.append("won")
 
 
 def test_a_workspace_closed_while_others_use_it_answers_normally_or_says_that_it_is_closed(

@@ -51,6 +51,19 @@ def test_another_thread_stops_a_script(sandbox: BaseSandbox, work: str) -> None:
     assert said(sandbox.execute("print('again')")) == "again\n"
 
 
+def test_one_call_can_be_stopped_alone(house: House, sandbox: BaseSandbox) -> None:
+    stops: list[Callable[[], object]] = []
+
+    def stop_second() -> None:
+        assert second.execute("print(1)", on_start=lambda stop: stop()).trap_reason is TrapReason.CANCELLED
+        stops[0]()
+
+    second = house.get(sandbox.session_id)
+    result = sandbox.execute(WORK["computes"], on_start=stops.append, on_output=when_begun(stop_second))
+    assert result.trap_reason is TrapReason.CANCELLED
+    assert said(sandbox.execute("print('again')")) == "again\n"
+
+
 def test_another_thread_stops_a_script_that_waits_for_input(sandbox: BaseSandbox) -> None:
     reading, writing = os.pipe()
     with open(reading, "rb") as source, open(writing, "wb"):

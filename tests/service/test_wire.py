@@ -7,11 +7,11 @@ import inspect
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError, QuotaError
+from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolError
 from carrel.service.wire import TABLE, ExitStatus, wire
 
-AREAS = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*"}
-CASES = {"limit.sessions"}
+AREAS = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*", ToolError: "tool.*"}
+CASES = {"limit.sessions", "tool.failed", "tool.status", "tool.unknown"}
 """Codes that differ from the rest of their area."""
 
 

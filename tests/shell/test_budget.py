@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -306,6 +307,53 @@ def test_what_was_printed_before_a_cancel_is_kept(shell: BareShell) -> None:
     result = shell.run("cat", stdin=gate)
     stopper.join()
     assert (result.stdout, result.exit_code) == (b"first\n", CANCELLED)
+
+
+def test_one_line_can_be_cancelled_alone(shell: BareShell) -> None:
+    gate = Gate()
+    stops: list[Callable[[], object]] = []
+    results = {}
+
+    def run(name: str, line: str, **options: Any) -> threading.Thread:
+        def work() -> None:
+            results[name] = shell.run(line, on_start=stops.append, **options)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    first = run("first", "cat", stdin=gate)
+    assert gate.asked.wait(60)
+    second = run("second", "> second")
+    while len(stops) < 2:
+        threading.Event().wait(0.001)
+    stops[1]()
+    # The first line still runs, or waits to.
+    second.join()
+    gate.open.set()
+    first.join()
+    assert (results["second"].error_code, results["second"].exit_code) == ("shell.cancelled", CANCELLED)
+    assert results["second"].stderr == b"Command cancelled\n"
+    assert results["first"].exit_code == 0
+    assert not shell.workspace.exists("second")
+
+
+def test_the_time_to_wait_for_another_line_counts(shell: BareShell) -> None:
+    gate = Gate()
+    first = threading.Thread(target=shell.run, args=("cat",), kwargs={"stdin": gate})
+    first.start()
+    assert gate.asked.wait(60)
+    result = shell.run("> second", budget=Budget(seconds=0.01))
+    gate.open.set()
+    first.join()
+    assert (result.error_code, result.exit_code, result.cwd) == ("limit.time", TIMED_OUT, "/workspace")
+    assert not shell.workspace.exists("second")
+
+
+def test_a_line_that_is_cancelled_before_it_begins_does_not_run(shell: BareShell) -> None:
+    result = shell.run("> f", on_start=lambda stop: stop())
+    assert (result.error_code, result.exit_code) == ("shell.cancelled", CANCELLED)
+    assert not shell.workspace.exists("f")
 
 
 def test_cancelling_an_idle_shell_does_nothing(shell: BareShell) -> None:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from carrel import AsyncWorkspace, Limits, Workspace
-from carrel.errors import ClosedError, LimitError
+from carrel.errors import ChangedError, ClosedError, LimitError
 from tests.workspace.archives import file, tar
 from tests.workspace.planting import plant, snapshot
 
@@ -49,7 +49,9 @@ def test_every_public_name_of_a_workspace_is_there_too() -> None:
 @pytest.mark.parametrize(
     "name",
     sorted(
-        name for name in public(Workspace) - {"open", "close"} if inspect.isfunction(getattr(Workspace, name))
+        name
+        for name in public(Workspace) - {"open", "close", "narrowed"}
+        if inspect.isfunction(getattr(Workspace, name))
     ),
 )
 def test_an_operation_takes_the_same_arguments_and_is_awaited_or_iterated(name: str) -> None:
@@ -69,6 +71,8 @@ def test_every_reading_operation_works(directory: Path) -> None:
     async def work(workspace: AsyncWorkspace) -> None:
         assert await workspace.read("f") == b"one\ntwo\n"
         assert await workspace.read("f", offset=4, length=3) == b"two"
+        info, content = await workspace.read_with_info("f", offset=4)
+        assert (info, content) == (await workspace.stat("f"), b"two\n")
         assert await workspace.read_text("f") == "one\ntwo\n"
         assert (await workspace.read_lines("f", start=2)).text == "two\n"
         assert await all_of(workspace.read_chunks("f", chunk_bytes=5)) == [b"one\nt", b"wo\n"]
@@ -96,7 +100,15 @@ def test_every_writing_operation_works(directory: Path) -> None:
     async def work(workspace: AsyncWorkspace) -> list[str]:
         await workspace.mkdir("d")
         await workspace.write("d/f", "text")
-        await workspace.append("d/f", "!")
+        info = await workspace.append("d/f", "!")
+        for refused in (
+            workspace.append("d/f", "?", if_version="1-1-1"),
+            workspace.remove("d/f", if_version="1-1-1"),
+            workspace.move("d/f", "g", if_version="1-1-1"),
+        ):
+            with pytest.raises(ChangedError) as caught:
+                await refused
+            assert caught.value.version == info.version
         assert (await workspace.edit("d/f", "text", "words")).replacements == 1
         await workspace.write_chunks("d/g", [b"a", b"b"])
         await workspace.copy("d/f", "copy")
@@ -118,6 +130,7 @@ def test_a_large_file_is_read_whole(directory: Path) -> None:
         pieces = await all_of(workspace.read_chunks("large", chunk_bytes=1000))
         assert b"".join(pieces) == content
         assert await workspace.read_text("large", encoding="latin-1") == content.decode("latin-1")
+        assert (await workspace.read_with_info("large"))[1] == content
         return await workspace.read("large")
 
     assert within(directory, work) == content

@@ -22,6 +22,7 @@ Operation = Callable[[Workspace, str], object]
 
 READS: dict[str, Operation] = {
     "read": lambda workspace, path: workspace.read(path),
+    "read_with_info": lambda workspace, path: workspace.read_with_info(path),
     "read_text": lambda workspace, path: workspace.read_text(path),
     "read_lines": lambda workspace, path: workspace.read_lines(path),
     "read_chunks": lambda workspace, path: list(workspace.read_chunks(path)),

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import threading
+import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
@@ -87,6 +88,22 @@ def test_several_matches_are_refused_and_counted(workspace: Workspace) -> None:
     assert (caught.value.code, caught.value.path) == ("edit.ambiguous", "f")
     assert isinstance(caught.value, ValueError)
     assert workspace.stat("f") == before
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("foo\nbar\nfoo\nfoo foo\n", "4 locations (lines 1, 3, 4)"),
+        ("bar\r\nfoo foo", "2 locations (line 2)"),
+        ("foo\n" * 10, "10 locations (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)"),
+        ("foo\n" * 11, "11 locations (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more)"),
+    ],
+)
+def test_the_lines_of_several_matches_are_told(workspace: Workspace, content: str, says: str) -> None:
+    workspace.write("f", content)
+    with pytest.raises(EditError) as caught:
+        workspace.edit("f", "foo", "qux")
+    assert caught.value.message == f"cannot edit 'f': the text to replace matches {says}"
 
 
 @requirement("W-22")
@@ -357,3 +374,17 @@ def test_the_patch_program_makes_the_same_change(
     )
     left = (tmp_path / "copy").read_bytes() if (tmp_path / "copy").exists() else b""
     assert left == workspace.read("f")
+
+
+@pytest.mark.parametrize("content", [b"\n" * 150_000, b"a" * 500_000])
+def test_very_many_places_take_no_memory_each(content: bytes) -> None:
+    old = content[:1].decode()
+    tracemalloc.start()
+    try:
+        done = replace(content, old, f"{old}{old}", replace_all=True, path="f")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert done.count == content.count(content[:1])
+    assert done.diff == "--- f\n+++ f\n... the rest of the diff is left out\n"
+    assert peak < 100 * len(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from carrel import Limits, PathRule, SandboxPolicy, Workspace
 from carrel.errors import LimitError, OutsideError, PatternError
-from carrel.paths.rel import parse
-from carrel.values import FileInfo, FileKind, Match, SearchResult
+from carrel.fs.api import Content
+from carrel.fs.memory import MemoryFiles
+from carrel.values import Match, Position, SearchResult
 from carrel.workspace.search import Query, Search, SearchBudget
 from tests.requirements import requirement
 from tests.workspace.planting import plant
@@ -142,16 +144,40 @@ def test_any_query_compiles_or_is_a_pattern_error(text: str) -> None:
         find = Query(text=text).compile()
     except PatternError:
         return
-    assert all(0 <= offset <= 9 for offset in find(b"some text"))
+    assert all(0 <= offset <= 9 for offset in find(b"some text", 0))
 
 
 @given(text=st.text("ab.*[\\ ", min_size=1, max_size=4), content=st.text("ab.*[\\ \n", max_size=40))
 def test_plain_text_is_found_where_it_stands(text: str, content: str) -> None:
     find = Query(text=text, regex=False).compile()
     expected = [at for at in range(len(content)) if content.startswith(text, at)]
-    found = list(find(content.encode()))
+    found = list(find(content.encode(), 0))
     assert set(found) <= set(expected)
     assert bool(found) == bool(expected)
+
+
+@pytest.mark.parametrize("query", ["a", "x*", "^", "(?i)A"])
+def test_a_line_that_matches_at_every_byte_is_found_once(query: str) -> None:
+    assert list(Query(text=query).compile()(b"a" * 1000 + b"\n" + b"a" * 1000, 0)) == [0, 1001]
+
+
+@given(st.integers(1, 40), st.integers(0, 3))
+def test_a_search_may_begin_at_any_line(first: int, context: int) -> None:
+    lines = [f"{number} n" for number in range(1, 31)]
+    search = Search(Query(text="n", context=context), SearchBudget())
+    found = search.run([Content("f", ("\n".join(lines).encode(),))], Position("f", first))
+    assert [match.line for match in found.matches] == list(range(first, 31))
+    for match in found.matches:
+        at = match.line - 1
+        assert match.text == lines[at]
+        assert match.before == tuple(lines[max(0, at - context) : at])
+        assert match.after == tuple(lines[at + 1 : at + 1 + context])
+
+
+def test_a_search_begins_behind_many_lines() -> None:
+    content = b"n\n" * 100_000
+    found = Search(Query(text="n"), SearchBudget()).run([Content("f", (content,))], Position("f", 99_999))
+    assert [match.line for match in found.matches] == [99_999, 100_000]
 
 
 # Files
@@ -338,17 +364,14 @@ def test_a_search_ends_with_its_time(workspace: Workspace) -> None:
 def test_a_search_ends_with_its_time_also_within_one_file() -> None:
     ticks = iter(range(10_000))
     search = Search(Query(text="x"), SearchBudget(seconds=3.0), clock=lambda: float(next(ticks)))
-    info = FileInfo(
-        path="f", kind=FileKind.FILE, size_bytes=4000, modified_ns=0, mode=0o644, links=1, inode=1
-    )
-    found = search.run([(info, parse("f"))], lambda where: b"x\n" * 2000)
+    found = search.run([Content("f", (b"x\n" * 2000,))])
     assert (found.truncated, found.reason) == (True, "time")
     assert 0 < len(found.matches) < 1000
 
 
 def test_a_search_ends_where_a_walk_would(directory: Path) -> None:
-    plant(directory, "a = needle", "b = needle", "c = needle")
-    with Workspace.open(directory, limits=Limits(walk_entries=2)) as workspace:
+    plant(directory, "a = needle", "b = needle", "d/c = needle")
+    with Workspace.open(directory, limits=Limits(walk_entries=3)) as workspace:
         found = workspace.search("needle")
     assert places(found) == [("a", 1), ("b", 1)]
     assert (found.truncated, found.reason) == (True, "entries")
@@ -392,3 +415,101 @@ def test_a_search_looks_into_files_beyond_the_limit_of_a_read(directory: Path) -
         with pytest.raises(LimitError):
             workspace.read("f")
         assert places(workspace.search("needle")) == [("f", 1)]
+
+
+# Going on
+
+
+def test_a_search_that_ended_says_where_it_goes_on(workspace: Workspace) -> None:
+    workspace.write("a", "needle\nneedle\n")
+    workspace.write("b/c", "needle\n")
+    found = workspace.search("needle", budget=SearchBudget(matches=1))
+    assert found.next == Position("a", 2)
+    assert places(workspace.search("needle", start=found.next)) == [("a", 2), ("b/c", 1)]
+    assert workspace.search("needle", budget=SearchBudget(files=1)).next == Position("b/c", 0)
+    assert workspace.search("needle", budget=SearchBudget(total_bytes=20)).next == Position("b/c", 0)
+    assert workspace.search("needle", budget=SearchBudget(seconds=-1.0)).next == Position("a", 0)
+    assert workspace.search("needle").next is None
+
+
+def test_a_search_that_had_no_time_goes_on_where_it_would_have_begun(workspace: Workspace) -> None:
+    workspace.write("a", "needle\nneedle\n")
+    ended = workspace.search("needle", start=Position("a", 2), budget=SearchBudget(seconds=-1.0))
+    assert ended.next == Position("a", 2)
+
+
+@given(
+    contents=st.dictionaries(
+        st.sampled_from(["a", "a-b/f", "a.b", "b/c", "b/c.d", "b/d/e", "z"]),
+        st.text(alphabet="n\nx", max_size=12),
+    ),
+    budget=st.builds(
+        SearchBudget, matches=st.integers(1, 3), files=st.integers(1, 3), total_bytes=st.integers(12, 30)
+    ),
+)
+@settings(max_examples=40)
+def test_one_search_after_the_other_finds_everything_once(
+    contents: dict[str, str], budget: SearchBudget
+) -> None:
+    with Workspace(MemoryFiles(), policy=SandboxPolicy.for_workspace("/ws")) as workspace:
+        for path, content in contents.items():
+            workspace.write(path, content)
+        found: list[Match] = []
+        result = workspace.search("n", budget=budget)
+        for _ in range(100):
+            if result.next is None:
+                break
+            found += result.matches
+            result = workspace.search("n", start=result.next, budget=budget)
+        assert (*found, *result.matches) == workspace.search("n").matches
+
+
+@given(
+    query=st.text(alphabet="kKs\u212aÄ.", min_size=1, max_size=2),
+    content=st.text(alphabet="kK\u212a\u017faÄä.\n", max_size=6),
+    ignore_case=st.booleans(),
+)
+def test_plain_text_is_found_where_its_expression_is(query: str, content: str, ignore_case: bool) -> None:
+    plain = Query(text=query, regex=False, ignore_case=ignore_case).compile()
+    quoted = Query(text=query.replace(".", "[.]"), ignore_case=ignore_case).compile()
+    assert list(plain(content.encode(), 0)) == list(quoted(content.encode(), 0))
+
+
+def test_the_names_of_files_can_be_judged(workspace: Workspace) -> None:
+    workspace.write("d/yes", "needle")
+    workspace.write("d/no", "needle")
+    assert places(workspace.search("needle", wants=lambda name: name != "no")) == [("d/yes", 1)]
+
+
+def test_several_patterns_pick_the_files(workspace: Workspace) -> None:
+    for path in ("a.py", "b.txt", "src/c.md", "src/d.py", "other/c.md"):
+        workspace.write(path, "needle")
+    found = workspace.search("needle", include=("*.txt", "src/*.md"))
+    assert places(found) == [("b.txt", 1), ("src/c.md", 1)]
+    assert found.files_searched == 2
+
+
+@pytest.mark.parametrize("path", [".", "large"])
+def test_a_check_that_says_stop_ends_a_search_wherever_it_is(workspace: Workspace, path: str) -> None:
+    workspace.write("f", "needle")
+    workspace.write("large", b"x" * 3 * 2**20)
+
+    def stopped_by(number: int) -> bool:
+        calls = count(1)
+
+        def check() -> None:
+            if next(calls) == number:
+                raise LimitError("time", limit=1, asked=None, message="no more time")
+
+        try:
+            workspace.narrowed(check=check).search("needle", path)
+        except LimitError:
+            return True
+        return False
+
+    assert [stopped_by(number) for number in (1, 2, 3, 4, 100)] == [True] * 4 + [False]
+
+
+def test_a_query_with_half_a_character_is_refused(workspace: Workspace) -> None:
+    with pytest.raises(PatternError, match="half a character"):
+        workspace.search("\ud800")

@@ -264,6 +264,7 @@ def test_every_operation_of_the_gate_logs_its_event(directory: Path, log: Log) -
             ("edit", lambda: workspace.edit("f", "text", "words")),
             ("write", lambda: workspace.write_chunks("g", [b"12"])),
             ("read", lambda: workspace.read("f")),
+            ("read", lambda: workspace.read_with_info("f")),
             ("read", lambda: workspace.read_text("f")),
             ("read", lambda: workspace.read_lines("f")),
             ("read", lambda: list(workspace.read_chunks("f"))),

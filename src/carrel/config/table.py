@@ -243,7 +243,6 @@ DEFAULT_ENCODING = Key(
     default="utf-8",
     meaning="How text is read and written where nothing else is asked for.",
     file_alias="defaultEncoding",
-    is_used=False,
 )
 MAX_FILE_SIZE = Key(
     name="files.max_file_size",
@@ -251,7 +250,6 @@ MAX_FILE_SIZE = Key(
     default="10MB",
     meaning="Largest file of one operation; MB are MiB.",
     file_alias="maxFileSize",
-    is_used=False,
 )
 ALLOWED_PATHS = Key(
     name="files.allowed_paths",
@@ -259,7 +257,6 @@ ALLOWED_PATHS = Key(
     default=[],
     meaning="The paths within a workspace that operations may use; all, if the list is empty.",
     file_alias="allowedPaths",
-    is_used=False,
 )
 TIMEOUT_MS = Key(
     name="files.timeout_ms",
@@ -267,14 +264,12 @@ TIMEOUT_MS = Key(
     default=30_000,
     meaning="Longest time of one operation, in milliseconds.",
     file_alias="timeoutMs",
-    is_used=False,
 )
 ROLE_TOOLS = Key(
     name="roles",
     kind=ROLES,
     default={},
     meaning="The tools of each role: `tools` in `[roles.NAME]`. A role that is not given is as by default.",
-    is_used=False,
 )
 
 KEYS: tuple[Key[object], ...] = (

@@ -113,7 +113,7 @@ class Beneath:
             if where.absolute:
                 raise translate(errno.EXDEV, where)
             if where.dotted:
-                os.close(self.resolver.open(self.use(where).fd, where.encoded, PARENT))
+                os.close(self.open(where, PARENT))
                 raise translate(errno.EISDIR, where)
         raise translate(errno.ELOOP, where)
 

@@ -28,6 +28,9 @@ class Node:
     inode: int
     mode: int
     modified_ns: int
+    created_ns: int
+    accessed_ns: int
+    """When it was made or touched; reading leaves it."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -63,17 +66,34 @@ class MemoryTree:
 
     def new_file(self, content: bytes, mode: int) -> File:
         """A file without a name yet."""
+        now = self._clock()
         return File(
-            inode=next(self._inodes), mode=mode, modified_ns=self._clock(), content=bytearray(content)
+            inode=next(self._inodes),
+            mode=mode,
+            modified_ns=now,
+            created_ns=now,
+            accessed_ns=now,
+            content=bytearray(content),
         )
 
     def new_directory(self) -> Directory:
         """A directory without a name yet."""
-        return Directory(inode=next(self._inodes), mode=DIRECTORY_MODE, modified_ns=self._clock())
+        now = self._clock()
+        return Directory(
+            inode=next(self._inodes), mode=DIRECTORY_MODE, modified_ns=now, created_ns=now, accessed_ns=now
+        )
 
     def new_link(self, target: str) -> Link:
         """A link without a name yet."""
-        return Link(inode=next(self._inodes), mode=LINK_MODE, modified_ns=self._clock(), target=target)
+        now = self._clock()
+        return Link(
+            inode=next(self._inodes),
+            mode=LINK_MODE,
+            modified_ns=now,
+            created_ns=now,
+            accessed_ns=now,
+            target=target,
+        )
 
     def resolve(self, parts: tuple[str, ...], links: Links, *, must_dir: bool) -> Node:
         """Follow *parts* from the top; a link at their end too, unless it is to be kept."""
@@ -175,7 +195,7 @@ def failure(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
 
-def describe(path: str, node: Node, target: str | None = None) -> FileInfo:
+def describe(path: str, node: Node, target: str | None = None, created_ns: int | None = None) -> FileInfo:
     """What is known about *node*."""
     kind, size = FileKind.DIRECTORY, 0
     if isinstance(node, File):
@@ -193,6 +213,8 @@ def describe(path: str, node: Node, target: str | None = None) -> FileInfo:
         target=target,
         host_bytes=size,
         blocks=-(-size // 512),
+        accessed_ns=node.accessed_ns,
+        created_ns=created_ns,
     )
 
 

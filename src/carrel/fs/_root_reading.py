@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from carrel.errors import CarrelError
-from carrel.fs import tree
+from carrel.fs import _sys, tree
 from carrel.fs._beneath import Beneath
 from carrel.fs._content import FileReader, not_a_file, read_on, too_large
 from carrel.fs._translate import translate, translated
@@ -39,6 +39,19 @@ class RootReading:
     @translated
     def read(self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None) -> bytes:
         """Content of a regular file, whole or a window of it."""
+        return self._read(where, limit, offset, length)[1]
+
+    @translated
+    def read_with_info(
+        self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None
+    ) -> tuple[FileInfo, bytes]:
+        """The same with what the file was just before."""
+        found, data = self._read(where, limit, offset, length)
+        return tree.info_of(self._beneath.shown(where), found), data
+
+    def _read(
+        self, where: Where, limit: int | None, offset: int, length: int | None
+    ) -> tuple[os.stat_result, bytes]:
         flags = _READ | os.O_DIRECTORY if where.must_dir else _READ
         fd = self._beneath.open(where, flags)
         try:
@@ -51,13 +64,13 @@ class RootReading:
             if limit is not None and wanted > limit:
                 raise too_large("read_bytes", limit, wanted, where)
             if not wanted and offset:
-                return b""
+                return found, b""
             if offset:
                 os.lseek(fd, offset, os.SEEK_SET)
             data = os.read(fd, wanted + 1)
             if len(data) == wanted or length is not None:
-                return data[:wanted]
-            return read_on(fd, data, limit, where)
+                return found, data[:wanted]
+            return found, read_on(fd, data, limit, where)
         finally:
             os.close(fd)
 
@@ -85,7 +98,8 @@ class RootReading:
             target = None
             if stat.S_ISLNK(found.st_mode):
                 target = os.fsdecode(os.readlink(b"", dir_fd=fd))
-            return tree.info_of(self._beneath.shown(where), found, target)
+            created = _sys.created_ns_unchecked(fd)
+            return tree.info_of(self._beneath.shown(where), found, target, created)
         finally:
             os.close(fd)
 

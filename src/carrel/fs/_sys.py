@@ -47,10 +47,13 @@ if _renameat2 is not None:
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 """A server far away, which has no say about mounts, is not asked."""
+_STATX_BTIME = 0x800
 _STATX_MNT_ID = 0x1000
-_STATX_BYTES = 256
-_STATX = struct.Struct("=I140xQ")
+_Answer = ctypes.c_char * 256
+_MOUNT = struct.Struct("=I140xQ")
 """Of `struct statx`: what was answered, and the mount id."""
+_BIRTH = struct.Struct("=I76xqI")
+"""Of `struct statx`: what was answered, and the seconds and nanoseconds of its making."""
 _statx = getattr(_libc, "statx", None)
 if _statx is not None:
     _statx.restype = ctypes.c_int
@@ -100,9 +103,9 @@ def mount_id_unchecked(fd: int) -> tuple[int, int]:
     /proc/self/fdinfo tells the same one before, by three system calls.
     """
     if _statx is not None:
-        found = ctypes.create_string_buffer(_STATX_BYTES)
+        found = _Answer()
         if _statx(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_MNT_ID, found) == 0:
-            mask, mount = _STATX.unpack_from(found)
+            mask, mount = _MOUNT.unpack_from(found)
             if mask & _STATX_MNT_ID:
                 return 1, mount
     try:
@@ -119,6 +122,17 @@ def mount_id_unchecked(fd: int) -> tuple[int, int]:
         if line.startswith(b"mnt_id:"):
             return 1, int(line[7:])
     return 0, os.fstat(fd).st_dev
+
+
+def created_ns_unchecked(fd: int) -> int | None:
+    """When what *fd* holds was made, or `None` where the kernel or the file system does not tell."""
+    if _statx is None:
+        return None
+    found = _Answer()
+    if _statx(fd, b"", _AT_EMPTY_PATH | _AT_STATX_DONT_SYNC, _STATX_BTIME, found) != 0:
+        return None
+    mask, seconds, nanoseconds = _BIRTH.unpack_from(found)
+    return seconds * 10**9 + nanoseconds if mask & _STATX_BTIME else None
 
 
 def chmod_held_unchecked(fd: int, mode: int) -> None:

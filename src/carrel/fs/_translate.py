@@ -48,7 +48,7 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
     errno.EROFS: (HostDeniedError, "read-only file system: {}"),
     errno.ENXIO: (NotRegularError, "{} is not a regular file"),
     errno.ENAMETOOLONG: (PathError, "path {} is too long"),
-    errno.EINVAL: (IntoItselfError, "{} cannot be put inside itself"),
+    errno.EINVAL: (IntoItselfError, "a directory cannot be put inside itself: {}"),
     errno.EAGAIN: (BusyError, "{} is busy; try again"),
     errno.EBUSY: (BusyError, "{} is busy; try again"),
     errno.ETXTBSY: (BusyError, "{} is busy; try again"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -95,10 +96,12 @@ class TreeReading:
     def _level(self, directory: Handle, prefix: str) -> _Level:
         """The files and directories that are wanted, in the order of their names."""
         found: list[_Entry] = []
-        enter, wants, count = self._enter, self._wants, 0
+        enter, wants, count, room = self._enter, self._wants, 0, self._room()
         with os.scandir(directory.fd) as entries:
             for entry in entries:
                 count += 1
+                if count > room:
+                    break
                 if entry.is_symlink():
                     continue
                 is_directory = entry.is_dir(follow_symlinks=False)
@@ -109,7 +112,14 @@ class TreeReading:
         found.sort()
         return _Level(directory, directory.fd, prefix, iter(found), os.fstat(directory.fd).st_dev)
 
+    def _room(self) -> int:
+        """How many entries the next directory may have."""
+        limits = self._limits
+        listing = sys.maxsize if limits.list_entries is None else limits.list_entries
+        return listing if limits.walk_entries is None else min(listing, limits.walk_entries - self._seen)
+
     def _count(self, count: int, prefix: str) -> None:
+        """Add the entries of one directory, or refuse it, where no more than one too many was looked at."""
         limits = self._limits
         if limits.list_entries is not None and count > limits.list_entries:
             raise too_many_listed(limits.list_entries, prefix)

@@ -160,6 +160,12 @@ class Files(Protocol):
         """Content of a regular file, whole or a window of it; `LimitError` if it is more than *limit*."""
         ...
 
+    def read_with_info(
+        self, where: Where, /, *, limit: int | None, offset: int, length: int | None
+    ) -> tuple[FileInfo, bytes]:
+        """The same with what the file was just before: its version is never newer than the content."""
+        ...
+
     def reader(self, where: Where, /) -> Reader:
         """Open a regular file to be read by chunks."""
         ...
@@ -179,8 +185,11 @@ class Files(Protocol):
         """Store *data* at once or not at all; with *expect*, only over that version."""
         ...
 
-    def append(self, where: Where, /, data: bytes, *, limit: int | None) -> Change:
-        """Add to a regular file that has no other name; *limit* is the size it may reach."""
+    def append(self, where: Where, /, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
+        """Add to a regular file that has no other name; *limit* is the size it may reach.
+
+        With *expect*, only to that version, as everywhere: `ChangedError` if it is another one.
+        """
         ...
 
     def touch(self, where: Where, /, modified_ns: int) -> FileInfo:
@@ -234,15 +243,17 @@ class Files(Protocol):
         """Make a link with the text *target*, which must not lead out."""
         ...
 
-    def remove(self, where: Where, /) -> FileInfo:
+    def remove(self, where: Where, /, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory; returns what it was."""
         ...
 
-    def remove_tree(self, where: Where, /) -> FileInfo:
+    def remove_tree(self, where: Where, /, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it; returns what it was."""
         ...
 
-    def move(self, source: Where, /, target: Where, *, existing: Existing) -> FileInfo:
+    def move(
+        self, source: Where, /, target: Where, *, existing: Existing, expect: str | None = None
+    ) -> FileInfo:
         """Rename within this root; returns what was moved, as it was."""
         ...
 

@@ -14,7 +14,6 @@ from threading import RLock
 from typing import NamedTuple
 
 from carrel.errors import (
-    ChangedError,
     ClosedError,
     EscapeError,
     HostDeniedError,
@@ -37,6 +36,7 @@ from carrel.fs._memory_tree import (
 from carrel.fs._memory_walk import Visit, scan
 from carrel.fs._resolve import LINKS
 from carrel.fs._translate import translated
+from carrel.fs._version import changed
 from carrel.fs.api import (
     WRITE,
     Account,
@@ -90,14 +90,27 @@ class MemoryFiles:
     @translated
     def read(self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None) -> bytes:
         """Content of a regular file, whole or a window of it."""
+        return self._read(where, limit, offset, length)[1]
+
+    @translated
+    def read_with_info(
+        self, where: Where, *, limit: int | None, offset: int = 0, length: int | None = None
+    ) -> tuple[FileInfo, bytes]:
+        """The same with what the file is."""
         with self._lock:
-            content = self._file(where).content
+            file, data = self._read(where, limit, offset, length)
+            return describe(where.text, file), data
+
+    def _read(self, where: Where, limit: int | None, offset: int, length: int | None) -> tuple[File, bytes]:
+        with self._lock:
+            file = self._file(where)
+            content = file.content
             wanted = max(0, len(content) - offset)
             if length is not None:
                 wanted = min(wanted, length)
             if limit is not None and wanted > limit:
                 raise too_large("read_bytes", limit, wanted, where)
-            return bytes(content[offset : offset + wanted])
+            return file, bytes(content[offset : offset + wanted])
 
     @translated
     def reader(self, where: Where) -> MemoryReader:
@@ -111,7 +124,8 @@ class MemoryFiles:
         """What is there; a link that is kept shows its text."""
         with self._lock:
             node = self._use(where).resolve(where.parts, links, must_dir=where.must_dir)
-            return describe(where.text, node, node.target if isinstance(node, Link) else None)
+            target = node.target if isinstance(node, Link) else None
+            return describe(where.text, node, target, node.created_ns)
 
     @translated
     def list(self, where: Where, *, limit: int | None) -> builtins.list[FileInfo]:
@@ -192,10 +206,11 @@ class MemoryFiles:
         return bytes(content)
 
     @translated
-    def append(self, where: Where, data: bytes, *, limit: int | None) -> Change:
+    def append(self, where: Where, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
         """Add to a regular file."""
         with self.account as account, self._lock:
             file = self._file(where)
+            _require_version(where, file, expect)
             _require_write_bit(file, where)
             size = len(file.content)
             after = size + len(data)
@@ -213,7 +228,7 @@ class MemoryFiles:
             node = self._use(where).resolve(where.parts, Links.FOLLOW, must_dir=where.must_dir)
             account.charge(0, 0)
             account.record("touch", where.text)
-            node.modified_ns = modified_ns
+            node.modified_ns = node.accessed_ns = modified_ns
             return describe(where.text, node)
 
     @translated
@@ -282,19 +297,20 @@ class MemoryFiles:
     # Removing and moving
 
     @translated
-    def remove(self, where: Where) -> FileInfo:
+    def remove(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
-        return self._remove(where, recursive=False)
+        return self._remove(where, expect, recursive=False)
 
     @translated
-    def remove_tree(self, where: Where) -> FileInfo:
+    def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it."""
-        return self._remove(where, recursive=True)
+        return self._remove(where, expect, recursive=True)
 
-    def _remove(self, where: Where, *, recursive: bool) -> FileInfo:
+    def _remove(self, where: Where, expect: str | None, *, recursive: bool) -> FileInfo:
         with self.account as account, self._lock:
             parent = self._parent(where)
             node = _require_entry(parent, where)
+            _require_version(where, node, expect)
             if isinstance(node, Directory) and node.entries and not recursive:
                 raise failure(errno.ENOTEMPTY)
             info = describe(where.text, node)
@@ -305,11 +321,12 @@ class MemoryFiles:
             return info
 
     @translated
-    def move(self, where: Where, target: Where, *, existing: Existing) -> FileInfo:
+    def move(self, where: Where, target: Where, *, existing: Existing, expect: str | None = None) -> FileInfo:
         """Rename within this tree; a link moves as a link."""
         with self.account, self._lock:
             parent = self._parent(where)
             node = _require_entry(parent, where)
+            _require_version(where, node, expect)
             info = describe(where.text, node)
             self._move_to(target, parent, info, existing)
             return info
@@ -467,8 +484,11 @@ def _require_write_bit(file: File, where: Where) -> None:
 
 
 def _require_version(where: Where, found: Node | None, expect: str | None) -> None:
-    if expect is not None and (found is None or describe("", found).version != expect):
-        raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
+    if expect is None:
+        return
+    version = None if found is None else describe("", found).version
+    if version != expect:
+        raise changed(where, version)
 
 
 def _size(node: Node | None) -> int:

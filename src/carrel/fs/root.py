@@ -19,17 +19,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from carrel.errors import ChangedError, EscapeError, UnavailableError
+from carrel.errors import EscapeError, MissingError, UnavailableError
 from carrel.fs import _sys, tree
 from carrel.fs._barred import Barred
 from carrel.fs._beneath import PARENT, Beneath, Target, entry, require_one_name, require_write_bit, unmake
 from carrel.fs._content import append_all, copy_all, not_a_file, too_large
-from carrel.fs._draft import Draft, rename_without_replacing, replace_by_link, sweep
+from carrel.fs._draft import Draft, lock_soon, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
 from carrel.fs._root_reading import LIST, TOP, RootReading
 from carrel.fs._translate import translate, translated
-from carrel.fs._version import locked, require_version, version_of
-from carrel.fs.api import WRITE, Account, Cause, Confinement, Existing, Parents
+from carrel.fs._version import changed, locked_version, version_of
+from carrel.fs.api import WRITE, Account, Cause, Confinement, Existing, Links, Parents
 from carrel.fs.free import FreeAccount
 from carrel.fs.handle import Handle
 from carrel.fs.platform import require_platform
@@ -116,7 +116,7 @@ class Root(RootReading):
                 return self._publish(draft, place)
         target = self._beneath.target(where, existing, parents)
         if expect is not None and expect != version_of(target.before):
-            raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
+            raise changed(where, version_of(target.before))
         freed = _freed(target.before)
         with self._draft(where, target) as draft:
             size = 0
@@ -127,7 +127,7 @@ class Root(RootReading):
             return self._publish(draft, place)
 
     @translated
-    def append(self, where: Where, data: bytes, *, limit: int | None) -> Change:
+    def append(self, where: Where, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
         """Add to a regular file that has no other name."""
         flags = _APPEND | os.O_DIRECTORY if where.must_dir else _APPEND
         with self.account as account:
@@ -135,6 +135,8 @@ class Root(RootReading):
             found = os.fstat(held.fd)
             if not stat.S_ISREG(found.st_mode):
                 raise not_a_file(found, where)
+            if expect is not None:
+                found = self._require_held(held, where, expect)
             require_write_bit(found, where)
             require_one_name(found, where)
             before, after = found.st_size, found.st_size + len(data)
@@ -145,6 +147,18 @@ class Root(RootReading):
             account.record("append", shown, before_bytes=before, after_bytes=after)
             append_all(held.fd, data, before)
             return Change(before_bytes=before, info=tree.info_of(shown, os.fstat(held.fd)))
+
+    def _require_held(self, held: Handle, where: Where, expect: str) -> os.stat_result:
+        """Lock an open file, and refuse it if it is not the expected version or lost its name."""
+        lock_soon(held.fd)
+        try:
+            version: str | None = self.stat(where, Links.FOLLOW).version
+        except MissingError:
+            version = None
+        found = os.fstat(held.fd)
+        if version != expect or version_of(found) != expect:
+            raise changed(where, version)
+        return found
 
     @translated
     def touch(self, where: Where, modified_ns: int) -> FileInfo:
@@ -248,11 +262,12 @@ class Root(RootReading):
     # Removing and moving
 
     @translated
-    def remove(self, where: Where) -> FileInfo:
+    def remove(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
         with self.account as account:
             parent = self._beneath.parent(where)
             info = self._beneath.require_entry(parent, where)
+            held = None if expect is None else locked_version(parent, where, expect)
             if info.kind is FileKind.DIRECTORY:
                 tree.require_empty(self._beneath.resolver.open, parent.fd, where.name)
             self._charge_removal(account, where, info)
@@ -260,6 +275,7 @@ class Root(RootReading):
                 os.rmdir(where.name, dir_fd=parent.fd)
             else:
                 os.unlink(where.name, dir_fd=parent.fd)
+            del held
             return info
 
     def _charge_removal(self, account: Account, where: Where, info: FileInfo) -> None:
@@ -268,7 +284,7 @@ class Root(RootReading):
         account.record("remove", self._beneath.shown(where), before_bytes=info.size_bytes)
 
     @translated
-    def remove_tree(self, where: Where) -> FileInfo:
+    def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it; in the trash first where there is one."""
         scratch = self._scratch
         account = self.account
@@ -276,9 +292,11 @@ class Root(RootReading):
         with account:
             parent = self._beneath.parent(where)
             info = self._beneath.require_entry(parent, where)
+            held = None if expect is None else locked_version(parent, where, expect)
             if info.kind is not FileKind.DIRECTORY:
                 self._charge_removal(account, where, info)
                 os.unlink(where.name, dir_fd=parent.fd)
+                del held
                 return info
             account.charge(0, 0)
             account.record("remove", self._beneath.shown(where), before_bytes=0)
@@ -294,12 +312,14 @@ class Root(RootReading):
         return info
 
     @translated
-    def move(self, where: Where, target: Where, *, existing: Existing) -> FileInfo:
+    def move(self, where: Where, target: Where, *, existing: Existing, expect: str | None = None) -> FileInfo:
         """Rename within this root; a link moves as a link."""
         with self.account as account:
             parent = self._beneath.parent(where)
             info = self._beneath.require_entry(parent, where)
+            held = None if expect is None else locked_version(parent, where, expect)
             self._move_to(account, parent, where, info, target, existing=existing)
+            del held
             return info
 
     def _move_to(
@@ -389,9 +409,9 @@ class Root(RootReading):
         """Refuse another version than the expected one; who keeps the handle keeps others out."""
         if place.expect is None:
             return None
-        held = None if target.missing else locked(target.near, target.where.name)
-        require_version(target.near, target.where, place.expect, held)
-        return held
+        if target.missing:
+            raise changed(target.where, None)
+        return locked_version(target.near, target.where, place.expect)
 
     def _charge_write(
         self, account: Account, target: Target, found: os.stat_result, cause: Cause

@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from carrel.errors import LimitError
@@ -25,16 +26,22 @@ _KINDS = {
     stat.S_IFDIR: FileKind.DIRECTORY,
     stat.S_IFLNK: FileKind.LINK,
 }
+# A listing asks for these at every entry, and to look up a member of an enum is slow.
+_DIRECTORY = FileKind.DIRECTORY
+_OTHER = FileKind.OTHER
+_PATH = attrgetter("path")
 
 
-def info_of(path: str, found: os.stat_result, target: str | None = None) -> FileInfo:
+def info_of(
+    path: str, found: os.stat_result, target: str | None = None, created_ns: int | None = None
+) -> FileInfo:
     """What *found* says about *path*."""
     mode = found.st_mode
-    kind = _KINDS.get(mode & 0o170000, FileKind.OTHER)
+    kind = _KINDS.get(mode & 0o170000, _OTHER)
     return FileInfo(
         path=path,
         kind=kind,
-        size_bytes=0 if kind is FileKind.DIRECTORY else found.st_size,
+        size_bytes=0 if kind is _DIRECTORY else found.st_size,
         modified_ns=found.st_mtime_ns,
         mode=mode & 0o777,
         links=found.st_nlink,
@@ -42,6 +49,8 @@ def info_of(path: str, found: os.stat_result, target: str | None = None) -> File
         target=target,
         host_bytes=found.st_size,
         blocks=found.st_blocks,
+        accessed_ns=found.st_atime_ns,
+        created_ns=created_ns,
     )
 
 
@@ -56,12 +65,8 @@ def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
                 found.append(info_of(prefix + entry.name, entry.stat(follow_symlinks=False)))
             except FileNotFoundError:
                 continue
-    found.sort(key=_path)
+    found.sort(key=_PATH)
     return found
-
-
-def _path(info: FileInfo) -> str:
-    return info.path
 
 
 class Visit:

@@ -47,6 +47,11 @@ class Pattern:
             return only is not None and only.match(path.rpartition("/")[2]) is not None
         return _match(self._parts, path.split("/"))
 
+    def matches_name(self, name: str) -> bool:
+        """Whether a path that ends in *name* may match."""
+        last = self._parts[-1]
+        return last is None or last.match(name) is not None
+
 
 def _problem(plain: str, parts: Sequence[str]) -> str | None:
     if len(plain) > PATTERN_CHARACTERS:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 
 from carrel.errors import AccessError, OutsideError
+
+_OUTSIDE = "outside workspace"
 
 
 class Access(StrEnum):
@@ -69,6 +71,8 @@ class SandboxPolicy:
     """First match wins; rule 0, if there is any, is the workspace itself."""
     enabled: bool = True
     """Whether the rules hold; only an operator may switch them off."""
+    most: AccessMode = AccessMode.READ_WRITE
+    """The most that is allowed anywhere, also where the rules are switched off."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workspace_root", _absolute(self.workspace_root))
@@ -89,6 +93,18 @@ class SandboxPolicy:
         """The usual policy: the workspace first, then the paths in *allow*."""
         return cls(os.fspath(root), (PathRule(os.fspath(root), mode), *allow))
 
+    def read_only(self) -> SandboxPolicy:
+        """The same places, none of which may be changed, also where the rules are switched off."""
+        rules = tuple(PathRule(rule.root, AccessMode.READ_ONLY) for rule in self.allowed_paths)
+        return replace(self, allowed_paths=rules, most=AccessMode.READ_ONLY)
+
+    def switched_on(self) -> SandboxPolicy:
+        """The same rules in force; if they were switched off and there are none, the workspace alone."""
+        if self.enabled:
+            return self
+        rules = self.allowed_paths or (PathRule(self.workspace_root, self.most),)
+        return replace(self, allowed_paths=rules, enabled=True)
+
     def explain(self, path: str, access: Access | str) -> Decision:
         """Which rule decides about *path*, read as text: absolute, or relative to the workspace."""
         access = Access(access)
@@ -106,15 +122,18 @@ class SandboxPolicy:
     def decide(self, path: str, access: Access, index: int | None) -> Decision:
         """The answer of the rule *index* about *path*; of no rule, if `None`."""
         rule = None if index is None else self.allowed_paths[index]
-        if not self.enabled:
-            reason = None
-        elif rule is None:
-            reason = "outside workspace"
-        elif rule.mode.allows(access):
-            reason = None
-        else:
-            reason = "read-only path" if index else "read-only workspace"
+        reason = None
+        if self.enabled and rule is None:
+            reason = _OUTSIDE
+        elif not self._mode(rule).allows(access):
+            reason = "read-only workspace" if index == 0 else "read-only path"
         return Decision(path=path, access=access, index=index, rule=rule, reason=reason)
+
+    def _mode(self, rule: PathRule | None) -> AccessMode:
+        """What may be done where *rule* decides, or no rule."""
+        if rule is None or not self.enabled or not self.most.allows(Access.WRITE):
+            return self.most
+        return rule.mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +163,7 @@ class Decision:
         if self.reason is None:
             return
         message = f"sandbox: {self.access} access denied for {self.path!r}: {self.reason}"
-        kind = OutsideError if self.rule is None else AccessError
+        kind = OutsideError if self.reason == _OUTSIDE else AccessError
         raise kind(message, path=self.path)
 
 

@@ -85,7 +85,10 @@ class Mount:
         self._roots: dict[str, tuple[Workspace, str, bool]] = {
             rule.root: (workspace, rule.root, False) for rule in workspace.policy.allowed_paths[1:]
         }
-        self._roots |= {MOUNT: (workspace, ".", False), mount_path: (workspace, ".", False)}
+        for top in (MOUNT, mount_path):
+            # Of a view the guest sees only what it shows; above that are directories that hold nothing else.
+            for start in (".",) if workspace.within is None else workspace.within:
+                self._roots[top if start == "." else f"{top}/{start}"] = (workspace, start, False)
         if data is not None and data_path is not None:
             self._roots[data_path] = (data, ".", True)
         # The longest goes first, where one lies in another.

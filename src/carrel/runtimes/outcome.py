@@ -88,6 +88,8 @@ def _joined(stderr: str, told: str) -> str:
 
 
 def _host_path(workspace: Workspace) -> str:
+    if workspace.within is not None:
+        return ""
     try:
         return str(workspace.host_path("."))
     except (CarrelError, OSError):

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from threading import Lock
 
 from carrel.config.settings import PythonSettings
+from carrel.runtimes.api import Runtime
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.pool import Pool, PoolSettings
 from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.stateful import StatefulInterpreters
 from carrel.values import MIB
+
+FindEngine = Callable[[PythonSettings], Runtime]
+"""Gives the engine that runs guest code under some settings."""
 
 
 class Engines:
@@ -66,3 +73,20 @@ def engines() -> Engines:
     os.register_at_fork(after_in_child=made.abandon)
     atexit.register(made.close)
     return made
+
+
+@contextmanager
+def lone_engine() -> Iterator[FindEngine]:
+    """For a process that ends soon: one engine, which makes nothing ready for a second call."""
+    made: list[PythonRuntime] = []
+
+    def find(settings: PythonSettings) -> Runtime:
+        if not made:
+            made.append(make_engine(replace(settings, workers=1, ready=0)))
+        return made[0]
+
+    try:
+        yield find
+    finally:
+        for each in made:
+            each.close()

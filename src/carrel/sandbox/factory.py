@@ -14,7 +14,7 @@ from carrel.errors import RuntimeDisabledError, RuntimeMissingError
 from carrel.paths.names import require_session_id
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
-from carrel.sandbox.engines import engines, make_engine
+from carrel.sandbox.engines import FindEngine, engines, make_engine
 from carrel.sandbox.place import DirectoryPlace, OpenPlace, Place, SessionPlace
 from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
 from carrel.values import Limits
@@ -118,6 +118,22 @@ def get_session_sandbox(
     return _sandbox(kind, SessionPlace(manager, session_id), policy, logger, stateful=stateful)
 
 
+def workspace_sandbox(
+    workspace: Workspace,
+    policy: ExecutionPolicy | None = None,
+    *,
+    engine: FindEngine | None = None,
+    stateful: bool = False,
+) -> BaseSandbox:
+    """A sandbox on an open workspace, with what *engine* gives, by default the engine of this process.
+
+    Raises:
+        RuntimeDisabledError: The configuration switches guest code off.
+    """
+    kind = _allowed(RuntimeType.PYTHON)
+    return _sandbox(kind, OpenPlace(workspace), policy, None, engine, stateful=stateful)
+
+
 @contextmanager
 def lone_sandbox(
     manager: WorkspaceManager,
@@ -156,8 +172,9 @@ def _sandbox(
     place: Place,
     policy: ExecutionPolicy | None,
     logger: SandboxLogger | None,
+    engine: FindEngine | None = None,
     *,
     stateful: bool,
 ) -> BaseSandbox:
-    engine = engines().get(load(os.environ).python)
-    return PythonSandbox(place, engine=engine, policy=policy, logger=logger, stateful=stateful)
+    found = (engine or engines().get)(load(os.environ).python)
+    return PythonSandbox(place, engine=found, policy=policy, logger=logger, stateful=stateful)

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
+from weakref import ref
 
 from carrel.audit.logger import SandboxLogger
 from carrel.workspace.sessions import WorkspaceManager
@@ -86,5 +87,5 @@ class OpenPlace:
         return nullcontext(self._workspace)
 
     def key(self, workspace: Workspace) -> Hashable:
-        """The object itself."""
-        return id(workspace)
+        """The object itself, also when it is gone and another lies where it was."""
+        return ref(workspace)

@@ -7,9 +7,10 @@ import logging
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -53,6 +54,8 @@ class CallOptions(TypedDict, total=False):
     """Whether the result has the output as well, where `on_output` takes it; it has by default."""
     on_progress: OnProgress | None
     """Is told how far the guest is compiled, if the call has to wait for that."""
+    on_start: Callable[[Callable[[], object]], object] | None
+    """Is given a function that stops this call alone, from any thread and also before it has begun."""
 
 
 class BaseSandbox(ABC):
@@ -153,7 +156,7 @@ class PythonSandbox(BaseSandbox):
         loop = asyncio.get_running_loop()
         call = Call()
         run = partial(self._execute, call, _source(code), None, _in_loop(loop, options))
-        running = loop.run_in_executor(_threads(), run)
+        running = loop.run_in_executor(call_threads(), copy_context().run, run)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -194,6 +197,8 @@ class PythonSandbox(BaseSandbox):
             stdin=_input(options.get("stdin")),
             keep_output=options.get("keep_output", True),
         )
+        if (on_start := options.get("on_start")) is not None:
+            on_start(call.cancel)
         with self._counted(call), self._place.open() as workspace:
             self._logger.log_execution_start(self.runtime, policy, self.session_id)
             result = self._engine.execute(
@@ -257,9 +262,9 @@ def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptio
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
-    """The threads in which awaited calls wait; a forked child begins with none."""
-    os.register_at_fork(after_in_child=_threads.cache_clear)
+def call_threads() -> ThreadPoolExecutor:
+    """The threads in which awaited calls wait that may take long; a forked child begins with none."""
+    os.register_at_fork(after_in_child=call_threads.cache_clear)
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-call")
 
 

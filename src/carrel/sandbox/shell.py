@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import BinaryIO, Unpack, cast
@@ -14,8 +14,7 @@ from carrel.config.load import load
 from carrel.config.settings import PythonSettings
 from carrel.errors import ConfigError, RuntimeDisabledError
 from carrel.policy.execution import MOST, TIMEOUT_SECONDS, ExecutionPolicy
-from carrel.runtimes.api import Runtime
-from carrel.sandbox.engines import engines, make_engine
+from carrel.sandbox.engines import FindEngine, engines, lone_engine
 from carrel.sandbox.place import OpenPlace
 from carrel.sandbox.sandbox import CallOptions, PythonSandbox
 from carrel.shell.api import PythonCall
@@ -53,7 +52,7 @@ class GuestPython:
         self,
         policy: ExecutionPolicy | None = None,
         *,
-        engine: Callable[[PythonSettings], Runtime] | None = None,
+        engine: FindEngine | None = None,
         logger: SandboxLogger | None = None,
     ) -> None:
         """Run with what *engine* gives, by default that of this process.
@@ -76,8 +75,8 @@ class GuestPython:
         sandbox = PythonSandbox(
             OpenPlace(workspace), engine=engine, policy=self._policy_of(call), logger=self._logger
         )
-        call.on_start(sandbox.cancel)
         options: CallOptions = {
+            "on_start": call.on_start,
             "argv": call.argv,
             "env": call.env,
             "cwd": call.cwd,
@@ -116,18 +115,8 @@ def _settings() -> PythonSettings:
 @contextmanager
 def lone_python(logger: SandboxLogger | None = None) -> Iterator[GuestPython]:
     """What runs `python` in a process that ends soon: its engine makes nothing ready for a second call."""
-    made: list[Runtime] = []
-
-    def engine(settings: PythonSettings) -> Runtime:
-        if not made:
-            made.append(make_engine(replace(settings, workers=1, ready=0)))
-        return made[0]
-
-    try:
+    with lone_engine() as engine:
         yield GuestPython(engine=engine, logger=logger)
-    finally:
-        for each in made:
-            each.close()
 
 
 class _Pieces(io.RawIOBase):

@@ -85,6 +85,10 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
         "shell.metacharacter": _INVALID,
         "shell.syntax": _INVALID,
         "text.encoding": _INVALID,
+        "tool.*": _INVALID,
+        "tool.failed": _FAILED,
+        "tool.status": _FAILED,
+        "tool.unknown": _REFUSED,
         "workspace.closed": _UNAVAILABLE,
     }
 )

@@ -24,15 +24,15 @@ _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
 _Pieces = tuple[Piece, ...]
 
 
-def braced(word: Word) -> list[Word]:
-    """The words that *word* stands for; itself, if it has no such braces.
+def braced(word: Word, *, most: int = MOST_WORDS) -> list[Word]:
+    """The words that *word* stands for, at most *most*; itself, if it has no such braces.
 
     Raises:
         ShellSyntaxError: They are too many, or nested too deeply.
     """
     if not any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word.pieces):
         return [word]
-    return _Expansion(word).words()
+    return _Expansion(word, most).words()
 
 
 @dataclass(slots=True)
@@ -47,8 +47,9 @@ class _Group:
 class _Expansion:
     """One word, each of its characters that is not quoted on its own."""
 
-    def __init__(self, word: Word) -> None:
+    def __init__(self, word: Word, most: int) -> None:
         self._word = word
+        self._most = most
         self._items = list(_items(word))
         self._groups = {group.begin: group for group in self._closed() if self._stands_for_more(group)}
 
@@ -125,8 +126,8 @@ class _Expansion:
         return parts
 
     def _require_few(self, count: int) -> None:
-        if count > MOST_WORDS:
-            raise self._wrong(f"braces stand for more than {MOST_WORDS} words")
+        if count > self._most:
+            raise self._wrong(f"braces stand for more than {self._most} words")
 
     def _wrong(self, problem: str) -> ShellSyntaxError:
         position = self._word.position

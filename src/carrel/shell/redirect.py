@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import copy_context
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,9 @@ class _Writer:
         self._workspace = workspace
         self._path = path
         self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, name="carrel-redirect", daemon=True)
+        self._thread = Thread(
+            target=copy_context().run, args=(self._run,), name="carrel-redirect", daemon=True
+        )
         self._thread.start()
 
     def _run(self) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextvars import copy_context
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
 OnOutput = Callable[[str, bytes], None]
 """Is given `stdout` or `stderr`, and bytes."""
+OnStart = Callable[[Callable[[], object]], object]
+"""Is given a function that stops the line, from any thread."""
+
+_SLICE_SECONDS = 0.05
+"""So often a line that waits for another looks whether it still may run."""
 
 
 class ShellOptions(TypedDict, total=False):
@@ -100,17 +107,21 @@ class BareShell:
         stdin: bytes | Iterable[bytes] = b"",
         on_output: OnOutput | None = None,
         budget: Budget | None = None,
+        on_start: OnStart | None = None,
     ) -> ShellResult:
         """Run one command line and tell what it printed; one that fails or is refused is a result.
 
-        With *on_output*, output is handed over as it comes instead of being kept. Lines that several threads
-        run in one shell run one after another.
+        With *on_output*, output is handed over as it comes instead of being kept. What *on_start* is given
+        stops this line alone. Lines that several threads run in one shell run one after another.
 
         Raises:
             ClosedError: The workspace was closed.
             SessionMissingError: Its session was deleted.
         """
-        return self._run_alone(command, stdin, on_output, Meter(budget or self.budget))
+        meter = Meter(budget or self.budget)
+        if on_start is not None:
+            on_start(meter.cancel)
+        return self._run_alone(command, stdin, on_output, meter)
 
     async def arun(
         self,
@@ -123,7 +134,8 @@ class BareShell:
         """The same as `run`, awaitable; a task that is cancelled stops the command first."""
         meter = Meter(budget or self.budget)
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(None, self._run_alone, command, stdin, on_output, meter)
+        run = partial(copy_context().run, self._run_alone, command, stdin, on_output, meter)
+        running = loop.run_in_executor(None, run)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -156,10 +168,30 @@ class BareShell:
         """Run a line when no other runs; meanwhile it can be cancelled."""
         self._meters.add(meter)
         try:
-            with self._lock:
+            if (stopped := self._wait(meter)) is not None:
+                return ShellResult(
+                    stdout=b"",
+                    stderr=encode(stopped.message) + b"\n",
+                    exit_code=stopped.status,
+                    error_code=stopped.code,
+                    message=stopped.message,
+                    cwd=self._state.cwd,
+                )
+            try:
                 return self._run(command, stdin, on_output, meter)
+            finally:
+                self._lock.release()
         finally:
             self._meters.discard(meter)
+
+    def _wait(self, meter: Meter) -> Stopped | None:
+        """Wait until no other line runs, and keep others waiting; what stopped the line before that."""
+        while not self._lock.acquire(timeout=_SLICE_SECONDS):
+            try:
+                meter.check()
+            except Stopped as stopped:
+                return stopped
+        return None
 
     def _run(
         self, command: str, stdin: bytes | Iterable[bytes], on_output: OnOutput | None, meter: Meter

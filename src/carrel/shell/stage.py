@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import copy_context
 from threading import Thread
 
 from carrel.shell.ending import ExitAsked
@@ -27,7 +28,10 @@ class Stage:
         self._stop = stop
         self._reads = reads
         self._writes = writes
-        self._thread = Thread(target=self.run, name="carrel-pipeline", daemon=True)
+        # In the context of the line, so that whoever watches what it changes sees this command's part.
+        self._thread = Thread(
+            target=copy_context().run, args=(self.run,), name="carrel-pipeline", daemon=True
+        )
 
     def start(self) -> None:
         """Run in another thread."""

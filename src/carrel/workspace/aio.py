@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
@@ -18,7 +18,7 @@ from carrel.audit.event import Event
 from carrel.errors import CarrelError
 from carrel.fs.api import Content, Links, Wants
 from carrel.paths.rel import StrPath
-from carrel.policy.rules import Access, SandboxPolicy
+from carrel.policy.rules import Access, AccessMode, SandboxPolicy
 from carrel.values import FileInfo, Limits
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.gate import GateOptions
@@ -95,9 +95,24 @@ class AsyncWorkspace:
         return self.workspace.policy
 
     @property
+    def within(self) -> tuple[str, ...] | None:
+        """The directories that alone can be used in a view of the workspace; `None` for all of it."""
+        return self.workspace.within
+
+    @property
     def confinement(self) -> str:
         """How paths are kept inside."""
         return self.workspace.confinement
+
+    def narrowed(
+        self,
+        *,
+        mode: AccessMode = AccessMode.READ_WRITE,
+        within: Iterable[str] = (),
+        check: Callable[[], None] | None = None,
+    ) -> AsyncWorkspace:
+        """A view under narrower rules, as `Workspace.narrowed` makes it; there is nothing to wait for."""
+        return AsyncWorkspace(self.workspace.narrowed(mode=mode, within=within, check=check))
 
     async def close(self) -> None:
         """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
@@ -113,6 +128,14 @@ class AsyncWorkspace:
         """The content of a file, or *length* bytes of it from *offset* on."""
         path = os.fspath(path)
         return await self._sized(path, lambda: self.workspace.read(path, offset=offset, length=length))
+
+    async def read_with_info(
+        self, path: StrPath, *, offset: int = 0, length: int | None = None
+    ) -> tuple[FileInfo, bytes]:
+        """What `read` gives, and what the file was when it was opened."""
+        path = os.fspath(path)
+        read = self.workspace.read_with_info
+        return await self._sized(path, lambda: read(path, offset=offset, length=length))
 
     async def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
         """The content of a file as text."""

@@ -53,11 +53,11 @@ class Areas:
         self._policy = policy
         self._confinement = confinement
         self._lock = Lock()
-        self._mount = _parts(mount)
-        self._workspace = workspace
+        self._mount = parts_of(mount)
+        self.workspace = workspace
         self._others: dict[int, Files] = {}
         self._closed = False
-        self._roots = [(_parts(rule.root), _parts(_real(rule.root))) for rule in policy.allowed_paths]
+        self._roots = [(parts_of(rule.root), parts_of(_real(rule.root))) for rule in policy.allowed_paths]
 
     def locate(self, where: Where) -> Place:
         """Where the first rule that has *where* lies, and the way from there."""
@@ -84,7 +84,7 @@ class Areas:
             ClosedError: Everything was closed.
         """
         if place.area == WORKSPACE:
-            return self._workspace
+            return self.workspace
         asked = place.where.asked
         with self._lock:
             if self._closed:
@@ -121,7 +121,7 @@ class Areas:
 
     def close(self) -> None:
         """Close every directory."""
-        self._workspace.close()
+        self.workspace.close()
         with self._lock:
             self._closed = True
             for files in self._others.values():
@@ -129,7 +129,8 @@ class Areas:
             self._others.clear()
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def parts_of(path: str) -> tuple[str, ...]:
+    """The names in an absolute path."""
     return tuple(part for part in path.split("/") if part)
 
 

@@ -1,19 +1,24 @@
 """Replace text in a file's content, and say what changed as a unified diff.
 
-The diff is made from the places that were replaced, not by comparing the two contents, so it costs time in
-proportion to the file.
+The diff is made from the first of the places that were replaced, not by comparing the two contents, so it
+costs no more than looking through the file.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from carrel.errors import EditError
+from carrel.errors import EditError, TextError
 
 CONTEXT_LINES = 3
 DIFF_CHARACTERS = 100_000
 """Longer diffs are cut; the file is changed all the same."""
+TOLD_LINES = 10
+"""So many lines are named where a text is found several times."""
+_HUNK_BYTES = 4 * DIFF_CHARACTERS
+"""A hunk of more has too many characters, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,91 +37,139 @@ def replace(content: bytes, old: str, new: str, *, replace_all: bool, path: str)
 
     Raises:
         EditError: *old* is empty, is the same as *new*, is not there or is there several times.
+        TextError: One holds half a character, which no file can.
     """
     if not old:
         raise EditError("empty", f"cannot edit {path!r}: the text to replace is empty", path=path)
     if old == new:
         raise EditError("identical", f"cannot edit {path!r}: old and new text are identical", path=path)
-    before, after = old.encode("utf-8", "surrogateescape"), new.encode("utf-8", "surrogateescape")
-    places = _find_all(content, before)
-    if not places and b"\r\n" in content and b"\r\n" not in before:
+    before, after = _encode(old, path), _encode(new, path)
+    count = content.count(before)
+    if not count and b"\r\n" in content and b"\r\n" not in before:
         before, after = (text.replace(b"\n", b"\r\n") for text in (before, after))
-        places = _find_all(content, before)
+        count = content.count(before)
     elif b"\r\n" in content and b"\r\n" not in before and b"\n" in after:
-        after = _with_line_ends(after, content, places)
-    if not places:
+        after = _with_line_ends(after, content, count)
+    if not count:
         raise EditError("not_found", f"cannot edit {path!r}: the text to replace was not found", path=path)
-    if len(places) > 1 and not replace_all:
+    if count > 1 and not replace_all:
         raise EditError(
             "ambiguous",
-            f"cannot edit {path!r}: the text to replace matches {len(places)} locations;"
-            " give more of what surrounds it, or replace all",
+            f"cannot edit {path!r}: the text to replace matches {count} locations"
+            f" ({_told_lines(content, before)})",
             path=path,
         )
     changed = content.replace(before, after)
-    return Replaced(changed, len(places), _diff(content, places, before, after, path))
+    return Replaced(changed, count, _diff(content, before, after, path))
 
 
-def _find_all(content: bytes, text: bytes) -> list[int]:
-    places: list[int] = []
-    at = content.find(text)
-    while at >= 0:
-        places.append(at)
-        at = content.find(text, at + len(text))
-    return places
+def _encode(text: str, path: str) -> bytes:
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        start = error.start
+    raise TextError(f"cannot edit {path!r}: character {start} of the text is no whole character", path=path)
 
 
-def _with_line_ends(text: bytes, content: bytes, places: list[int]) -> bytes:
+def _told_lines(content: bytes, text: bytes) -> str:
+    """The lines on which *text* begins, the first of them by number."""
+    numbers: list[str] = []
+    number, at = 1, 0
+    place = content.find(text)
+    while place >= 0:
+        if len(numbers) == TOLD_LINES:
+            return f"lines {', '.join(numbers)} and more"
+        number += content.count(b"\n", at, place)
+        numbers.append(str(number))
+        at = place
+        # Once a line is enough; some have it a million times.
+        line_end = content.find(b"\n", place)
+        place = -1 if line_end < 0 else content.find(text, line_end + 1)
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+
+
+def _with_line_ends(text: bytes, content: bytes, count: int) -> bytes:
     """Give *text* the line ends of a file that has CRLF only."""
     plain = content.count(b"\n") - content.count(b"\r\n")
-    if plain or not places:
+    if plain or not count:
         return text
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
-def _diff(content: bytes, places: list[int], before: bytes, after: bytes, path: str) -> str:
-    starts = _line_starts(content)
+class _Hunk(NamedTuple):
+    """The bytes from the beginning of a line to the end of another, and the places between them."""
+
+    begin: int
+    end: int
+    places: list[int]
+
+
+def _diff(content: bytes, before: bytes, after: bytes, path: str) -> str:
     rendered = [f"--- {path}\n+++ {path}\n"]
-    size = 0
-    shift = 0
-    for first, last, inside in _hunks(places, len(before), starts):
-        old = content[starts[first] : starts[last]]
-        new = _rewritten(old, [place - starts[first] for place in inside], before, after)
-        hunk, grown = _render_hunk(old, new, first, shift)
-        shift += grown
-        size += len(hunk)
-        if size > DIFF_CHARACTERS:
+    size = counted_to = first = shift = 0
+    for begin, end, places in _hunks(content, before):
+        grown = max(0, len(places) * (len(after) - len(before)))
+        lines = content.count(b"\n", begin, end)
+        if end - begin + grown > _HUNK_BYTES or lines > DIFF_CHARACTERS:
+            hunk = ""
+        else:
+            first += content.count(b"\n", counted_to, begin)
+            counted_to = begin
+            old = content[begin:end]
+            new = _rewritten(old, [place - begin for place in places], before, after)
+            hunk, more = _render_hunk(old, new, first, shift)
+            shift += more
+            size += len(hunk)
+        if not hunk or size > DIFF_CHARACTERS:
             rendered.append("... the rest of the diff is left out\n")
             break
         rendered.append(hunk)
     return "".join(rendered)
 
 
-def _line_starts(content: bytes) -> list[int]:
-    """Where each line begins, and the end of the content."""
-    starts = [0]
-    at = content.find(b"\n")
+def _hunks(content: bytes, text: bytes) -> Iterator[_Hunk]:
+    """The lines around the places of *text*; one that has become too long for a diff is not whole."""
+    hunk: _Hunk | None = None
+    line_end = 0
+    for place in _places(content, text):
+        last = place + len(text) - 1
+        if hunk is not None and (hunk.end - hunk.begin > _HUNK_BYTES or len(hunk.places) > DIFF_CHARACTERS):
+            break
+        if hunk is not None and last < line_end:
+            # In the same line as the one before, of which there may be very many.
+            hunk.places.append(place)
+            continue
+        begin, line_end = _line_begin(content, place), _line_end(content, last)
+        end = line_end
+        for _ in range(CONTEXT_LINES):
+            begin = _line_begin(content, begin - 1) if begin else 0
+            end = _line_end(content, end)
+        if hunk is not None and begin <= hunk.end:
+            hunk = hunk._replace(end=max(hunk.end, end))
+            hunk.places.append(place)
+            continue
+        if hunk is not None:
+            yield hunk
+        hunk = _Hunk(begin, end, [place])
+    if hunk is not None:
+        yield hunk
+
+
+def _places(content: bytes, text: bytes) -> Iterator[int]:
+    at = content.find(text)
     while at >= 0:
-        starts.append(at + 1)
-        at = content.find(b"\n", at + 1)
-    if starts[-1] != len(content):
-        starts.append(len(content))
-    return starts
+        yield at
+        at = content.find(text, at + len(text))
 
 
-def _hunks(places: list[int], length: int, starts: list[int]) -> list[tuple[int, int, list[int]]]:
-    """Ranges of lines (first, one past the last) around the places, each with its places."""
-    hunks: list[tuple[int, int, list[int]]] = []
-    for place in places:
-        first = max(0, bisect_right(starts, place) - 1 - CONTEXT_LINES)
-        last = min(len(starts) - 1, bisect_right(starts, place + length - 1) + CONTEXT_LINES)
-        if hunks and first <= hunks[-1][1]:
-            start, end, inside = hunks[-1]
-            inside.append(place)
-            hunks[-1] = (start, max(end, last), inside)
-        else:
-            hunks.append((first, last, [place]))
-    return hunks
+def _line_begin(content: bytes, at: int) -> int:
+    return content.rfind(b"\n", 0, at) + 1
+
+
+def _line_end(content: bytes, at: int) -> int:
+    """Behind the newline at or after *at*."""
+    end = content.find(b"\n", at)
+    return len(content) if end < 0 else end + 1
 
 
 def _rewritten(old: bytes, places: list[int], before: bytes, after: bytes) -> bytes:

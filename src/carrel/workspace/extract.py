@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from carrel.errors import CarrelError, ExistsError, MissingError, NotDirectoryError, QuotaError
 from carrel.fs.api import Existing, Links
+from carrel.fs.checked import unchecked
 from carrel.paths.rel import StrPath, parse_any
 from carrel.policy.rules import Access
 from carrel.values import FileInfo, FileKind
@@ -340,6 +341,9 @@ class _Extraction:
 
     def _take_away(self) -> None:
         """Remove what was made; a directory that somebody else put something into stays."""
+        gate = self._workspace.gate
         for place in reversed(self._made):
             with suppress(CarrelError):
-                self._workspace.remove(place)
+                files, where = gate.permit(Access.WRITE, place)
+                unchecked(files).remove(where)
+                gate.log("delete", where, recursive=False)

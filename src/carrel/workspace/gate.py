@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
 
@@ -22,12 +24,14 @@ from carrel.errors import (
     QuotaError,
 )
 from carrel.fs.api import Account, Files
+from carrel.fs.checked import Check
 from carrel.paths.rel import PATH_BYTES, StrPath, Where, parse, parse_any
-from carrel.policy.rules import Access, Decision, SandboxPolicy
+from carrel.policy.rules import Access, AccessMode, Decision, SandboxPolicy
 from carrel.values import Clock, Limits, Usage
 from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import require_size
 from carrel.workspace.record import Recorder
+from carrel.workspace.view import Names, View
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -113,15 +117,16 @@ class Gate:
 
     def __init__(
         self,
-        areas: Areas,
+        areas: Areas | View,
         policy: SandboxPolicy,
         *,
         limits: Limits,
         recorder: Recorder,
         ledger: Ledger,
         absolute_paths: bool = True,
+        base: Gate | None = None,
     ) -> None:
-        """Guard *areas* by *policy*."""
+        """Guard *areas* by *policy*; what a view works with belongs to the gate that is its *base*."""
         self.policy = policy
         self.limits = limits
         self.session_id = recorder.session_id
@@ -131,11 +136,49 @@ class Gate:
         self._recorder = recorder
         self._logger = recorder.logger
         self._parse = parse_any if absolute_paths else parse
+        self._base = base
         self._closed = False
 
+    def narrowed(self, mode: AccessMode, within: tuple[Names, ...], check: Check | None) -> Gate:
+        """A gate to the same files that lets no more through.
+
+        Raises:
+            UnavailableError: The files have no directories that could be opened on their own.
+            ClosedError: The gate was closed.
+        """
+        if self.is_closed:
+            raise ClosedError("workspace is closed")
+        view = self._areas if isinstance(self._areas, View) else View(self._areas)
+        view = view.narrowed(within, check)
+        policy = self.policy.read_only() if mode is AccessMode.READ_ONLY else self.policy
+        if view.within is not None:
+            # Switched off, the rules would open the rest of the workspace by its path on the host.
+            policy = policy.switched_on()
+        return Gate(
+            view,
+            policy,
+            limits=_shallower(self.limits, self.within, view.within),
+            recorder=self._recorder,
+            ledger=self.ledger,
+            absolute_paths=self._parse is parse_any,
+            base=self,
+        )
+
+    @property
+    def within(self) -> tuple[Names, ...] | None:
+        """The directories of the workspace that alone can be used; `None` for all of it."""
+        return self._areas.within if isinstance(self._areas, View) else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this gate was closed, or the one that it is a view of."""
+        return self._closed or (self._base is not None and self._base.is_closed)
+
     def close(self) -> None:
-        """Close every directory and the journal."""
+        """Close every directory and the journal; a view closes itself alone."""
         self._closed = True
+        if self._base is not None:
+            return
         self._areas.close()
         self.ledger.close()
         self._recorder.close()
@@ -170,7 +213,7 @@ class Gate:
             return decision, None, place.where
 
     def _asked(self, path: StrPath) -> Where:
-        if self._closed:
+        if self._closed or (self._base is not None and self._base.is_closed):
             raise ClosedError(f"workspace is closed: {str(path)[:PATH_BYTES]!r}", path=str(path))
         return self._parse(path)
 
@@ -237,16 +280,43 @@ class Gate:
             "session.file.list", session_id=self.session_id, pattern=pattern, file_count=count
         )
 
+    def log_failure(self, tool: str, error: Exception) -> None:
+        """Log that a tool failed by a mistake of ours: the kind of error and where, never its words."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = None if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+        self._logger.log_event(
+            "tool.failed",
+            logging.ERROR,
+            session_id=self.session_id,
+            tool=tool,
+            error=type(error).__name__,
+            place=place,
+        )
+
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""
         return self._recorder.now()
 
     def watching(self) -> AbstractContextManager[list[Event]]:
-        """Collect what this thread records meanwhile."""
+        """Collect what is recorded meanwhile by this thread and those it starts; see `Recorder.watching`."""
         return self._recorder.watching()
 
     def events(self, since: int) -> Iterator[Event]:
         """The records after *since*."""
-        if self._closed:
+        if self.is_closed:
             raise ClosedError("workspace is closed")
         return self._recorder.events(since)
+
+
+def _shallower(limits: Limits, before: tuple[Names, ...] | None, within: tuple[Names, ...] | None) -> Limits:
+    """The limits of a view whose paths are counted from the directories that it shows."""
+    more = _depth(within) - _depth(before)
+    if limits.depth is None or more <= 0:
+        return limits
+    return replace(limits, depth=max(0, limits.depth - more))
+
+
+def _depth(within: tuple[Names, ...] | None) -> int:
+    return max(map(len, within or ()), default=0)

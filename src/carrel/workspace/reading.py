@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import builtins
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
 from carrel.fs.api import Content, Files, Links, Wants
+from carrel.fs.checked import unchecked
 from carrel.fs.root import Root
 from carrel.paths.match import Pattern
 from carrel.paths.rel import StrPath, Where
 from carrel.policy.rules import Access, Decision, SandboxPolicy
-from carrel.values import FileInfo, FileKind, Limits, LineWindow, SearchResult, Usage
+from carrel.values import FileInfo, FileKind, Limits, LineWindow, Position, SearchResult, Usage
 from carrel.workspace import find
 from carrel.workspace import text as texts
 from carrel.workspace.chunks import CHUNK_BYTES
@@ -53,6 +54,12 @@ class Reading:
         return self.gate.policy
 
     @property
+    def within(self) -> tuple[str, ...] | None:
+        """The directories that alone can be used in a view of the workspace; `None` for all of it."""
+        names = self.gate.within
+        return None if names is None else tuple(map("/".join, names))
+
+    @property
     def confinement(self) -> str:
         """How paths are kept inside: `kernel`, `walk`, `memory`, or `none` for a policy switched off."""
         return self._files.confinement
@@ -60,12 +67,26 @@ class Reading:
     @gated("read")
     def read(self, path: StrPath, *, offset: int = 0, length: int | None = None) -> bytes:
         """The content of a file, or *length* bytes of it from *offset* on."""
-        if offset < 0 or (length is not None and length < 0):
-            raise ValueError(f"offset and length cannot be negative: {offset}, {length}")
+        _require_window(offset, length)
         files, where = self.gate.permit(Access.READ, path)
         data = files.read(where, limit=self.gate.limits.read_bytes, offset=offset, length=length)
         self.gate.log("read", where, size_bytes=len(data))
         return data
+
+    @gated("read")
+    def read_with_info(
+        self, path: StrPath, *, offset: int = 0, length: int | None = None
+    ) -> tuple[FileInfo, bytes]:
+        """What `read` gives, and what the file was when it was opened.
+
+        Whoever writes later with the version of that never overwrites what they have not read.
+        """
+        _require_window(offset, length)
+        files, where = self.gate.permit(Access.READ, path)
+        limit = self.gate.limits.read_bytes
+        info, data = files.read_with_info(where, limit=limit, offset=offset, length=length)
+        self.gate.log("read", where, size_bytes=len(data))
+        return info, data
 
     def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
         """The content of a file as text: utf-8, ascii, latin-1, or any bytes as base64."""
@@ -238,26 +259,27 @@ class Reading:
         *,
         regex: bool = True,
         ignore_case: bool = False,
-        include: str | None = None,
+        include: str | Sequence[str] = (),
         hidden: bool = False,
         context: int = 0,
+        wants: Wants | None = None,
+        start: Position | None = None,
         budget: SearchBudget | None = None,
     ) -> SearchResult:
         """Find lines that match *query*, a regular expression of RE2 or, with `regex=False`, plain text.
 
-        Binary files are skipped, and hidden ones unless *hidden*. The search ends with its budget and then
-        says `truncated`.
+        Of a directory, the files are searched that one of *include* matches, or all if there is none. Binary
+        files are skipped, hidden ones unless *hidden*, and those to whose name *wants* says no. The
+        search ends with its budget and then says `truncated`; another one with its `next` as *start* goes on.
         """
         search = Search(
             Query(text=query, regex=regex, ignore_case=ignore_case, context=context),
             budget or SearchBudget(),
         )
         files, where = self.gate.permit(Access.READ, path)
-        wanted = None if include is None else Pattern(include)
-        result = search.run(
-            find.searchable(files, where, wanted, self.gate.limits, hidden=hidden),
-            lambda file: files.read(file, limit=search.budget.file_bytes, offset=0, length=None),
-        )
+        patterns = [Pattern(each) for each in ([include] if isinstance(include, str) else include)]
+        found = find.searchable(files, where, patterns, self.gate.limits, hidden=hidden, wants=wants)
+        result = search.run(found, start)
         self.gate.log("search", where, match_count=len(result.matches))
         return result
 
@@ -290,6 +312,12 @@ class Reading:
     def host_path(self, path: StrPath) -> Path:
         """Where a path of the workspace lies on the host now; what is opened by it later may be another."""
         files, where = self.gate.permit(Access.READ, path)
-        if not isinstance(files, Root):
+        root = unchecked(files)
+        if not isinstance(root, Root):
             raise UnavailableError("the workspace is not on the host's disk")
-        return Path(files.host_path(where))
+        return Path(root.host_path(where))
+
+
+def _require_window(offset: int, length: int | None) -> None:
+    if offset < 0 or (length is not None and length < 0):
+        raise ValueError(f"offset and length cannot be negative: {offset}, {length}")

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from threading import local
+from contextvars import ContextVar
 
 from carrel.audit.event import Event
 from carrel.audit.journal import Journal
@@ -36,7 +36,6 @@ class Recorder:
         self._journal = journal
         self._actor = actor
         self._clock = clock
-        self._watch = local()
 
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""
@@ -44,12 +43,18 @@ class Recorder:
 
     @contextmanager
     def watching(self) -> Iterator[list[Event]]:
-        """Collect what this thread records meanwhile."""
-        self._watch.events = []
+        """Collect what is recorded meanwhile by this thread or task, and by all that run in its context.
+
+        Those are the threads of a pipeline, of an awaited call and of `asyncio.to_thread`; any other joins by
+        `contextvars.copy_context().run`. Whoever watches already goes on.
+        """
+        events: list[Event] = []
+        before = _WATCHES.get()
+        _WATCHES.set((*before, (self, events)))
         try:
-            yield self._watch.events
+            yield events
         finally:
-            self._watch.events = None
+            _WATCHES.set(before)
 
     def record(
         self,
@@ -73,9 +78,9 @@ class Recorder:
             after_bytes=after_bytes,
             error=error,
         )
-        watched: list[Event] | None = getattr(self._watch, "events", None)
-        if watched is not None:
-            watched.append(event)
+        for recorder, events in _WATCHES.get():
+            if recorder is self:
+                events.append(event)
         try:
             self._journal.record(event)
         except (OSError, ClosedError):
@@ -115,6 +120,10 @@ class Recorder:
     def close(self) -> None:
         """Close the journal."""
         self._journal.close()
+
+
+_WATCHES: ContextVar[tuple[tuple[Recorder, list[Event]], ...]] = ContextVar("carrel_watches", default=())
+"""Who collects the records of which recorder, the outermost first."""
 
 
 def standing(events: Iterable[Event]) -> list[Event]:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from carrel.errors import CarrelError, LimitError, PatternError
-from carrel.paths.rel import Where
-from carrel.values import MIB, FileInfo, Match, SearchResult
+from carrel.fs.api import Content
+from carrel.values import MIB, Match, Position, SearchResult
+from carrel.workspace.text import line_start
+
+if TYPE_CHECKING:
+    import re2
 
 QUERY_CHARACTERS = 1000
 CONTEXT_LINES = 20
 BINARY_BYTES = 8192
 """A NUL among the first bytes makes a file binary."""
+NEAR_BYTES = 2**12
+"""In so much a plain text is found faster without RE2."""
+_WALK_LIMITS = frozenset({"limit.depth", "limit.list_entries", "limit.walk_entries"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +52,10 @@ class Query:
     context: int = 0
     """How many lines before and after a match are given with it."""
 
-    def compile(self) -> Callable[[bytes], Iterator[int]]:
-        """A function that gives the offsets of all matches in a content, none spanning lines.
+    def compile(self) -> Callable[[bytes, int], Iterable[int]]:
+        """A function that gives the offset of the first match in each line of a content, from some line on.
+
+        No match spans lines. That a line may match at each of its bytes costs nothing.
 
         Raises:
             PatternError: The query is empty, too long or no regular expression of RE2.
@@ -67,14 +76,39 @@ class Query:
         options.never_capture = True
         options.literal = not self.regex
         options.case_sensitive = not self.ignore_case
-        text = self.text.encode("utf-8", "surrogateescape")
+        try:
+            text = self.text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise PatternError("the search query holds half a character, which no file can") from None
         try:
             pattern = re2.compile(b"(?m)" + text if self.regex else text, options)
         except re2.error as error:
             problem = _reason(error)
         else:
-            return lambda content: (found.start() for found in pattern.finditer(content))
+            lacks = self._lacks(text)
+            return lambda content, start: () if lacks(content) else _firsts(pattern, content, start)
         raise PatternError(f"invalid regular expression {self.text[:80]!r}: {problem}")
+
+    def _lacks(self, text: bytes) -> Callable[[bytes], bool]:
+        """A function that tells quickly of some contents that nothing in them matches."""
+        if self.regex or not text.isascii():
+            return lambda content: False
+        if not self.ignore_case:
+            return lambda content: len(content) <= NEAR_BYTES and text not in content
+        lowered = text.lower()
+        # Beyond ASCII, letters have other cases than `lower` knows.
+        return lambda content: (
+            len(content) <= NEAR_BYTES and content.isascii() and lowered not in content.lower()
+        )
+
+
+def _firsts(pattern: re2._Regexp[bytes], content: bytes, start: int) -> Iterator[int]:
+    while (match := pattern.search(content, start)) is not None:
+        yield match.start()
+        end = content.find(b"\n", match.start())
+        if end < 0:
+            return
+        start = end + 1
 
 
 def _reason(error: Exception) -> str:
@@ -100,110 +134,147 @@ class Search:
         self._skipped = 0
         self._bytes = 0
         self._reason: str | None = None
+        self._first_line = 0
+        """Of the file that is being searched, counted from 1."""
+        self._next: Position | None = None
 
-    def run(self, files: Iterable[tuple[FileInfo, Where]], read: Callable[[Where], bytes]) -> SearchResult:
-        """Search *files*, whose content *read* gives."""
+    def run(self, files: Iterable[Content], start: Position | None = None) -> SearchResult:
+        """Search *files*, which come in the order of their names, from *start* on.
+
+        Raises:
+            LimitError: Whoever called does not want to wait any longer.
+        """
+        first = None if start is None else start.path.split("/")
         try:
-            for info, where in files:
-                self._reason = self._exhausted(info)
+            for path, chunks in files:
+                if first is not None:
+                    parts = path.split("/")
+                    if parts < first:
+                        continue
+                    self._first_line = start.line if start is not None and parts == first else 0
+                    first = None
+                self._search(path, chunks)
                 if self._reason:
                     break
-                self._search(info, where, read)
-        except LimitError:
+                self._first_line = 0
+        except LimitError as error:
+            if error.code not in _WALK_LIMITS:
+                raise
             self._reason = "entries"
         return SearchResult(
             matches=tuple(self._matches),
             truncated=self._reason is not None,
             reason=self._reason,
+            next=self._next,
             files_searched=self._searched,
             files_skipped=self._skipped,
         )
 
-    def _exhausted(self, info: FileInfo) -> str | None:
-        """The budget that does not last for one more file."""
-        budget = self.budget
-        if self._reason:
-            return self._reason
+    def _search(self, path: str, chunks: Iterable[bytes]) -> None:
         if self._clock() > self._deadline:
-            return "time"
-        if self._searched >= budget.files:
-            return "files"
-        if self._bytes + min(info.size_bytes, budget.file_bytes) > budget.total_bytes:
-            return "bytes"
-        return None
+            self._end("time", path)
+        elif self._searched >= self.budget.files:
+            self._end("files", path)
+        elif (content := self._content(chunks)) is None:
+            self._skipped += 1
+        elif self._bytes + len(content) > self.budget.total_bytes:
+            self._end("bytes", path)
+        else:
+            self._searched += 1
+            self._bytes += len(content)
+            self._collect(path, content)
 
-    def _search(self, info: FileInfo, where: Where, read: Callable[[Where], bytes]) -> None:
-        if info.size_bytes > self.budget.file_bytes:
-            self._skipped += 1
-            return
+    def _end(self, reason: str, path: str, line: int | None = None) -> None:
+        """End the search before a line of *path*, by default the one where it would have begun."""
+        self._reason = reason
+        self._next = Position(path, self._first_line if line is None else line)
+
+    def _content(self, chunks: Iterable[bytes]) -> bytes | None:
+        """The whole content; `None` if it is binary, too large, or cannot be read."""
+        pieces: list[bytes] = []
+        size = 0
         try:
-            content = read(where)
+            for chunk in chunks:
+                size += len(chunk)
+                if size > self.budget.file_bytes or (not pieces and b"\0" in chunk[:BINARY_BYTES]):
+                    return None
+                pieces.append(chunk)
+        except LimitError:
+            raise
         except CarrelError:
-            self._skipped += 1
-            return
-        if b"\0" in content[:BINARY_BYTES]:
-            self._skipped += 1
-            return
-        self._searched += 1
-        self._bytes += len(content)
-        self._collect(info.path, content)
+            return None
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _collect(self, path: str, content: bytes) -> None:
-        lines: _Lines | None = None
-        last = -1
-        for offset in self._find(content):
-            lines = lines or _Lines(content, self.budget.line_characters)
-            number = lines.number_at(offset)
-            if number == last or number >= lines.count:
-                continue
+        lines = _Lines(content, self.budget.line_characters, self._first_line)
+        for offset in self._find(content, lines.start):
+            lines.go_to(offset)
+            if lines.start == len(content):
+                return
             if len(self._matches) >= self.budget.matches:
-                self._reason = "matches"
+                self._end("matches", path, lines.number)
                 return
             if len(self._matches) % 256 == 255 and self._clock() > self._deadline:
-                self._reason = "time"
+                self._end("time", path, lines.number)
                 return
-            last = number
-            self._matches.append(self._match(path, lines, number, offset))
+            self._matches.append(self._match(path, lines, offset))
 
-    def _match(self, path: str, lines: _Lines, number: int, offset: int) -> Match:
-        context = self._context
+    def _match(self, path: str, lines: _Lines, offset: int) -> Match:
         return Match(
             path=path,
-            line=number + 1,
-            column=lines.column_at(number, offset),
-            text=lines.text(number),
-            before=lines.texts(number - context, number),
-            after=lines.texts(number + 1, number + 1 + context),
+            line=lines.number,
+            column=lines.column_of(offset),
+            text=lines.text(),
+            before=lines.before(self._context),
+            after=lines.after(self._context),
         )
 
 
 class _Lines:
-    """The lines of a content, found once."""
+    """The lines of a content, one of which is the current one; no list of them is kept, as it may be long."""
 
-    def __init__(self, content: bytes, characters: int) -> None:
+    def __init__(self, content: bytes, characters: int, number: int) -> None:
+        """Begin at the line *number*, counted from 1, or behind the last."""
         self._content = content
         self._characters = characters
-        self._starts = [0]
-        at = content.find(b"\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = content.find(b"\n", at + 1)
-        if self._starts[-1] != len(content):
-            self._starts.append(len(content))
-        self.count = len(self._starts) - 1
+        self.number = max(1, number)
+        self.start = line_start(content, self.number - 1)
+        """Where the line begins."""
 
-    def number_at(self, offset: int) -> int:
-        """Which line, counted from 0, holds the byte at *offset*."""
-        return bisect_right(self._starts, offset) - 1
+    def go_to(self, offset: int) -> None:
+        """Go on to the line that holds the byte at *offset*."""
+        self.number += self._content.count(b"\n", self.start, offset)
+        self.start = max(self.start, self._content.rfind(b"\n", self.start, offset) + 1)
 
-    def column_at(self, number: int, offset: int) -> int:
-        """The character of its line, counted from 1, that begins at *offset*."""
-        return len(self._content[self._starts[number] : offset].decode("utf-8", "replace")) + 1
+    def column_of(self, offset: int) -> int:
+        """The character of the line, counted from 1, that begins at *offset*."""
+        return len(self._content[self.start : offset].decode("utf-8", "replace")) + 1
 
-    def text(self, number: int) -> str:
-        line = self._content[self._starts[number] : self._starts[number + 1]]
-        text = line.rstrip(b"\r\n").decode("utf-8", "replace")
+    def text(self) -> str:
+        """The line, without its end."""
+        return self._text(self.start)
+
+    def before(self, count: int) -> tuple[str, ...]:
+        """So many lines before it, if there are."""
+        found: list[str] = []
+        start = self.start
+        while start > 0 and len(found) < count:
+            start = self._content.rfind(b"\n", 0, start - 1) + 1
+            found.append(self._text(start))
+        return tuple(reversed(found))
+
+    def after(self, count: int) -> tuple[str, ...]:
+        """So many lines after it, if there are."""
+        found: list[str] = []
+        end = self._content.find(b"\n", self.start)
+        while 0 <= end < len(self._content) - 1 and len(found) < count:
+            found.append(self._text(end + 1))
+            end = self._content.find(b"\n", end + 1)
+        return tuple(found)
+
+    def _text(self, start: int) -> str:
+        end = self._content.find(b"\n", start)
+        line = self._content[start : end if end >= 0 else len(self._content)].rstrip(b"\r\n")
+        # No character takes more than four bytes.
+        text = line[: 4 * (self._characters + 1)].decode("utf-8", "replace")
         return text if len(text) <= self._characters else text[: self._characters] + "..."
-
-    def texts(self, first: int, last: int) -> tuple[str, ...]:
-        return tuple(self.text(number) for number in range(max(0, first), min(last, self.count)))

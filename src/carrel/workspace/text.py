@@ -21,6 +21,9 @@ _CODECS = {
     "base64": "base64",
 }
 
+_BLOCK_BYTES = 2**16
+"""Line ends are counted in so much at once."""
+
 
 def decode(data: bytes, encoding: str, path: str) -> str:
     """The text of *data*; as `base64`, any bytes have one.
@@ -131,3 +134,21 @@ class _Window:
             position = chunk.index(b"\n", position) + 1
             self.line += 1
         return position
+
+
+def line_start(content: bytes, count: int) -> int:
+    """Where the line begins that *count* lines precede; the end, if there are not so many."""
+    at = 0
+    while count and at < len(content) and (ends := content.count(b"\n", at, at + _BLOCK_BYTES)) < count:
+        at, count = at + _BLOCK_BYTES, count - ends
+    for _ in range(count):
+        end = content.find(b"\n", at)
+        if end < 0:
+            return len(content)
+        at = end + 1
+    return at
+
+
+def line_count(content: bytes) -> int:
+    """How many lines there are; only a newline ends one, and the last need not be ended."""
+    return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))

@@ -18,6 +18,7 @@ from carrel.errors import (
     QuotaError,
 )
 from carrel.fs.api import Cause, Existing, Files, Links, Parents, Unreadable
+from carrel.fs.checked import unchecked
 from carrel.paths.rel import Where, child, leads_out, relative
 from carrel.values import Change, FileInfo, FileKind, Limits
 from carrel.workspace.chunks import CHUNK_BYTES, within
@@ -64,10 +65,11 @@ class TreeCopy:
         """Remove a copy that failed, and the directories that were made for it."""
         if not made:
             return
-        self.target.remove_tree(place)
+        target = unchecked(self.target)
+        target.remove_tree(place)
         for count in range(1, made):
             with suppress(CarrelError):
-                self.target.remove(relative(place, place.parts[:-count]))
+                target.remove(relative(place, place.parts[:-count]))
 
     def copy_file(self, where: Where, place: Where) -> Change:
         """Copy one regular file."""
@@ -125,18 +127,21 @@ class TreeCopy:
             )
 
     def _link_text(self, where: Where) -> str:
-        text = self.source.stat(where, Links.KEEP).target
-        if text is None:
-            raise ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked)
-        return text
+        info = self.source.stat(where, Links.KEEP)
+        if info.target is None:
+            raise ChangedError(
+                f"{where.asked!r} was changed meanwhile", path=where.asked, version=info.version
+            )
+        return info.target
 
     def _require_apart(self, top: FileInfo, where: Where, place: Where) -> None:
         """Refuse a target that lies in the directory that is copied."""
         if self.source is not self.target:
             return
+        target = unchecked(self.target)
         for count in range(len(place.parts) + 1):
             try:
-                above = self.target.stat(relative(place, place.parts[:count]), Links.FOLLOW)
+                above = target.stat(relative(place, place.parts[:count]), Links.FOLLOW)
             except OSError:
                 return
             if above.inode == top.inode:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Unpack
 
 from carrel.audit.event import Event
-from carrel.errors import ExistsError, MissingError, NotEmptyError, PathError
+from carrel.errors import ChangedError, ExistsError, MissingError, NotEmptyError, PathError
 from carrel.fs.api import Cause, Confinement, Existing, Files, Links, Parents
+from carrel.fs.checked import unchecked
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import StrPath, Where
-from carrel.policy.rules import Access, SandboxPolicy
+from carrel.policy.rules import Access, AccessMode, SandboxPolicy
 from carrel.values import Change, Edited, FileInfo, Limits
 from carrel.workspace import edit as edits
 from carrel.workspace import text as texts
@@ -30,6 +31,7 @@ from carrel.workspace.reading import Reading
 from carrel.workspace.record import Recorder
 from carrel.workspace.tree_copy import TreeCopy
 from carrel.workspace.uncounted import Uncounted
+from carrel.workspace.view import parse_within
 
 if TYPE_CHECKING:
     from carrel.workspace._archive_spool import Source
@@ -122,8 +124,44 @@ class Workspace(Reading):
         self.close()
 
     def close(self) -> None:
-        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
+        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`.
+
+        A view ends alone; what it is a view of stays open.
+        """
         self.gate.close()
+
+    def narrowed(
+        self,
+        *,
+        mode: AccessMode = AccessMode.READ_WRITE,
+        within: Iterable[str] = (),
+        check: Callable[[], None] | None = None,
+    ) -> Workspace:
+        """A view: the same files, count, journal and session under narrower rules, never wider ones.
+
+        With *within*, everything else in the workspace is answered with `OutsideError`, because no rule of
+        the view has it; the answer is the same whether it exists or not, so it tells nothing. A link from
+        one of the directories to another place, be it in the workspace, leads out of it. Where the policy is
+        switched off, its rules hold in such a view. A view of a view shows what both would show.
+
+        Args:
+            mode: `READ_ONLY` refuses every change, in the workspace and in all other rules.
+            within: Directories of the workspace; only what is at or beneath one of them can be used. One that
+                is not there yet is missing until somebody else makes it; none may be a link or a file.
+            check: Is called before every operation, entry and chunk, and raises to stop; what it raises comes
+                to the caller, and a change that it stops has not happened.
+
+        Raises:
+            ValueError: A path of *within* is empty, leads out or is not in the workspace.
+            UnavailableError: There is *within*, and the workspace is not on the host's disk.
+            ClosedError: The workspace was closed.
+        """
+        gate = self.gate.narrowed(AccessMode(mode), parse_within(within, self.mount), check)
+        view = Workspace.__new__(Workspace)
+        # Not by `__init__`, which opens a gate of its own.
+        Reading.__init__(view, self._files, gate, self.mount)
+        view.created_ns = self.created_ns
+        return view
 
     # Writing
 
@@ -183,25 +221,32 @@ class Workspace(Reading):
         raise cause or OSError("the source of the chunks failed")
 
     @gated("append")
-    def append(self, path: StrPath, data: bytes | str, *, encoding: str = "utf-8") -> FileInfo:
+    def append(
+        self, path: StrPath, data: bytes | str, *, encoding: str = "utf-8", if_version: str | None = None
+    ) -> FileInfo:
         """Add to the end of a file, which is made if it is missing.
 
+        With *if_version*, only that version of the file is added to, and none is made.
+
         Raises:
+            ChangedError: The file is no longer *if_version*, or is gone.
             HostDeniedError: The file has other names (hard links), which would change too.
         """
         files, where = self.gate.permit(Access.WRITE, path)
         content = _content(data, encoding, where)
         self.gate.require_size(len(content), where)
-        change = self._append(files, where, content)
+        change = self._append(files, where, content, if_version)
         self.gate.log("append", where, size_bytes=change.info.size_bytes)
         return change.info
 
-    def _append(self, files: Files, where: Where, content: bytes) -> Change:
+    def _append(self, files: Files, where: Where, content: bytes, expect: str | None) -> Change:
         limit = self.gate.limits.file_bytes
         try:
-            return files.append(where, content, limit=limit)
+            return files.append(where, content, limit=limit, expect=expect)
         except MissingError:
             pass
+        if expect is not None:
+            raise _changed(where, None)
         try:
             return files.write(
                 where, content, existing=Existing.REFUSE, parents=Parents.MAKE, cause=Cause("append")
@@ -310,10 +355,20 @@ class Workspace(Reading):
     # Removing, moving, copying
 
     @gated("remove")
-    def remove(self, path: StrPath, *, recursive: bool = False, force: bool = False) -> None:
+    def remove(
+        self,
+        path: StrPath,
+        *,
+        recursive: bool = False,
+        force: bool = False,
+        if_version: str | None = None,
+    ) -> None:
         """Remove a file, a link (never its target) or a directory, with its content if *recursive*.
 
+        With *if_version*, only that version is removed, as `stat(path, follow_symlinks=False)` tells it.
+
         Raises:
+            ChangedError: It is no longer *if_version*.
             NotEmptyError: The directory is not empty and *recursive* is off.
             MissingError: There is nothing and *force* is off.
             PathError: It is the workspace itself.
@@ -321,9 +376,9 @@ class Workspace(Reading):
         files, where = self.gate.permit(Access.WRITE, path)
         try:
             if recursive:
-                files.remove_tree(where)
+                files.remove_tree(where, expect=if_version)
             else:
-                files.remove(where)
+                files.remove(where, expect=if_version)
         except MissingError:
             if force:
                 return
@@ -331,10 +386,20 @@ class Workspace(Reading):
         self.gate.log("delete", where, recursive=recursive)
 
     @gated("move")
-    def move(self, source: StrPath, target: StrPath, *, overwrite: bool = False) -> None:
+    def move(
+        self,
+        source: StrPath,
+        target: StrPath,
+        *,
+        overwrite: bool = False,
+        if_version: str | None = None,
+    ) -> None:
         """Give a file, link or directory another name; from one rule to another, copy and then remove it.
 
+        With *if_version*, only that version of the source, as `stat(source, follow_symlinks=False)` tells it.
+
         Raises:
+            ChangedError: The source is no longer *if_version*.
             ExistsError: There is something at *target* and *overwrite* is off.
             IntoItselfError: A directory cannot go into itself.
         """
@@ -343,20 +408,32 @@ class Workspace(Reading):
         self.gate.require_depth(place)
         existing = Existing.REPLACE if overwrite else Existing.REFUSE
         if files is target_files:
-            files.move(where, place, existing=existing)
+            files.move(where, place, existing=existing, expect=if_version)
         else:
-            self._move_across(TreeCopy(files, target_files, existing, self.gate.limits), where, place)
+            copy = TreeCopy(files, target_files, existing, self.gate.limits)
+            self._move_across(copy, where, place, if_version)
         self.gate.log("move", where, target=place.asked)
 
-    def _move_across(self, copy: TreeCopy, where: Where, place: Where) -> None:
-        """Copy from one rule to another, and then remove the source."""
+    def _move_across(self, copy: TreeCopy, where: Where, place: Where, expect: str | None) -> None:
+        """Copy from one rule to another, and then remove the source.
+
+        A source that changed while it was copied stays; its copy goes again, unless it replaced something.
+        """
         if not where.name:
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
         info = copy.source.stat(where, Links.KEEP)
+        if expect is not None and info.version != expect:
+            raise _changed(where, info.version)
         if info.is_directory and copy.existing is Existing.REPLACE:
             _require_empty(copy.target, place, self.gate.limits)
         copy.run(where, place)
-        copy.source.remove_tree(where)
+        try:
+            # Nothing stops in between, or both would be there.
+            unchecked(copy.source).remove_tree(where, expect=expect)
+        except ChangedError:
+            if copy.existing is Existing.REFUSE:
+                unchecked(copy.target).remove_tree(place)
+            raise
 
     @gated("copy")
     def copy(
@@ -397,6 +474,10 @@ def _content(data: bytes | str, encoding: str, where: Where) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"data must be bytes or str, not {type(data).__name__}")
+
+
+def _changed(where: Where, version: str | None) -> ChangedError:
+    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
 
 
 def _require_empty(files: Files, place: Where, limits: Limits) -> None:

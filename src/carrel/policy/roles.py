@@ -1,0 +1,41 @@
+"""Roles: which tools somebody may use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WRITING = "file_write"
+"""The tool without which a role may change nothing, whatever else it has."""
+CODE = "python_executor"
+"""The tool without which a role may run no guest code, not by the shell either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A name and its tools; one that has none may do nothing."""
+
+    name: str
+    tools: tuple[str, ...] = ()
+
+    @classmethod
+    def find(cls, name: str, roles: Mapping[str, Sequence[str]]) -> Role:
+        """The role of that name among *roles*; one that is not there has no tools."""
+        return cls(name, tuple(roles.get(name, ())))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tools", tuple(self.tools))
+
+    def allows(self, tool: str, along_with: str | None = None) -> bool:
+        """Whether the role has *tool*, by its name or because it comes along with one that it has."""
+        return tool in self.tools or along_with in self.tools
+
+    @property
+    def may_write(self) -> bool:
+        """Whether anything may be changed."""
+        return WRITING in self.tools
+
+    @property
+    def may_run_code(self) -> bool:
+        """Whether guest code may be run."""
+        return CODE in self.tools

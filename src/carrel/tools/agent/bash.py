@@ -1,0 +1,31 @@
+"""`bash`: run a command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.tools.commands import run_streams
+from carrel.tools.context import Context
+from carrel.tools.kind import Param
+from carrel.tools.result import ToolResult
+
+NOTES = (
+    "The usual commands on files are there, such as ls, cat, grep and find; `help` lists them. Programs of"
+    " the host and the network are not. The working directory and variables last from call to call. Long"
+    " output is cut: repeat the command with next_cursor of the metadata to go on; it is not run again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Args:
+    """Arguments of `bash`."""
+
+    command: Annotated[str, Param("The command line to run")]
+    timeout: Annotated[int, Param("Longest time it may take, in seconds", least=1, most=30)] = 10
+    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+
+
+def run(ctx: Context, args: Args) -> ToolResult:
+    """Run the command line and tell what it printed."""
+    return run_streams(ctx, args.command, seconds=args.timeout, cursor=args.cursor)

@@ -1,0 +1,120 @@
+"""`python_executor`: run Python code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from carrel.errors import TextError
+from carrel.runtimes.result import SandboxResult, TrapReason
+from carrel.tools import printed
+from carrel.tools.advice import ToldError
+from carrel.tools.changes import MOST, MOST_BYTES
+from carrel.tools.context import Context
+from carrel.tools.cut import fitting
+from carrel.tools.kind import Param
+from carrel.tools.printed import Problem
+from carrel.tools.result import ToolResult
+
+NOTES = (
+    "It runs in a sandbox with the standard library, without network and processes, in the workspace; what it"
+    " prints comes back. Files that it may not write it can still read."
+)
+MOST_SECONDS = 60
+_CODES: Mapping[TrapReason, str] = {
+    TrapReason.TIMEOUT: "limit.time",
+    TrapReason.CANCELLED: "limit.time",
+    TrapReason.MEMORY: "limit.memory_bytes",
+    TrapReason.FUEL: "limit.fuel",
+    TrapReason.FILE_OPERATIONS: "limit.file_operations",
+    TrapReason.STACK: "limit.stack",
+    TrapReason.ENGINE: "runtime.failed",
+}
+"""The codes of runs that were ended; any other failed by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Args:
+    """Arguments of `python_executor`."""
+
+    code: Annotated[str, Param("Python source to run; print what you want to see")]
+    timeout: Annotated[
+        int, Param(f"Longest time it may take, in seconds; {MOST_SECONDS} at most", least=1, most=300)
+    ] = 30
+    stdin: Annotated[str, Param("What the code reads from standard input")] = ""
+    cursor: Annotated[
+        str | None, Param("next_cursor of an answer that was cut, to go on from there; nothing is run again")
+    ] = None
+
+
+def run(ctx: Context, args: Args) -> ToolResult:
+    """Run the code and tell what it printed and changed."""
+    if not args.code.strip():
+        raise ToldError("tool.arguments", "No code provided to execute", then="Give the code.")
+    if args.cursor is not None:
+        return printed.streams_rest(ctx, args.cursor, args.code)
+    sandbox = ctx.python
+    seconds = min(args.timeout, MOST_SECONDS, sandbox.policy.timeout_seconds)
+    try:
+        result = sandbox.execute(
+            args.code,
+            stdin=args.stdin,
+            timeout_seconds=seconds,
+            cwd=ctx.workspace.mount,
+            on_start=ctx.on_stop,
+        )
+    except TextError as error:
+        raise ToldError(error.code, error.message, then="Write such characters as escapes.") from None
+    streams = {"stdout": _encoded(result.stdout), "stderr": _encoded(result.stderr)}
+    problem = _problem(result, seconds, streams["stderr"])
+    metadata = _metadata(ctx, result, seconds)
+    if args.timeout > seconds:
+        metadata["timeout_capped"] = True
+    return printed.streams_answer(ctx, printed.output_of(args.code, streams, problem, metadata))
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _problem(result: SandboxResult, seconds: float, stderr: bytes) -> Problem | None:
+    """Why it did not succeed."""
+    reason = result.trap_reason
+    if result.success:
+        return None
+    if reason is TrapReason.TIMEOUT:
+        return Problem("limit.time", f"Code timed out after {seconds:g}s")
+    if reason is not None:
+        told = str(result.metadata.get("message") or reason).splitlines()[-1].removeprefix("carrel: ")
+        return Problem(_CODES.get(reason, "tool.status"), told)
+    message = f"Code exited with status {result.exit_code}"
+    gist = printed.gist(stderr)
+    return Problem("tool.status", f"{message}: {gist}" if gist else message)
+
+
+def _metadata(ctx: Context, result: SandboxResult, seconds: float) -> dict[str, Any]:
+    """What is to be known besides; nothing of it is about the host."""
+    told = result.metadata
+    metadata: dict[str, Any] = {
+        "exit_code": result.exit_status,
+        "duration_ms": round(result.duration_ms, 3),
+        "timeout_seconds": seconds,
+        "trap_reason": None if result.trap_reason is None else str(result.trap_reason),
+        "memory_used_bytes": result.memory_used_bytes,
+        "stdout_bytes": len(_encoded(result.stdout)),
+        "stderr_bytes": len(_encoded(result.stderr)),
+    }
+    left_out = 0
+    for name in ("files_created", "files_modified", "files_deleted"):
+        paths = getattr(result, name)
+        metadata[name] = fitting(map(ctx.shown, paths[:MOST]), MOST_BYTES)
+        left_out += len(paths) - len(metadata[name])
+    if left_out:
+        metadata["files_left_out"] = left_out
+    if result.fuel_consumed is not None:
+        metadata["fuel_consumed"] = result.fuel_consumed
+    for name in ("stdout_truncated", "stderr_truncated", "lost_writes", "state_lost"):
+        if value := told.get(name):
+            metadata[name] = value
+    return metadata

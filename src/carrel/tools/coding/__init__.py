@@ -1,0 +1,1 @@
+"""The tools that coding models know."""

@@ -1,0 +1,29 @@
+"""`write`: put content into a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.tools.answer import told_stored
+from carrel.tools.context import Context
+from carrel.tools.kind import Param
+from carrel.tools.result import ToolResult
+from carrel.tools.store import store
+from carrel.workspace import text as texts
+
+NOTES = "What was in the file is replaced; directories above it are made as needed."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Args:
+    """Arguments of `write`."""
+
+    file_path: Annotated[str, Param("Path of the file", least=1)]
+    content: Annotated[str, Param("The whole content")]
+
+
+def run(ctx: Context, args: Args) -> ToolResult:
+    """Write the file."""
+    content = texts.encode(args.content, ctx.options.default_encoding, args.file_path)
+    return told_stored(ctx, store(ctx, args.file_path, content))

@@ -1,0 +1,1 @@
+"""The text editor and the shell that Claude models are trained on."""

@@ -1,0 +1,1 @@
+"""Filesystem operations for workflows, with `data` in their answers."""

@@ -1,0 +1,51 @@
+"""A tool in the shapes that clients take."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from carrel.tools.spec import Effect, Loaded
+
+
+class Format(StrEnum):
+    """Who is to read it."""
+
+    JSON = "json"
+    """JSON Schema, with the name as `title`."""
+    OPENAI = "openai"
+    """Functions of chat completions."""
+    OPENAI_RESPONSES = "openai-responses"
+    """Functions of the Responses API."""
+    ANTHROPIC = "anthropic"
+    MCP = "mcp"
+
+
+def render(loaded: Loaded, format: Format) -> dict[str, Any]:
+    """What a client is told about one tool."""
+    tool, schema = loaded.tool, loaded.parameters.schema()
+    name, description = tool.name, loaded.description
+    match format:
+        case Format.JSON:
+            return {"title": name, "description": description, **schema}
+        case Format.OPENAI:
+            function = {"name": name, "description": description, "parameters": schema}
+            return {"type": "function", "function": function}
+        case Format.OPENAI_RESPONSES:
+            return {"type": "function", "name": name, "description": description, "parameters": schema}
+        case Format.ANTHROPIC:
+            return {"name": name, "description": description, "input_schema": schema}
+        case Format.MCP:
+            hints = {
+                "readOnlyHint": tool.effect is Effect.READ,
+                "destructiveHint": tool.destructive,
+                "idempotentHint": tool.idempotent,
+                "openWorldHint": False,
+            }
+            return {
+                "name": name,
+                "title": tool.summary,
+                "description": description,
+                "inputSchema": schema,
+                "annotations": hints,
+            }

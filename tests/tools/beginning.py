@@ -1,0 +1,39 @@
+"""Tells a test that something which takes long has begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from carrel.audit.logger import SandboxLogger
+from carrel.workspace.workspace import Workspace
+
+LONG = "touch begun; sleep 1000"
+"""A command line that changes something, and then does not end."""
+LONG_CODE = "open('begun', 'w').close()\nwhile True: pass"
+
+
+class Beginning:
+    """A logger that waits for the first change of a file."""
+
+    def __init__(self) -> None:
+        self._changed = Event()
+
+    def info(self, event: str, **fields: Any) -> None:  # Any: whatever is logged
+        """Take note of a change."""
+        if event.startswith("session.file.") and fields.get("path") == "begun":
+            self._changed.set()
+
+    def warning(self, event: str, **fields: Any) -> None:
+        """Nothing."""
+
+    error = warning
+
+    def wait(self) -> None:
+        """Until there is a change."""
+        assert self._changed.wait(60)
+
+    def workspace(self, directory: Path) -> Workspace:
+        """A workspace whose changes are waited for."""
+        return Workspace.open(directory, logger=SandboxLogger(self), session_id="abc-123")

@@ -1,0 +1,17 @@
+"""The filesystem operations of a developer on a workspace on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from carrel.tools.toolbox import Toolbox
+from carrel.workspace.workspace import Workspace
+
+
+@pytest.fixture
+def files(workspace: Workspace) -> Iterator[Toolbox]:
+    """The operations as they are without any configuration."""
+    with Toolbox(workspace, "developer", profile="files") as toolbox:
+        yield toolbox

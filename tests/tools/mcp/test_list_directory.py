@@ -1,0 +1,40 @@
+"""`list_directory`: the names in a directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from carrel.testing.tree import tree
+from carrel.tools.toolbox import Toolbox
+from carrel.workspace.workspace import Workspace
+from tests.tools.spoken import done, refused, said
+
+
+def test_each_name_is_marked_and_hidden_ones_are_listed(mcp: Toolbox, directory: Path) -> None:
+    tree(directory, "b.txt", "a/deep.txt", ".env", "link => a")
+    answer = done(mcp, "list_directory", path=".")
+    assert answer.output == "[FILE] .env\n[DIR] a\n[FILE] b.txt\n[FILE] link"
+    assert answer.metadata == {"path": "/workspace", "count": 4}
+    assert said(mcp, "list_directory", path="/workspace/a") == "[FILE] deep.txt"
+
+
+def test_an_empty_directory_says_so(mcp: Toolbox) -> None:
+    assert said(mcp, "list_directory", path=".") == "No entries found"
+
+
+def test_a_long_listing_is_cut_and_says_so(workspace: Workspace, directory: Path) -> None:
+    tree(directory, *"abcdefghi")
+    mcp = Toolbox(workspace, profile="mcp", answer_bytes=20)
+    assert said(mcp, "list_directory", path=".") == (
+        "[FILE] a\n[FILE] b\n"
+        "[Cut: 7 more entries would be too much for one answer. Search for a pattern instead]"
+    )
+
+
+def test_what_is_missing_or_no_directory_is_refused(mcp: Toolbox, directory: Path) -> None:
+    tree(directory, "a")
+    told = refused(mcp, "list_directory", "path.missing", path="none")
+    assert told == "File not found: none. Use list_directory to see what is there."
+    told = refused(mcp, "list_directory", "path.not_directory", path="a")
+    assert told == "Path is not a directory: a. Use list_directory to see what is there."
+    refused(mcp, "list_directory", "path.escape", path="..")

@@ -1,0 +1,361 @@
+"""The one place where calls are judged: by role, by arguments and by time; whatever happens is an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES
+from carrel.policy.roles import Role
+from carrel.testing import tree
+from carrel.tools.formats import Format
+from carrel.tools.result import ToolResult
+from carrel.tools.spec import Profile
+from carrel.tools.table import TOOLS
+from carrel.tools.toolbox import Toolbox
+from carrel.workspace.workspace import Workspace
+from tests.requirements import requirement
+from tests.workspace.planting import snapshot
+
+SECRET = "/srv/what-only-the-host-knows"
+
+
+@pytest.fixture
+def toolbox(workspace: Workspace) -> Iterator[Toolbox]:
+    with Toolbox(workspace) as made:
+        yield made
+
+
+def failing(error: Exception) -> Callable[[], None]:
+    """A check that fails at every step."""
+
+    def check() -> None:
+        raise error
+
+    return check
+
+
+class Gate:
+    """A check that holds up a thread at its first step."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.may_go_on = threading.Event()
+        self.threads: set[threading.Thread] = set()
+        self.steps = 0
+
+    def __call__(self) -> None:
+        self.threads.add(threading.current_thread())
+        self.steps += 1
+        self.reached.set()
+        assert self.may_go_on.wait(30)
+
+
+# What there is
+
+
+def test_a_role_has_its_tools_and_what_comes_along_with_them(workspace: Workspace) -> None:
+    assert Toolbox(workspace, "developer").names == tuple(TOOLS[Profile.AGENT])
+    assert Toolbox(workspace, "critic").names == ("file_read", "file_list", "file_search", "bash")
+    assert Toolbox(workspace, Role("own", ("file_move",))).names == ("file_move",)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_an_unknown_role_has_no_tools_in_any_profile(workspace: Workspace, profile: Profile) -> None:
+    with Toolbox(workspace, "stranger", profile=profile) as toolbox:
+        assert (toolbox.names, toolbox.tools(), toolbox.schemas()) == ((), (), [])
+        for name in TOOLS[profile]:
+            answer = toolbox.call(name)
+            assert answer.code == "tool.unknown"
+            assert answer.error == f"There is no tool '{name}'. This role has no tools"
+
+
+def test_a_tool_that_the_role_does_not_have_answers_like_one_that_does_not_exist(
+    workspace: Workspace, directory: Path
+) -> None:
+    with Toolbox(workspace, "critic") as toolbox:
+        hidden = toolbox.call("file_write", {"path": "a", "content": "x"})
+        unknown = toolbox.call("file_wrote", {"path": "a", "content": "x"})
+    assert hidden.code == unknown.code == "tool.unknown"
+    assert hidden.error == (
+        "There is no tool 'file_write'. The tools are: file_read, file_list, file_search, bash"
+    )
+    assert str(hidden).replace("file_write", "file_wrote") == str(unknown)
+    assert list(directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", [None, 7, ["file_read"], {}, "", "file_read ", "FILE_READ", "x" * 10_000, "\ud800"]
+)
+def test_whatever_is_asked_for_by_an_odd_name_is_an_answer(toolbox: Toolbox, name: str) -> None:
+    for answer in (toolbox.call(name), asyncio.run(toolbox.acall(name))):
+        assert answer.code == "tool.unknown"
+        assert len(answer.to_json()) < 500
+
+
+def test_roles_come_from_the_configuration_and_from_options(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[roles.reader]\ntools = ["file_read"]\n')
+    monkeypatch.setenv(CONFIG_VARIABLE, str(file))
+    assert Toolbox(workspace, "reader").names == ("file_read", "file_search")
+    assert Toolbox(workspace, "lister", roles={"lister": ["file_list"]}).names == ("file_list",)
+    assert Toolbox(workspace, "reader", roles={"lister": ["file_list"]}).names == ()
+
+
+@pytest.mark.parametrize("format", Format)
+def test_the_schemas_are_those_of_the_role_in_the_shape_that_is_asked_for(
+    workspace: Workspace, format: Format
+) -> None:
+    with Toolbox(workspace, "critic") as toolbox:
+        told = toolbox.schemas(format)
+        assert told == toolbox.schemas(str(format))
+    names = [each.get("name") or each.get("title") or each["function"]["name"] for each in told]
+    assert names == ["file_read", "file_list", "file_search", "bash"]
+    json.dumps(told, allow_nan=False)
+
+
+def test_an_unknown_format_or_profile_is_an_error_of_the_program(workspace: Workspace) -> None:
+    with pytest.raises(ValueError, match="yaml"), Toolbox(workspace) as toolbox:
+        toolbox.schemas("yaml")
+    with pytest.raises(ValueError, match="none"):
+        Toolbox(workspace, profile="none")
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    "arguments", [7, [], "a.txt", True, {"pat": "a.txt"}, {"path": 1}, {"path": None}, None]
+)
+def test_wrong_arguments_are_explained_and_nothing_is_done(
+    toolbox: Toolbox, directory: Path, arguments: object
+) -> None:
+    answer = toolbox.call("file_write", arguments)
+    assert answer.code == "tool.arguments"
+    assert str(answer.error).startswith("Wrong arguments: ")
+    assert str(answer.error).endswith(". Correct the arguments and call it again.")
+    assert list(directory.iterdir()) == []
+
+
+def test_null_means_that_an_argument_is_left_out(toolbox: Toolbox, directory: Path) -> None:
+    tree(directory, "a.txt")
+    plain = toolbox.call("file_read", {"path": "a.txt"})
+    nulls = dict.fromkeys(("encoding", "max_size_mb", "offset", "limit", "cursor"))
+    assert toolbox.call("file_read", {"path": "a.txt", **nulls}) == plain
+
+
+# Roles
+
+
+@requirement("AP-22")
+@pytest.mark.parametrize("role", sorted(set(DEFAULT_ROLES) - {"developer"}))
+def test_a_role_without_writing_changes_nothing_by_any_tool(
+    workspace: Workspace, directory: Path, role: str
+) -> None:
+    tree(directory, "a.txt = one", "d/b.txt = two")
+    before = snapshot(directory)
+    attempts = {
+        Profile.AGENT: [("bash", {"command": "rm a.txt"}), ("bash", {"command": "touch new"})],
+        Profile.EDITOR: [
+            ("str_replace_based_edit_tool", {"command": "create", "path": "new", "file_text": "x"}),
+            (
+                "str_replace_based_edit_tool",
+                {"command": "str_replace", "path": "a.txt", "old_str": "one", "new_str": "two"},
+            ),
+            ("bash", {"command": "mv a.txt b.txt"}),
+        ],
+    }
+    for profile, calls in attempts.items():
+        with Toolbox(workspace, role, profile=profile) as toolbox:
+            for name, arguments in calls:
+                answer = toolbox.call(name, arguments)
+                assert not answer.success, answer
+                assert "changes" not in answer.metadata
+                assert answer.code in ("access.denied", "tool.status"), answer
+    assert snapshot(directory) == before
+
+
+@requirement("AP-22")
+def test_a_role_with_just_one_tool_that_writes_writes_with_that_one(
+    workspace: Workspace, directory: Path
+) -> None:
+    tree(directory, "a.txt")
+    with Toolbox(workspace, Role("mover", ("file_move", "bash"))) as toolbox:
+        assert toolbox.call("file_move", {"source": "a.txt", "destination": "b.txt"}).success
+        assert not toolbox.call("bash", {"command": "mv b.txt c.txt"}).success
+    assert [path.name for path in directory.iterdir()] == ["b.txt"]
+
+
+# What was changed
+
+
+def test_an_answer_tells_what_was_changed_even_if_the_call_failed(
+    workspace: Workspace, directory: Path
+) -> None:
+    with Toolbox(workspace, pipelines=True) as toolbox:
+        answer = toolbox.call("bash", {"command": "mkdir d && touch d/f && cat nothing"})
+    assert not answer.success
+    assert [(each["action"], each["path"]) for each in answer.metadata["changes"]] == [
+        ("created", "/workspace/d"),
+        ("created", "/workspace/d/f"),
+    ]
+    assert (directory / "d/f").exists()
+
+
+def test_an_answer_tells_only_of_its_own_changes(workspace: Workspace, toolbox: Toolbox) -> None:
+    other = threading.Thread(target=workspace.write, args=("other", b""))
+    other.start()
+    other.join()
+    answer = toolbox.call("file_write", {"path": "own", "content": ""})
+    assert [each["path"] for each in answer.metadata["changes"]] == ["/workspace/own"]
+    assert "changes" not in toolbox.call("file_read", {"path": "own"}).metadata
+
+
+# Failures
+
+
+def test_a_mistake_of_ours_is_an_answer_that_says_nothing_and_a_log_that_says_where(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = workspace.narrowed(check=failing(RuntimeError(f"{SECRET} is broken")))
+    with Toolbox(broken) as toolbox, caplog.at_level(logging.ERROR, "carrel"):
+        answers = [
+            toolbox.call("file_read", {"path": "a"}),
+            asyncio.run(toolbox.acall("file_read", {"path": "a"})),
+        ]
+    for answer in answers:
+        assert answer == ToolResult(
+            success=False, error="The tool file_read failed unexpectedly", metadata={"code": "tool.failed"}
+        )
+    assert [record.message for record in caplog.records if "tool.failed" in record.message]
+    record = next(record for record in caplog.records if "tool.failed" in record.message)
+    fields = vars(record)
+    assert (fields["tool"], fields["error"]) == ("file_read", "RuntimeError")
+    assert fields["place"].startswith(f"{__name__}:")
+    assert SECRET not in caplog.text
+    assert SECRET not in str(fields)
+
+
+# Closing
+
+
+def test_a_closed_toolbox_answers_that_it_is_closed(workspace: Workspace) -> None:
+    toolbox = Toolbox(workspace)
+    toolbox.close()
+    toolbox.close()
+    for name, arguments in (
+        ("file_read", {"path": "a"}),
+        ("file_write", {"path": "a", "content": ""}),
+        ("bash", {"command": "ls"}),
+    ):
+        assert toolbox.call(name, arguments).code == "workspace.closed"
+        assert asyncio.run(toolbox.acall(name, arguments)).code == "workspace.closed"
+    workspace.write("a", b"still open")
+
+
+def test_a_toolbox_on_a_workspace_that_was_closed_answers_the_same(directory: Path) -> None:
+    workspace = Workspace.open(directory)
+    toolbox = Toolbox(workspace)
+    workspace.close()
+    assert toolbox.call("file_list", {"path": "."}).code == "workspace.closed"
+    toolbox.close()
+
+
+# Awaited calls
+
+
+def test_what_is_quick_is_done_at_once_and_the_rest_in_a_thread(
+    workspace: Workspace, directory: Path
+) -> None:
+    tree(directory, "small = a")
+    (directory / "large").write_bytes(b"a" * 2**20)
+    gate = Gate()
+    gate.may_go_on.set()
+
+    async def use() -> None:
+        with Toolbox(workspace.narrowed(check=gate)) as toolbox:
+            assert (await toolbox.acall("file_read", {"path": "small"})).success
+            assert gate.threads == {threading.current_thread()}
+            assert (await toolbox.acall("file_read", {"path": "large"})).success
+            assert len(gate.threads) == 2
+
+    asyncio.run(use())
+
+
+def test_a_task_that_is_cancelled_stops_the_work_and_waits_until_it_has_ended(
+    workspace: Workspace, directory: Path
+) -> None:
+    tree(directory, *(f"{number}" for number in range(100)))
+    gate = Gate()
+
+    async def use() -> None:
+        with Toolbox(workspace.narrowed(check=gate)) as toolbox:
+            task = asyncio.create_task(toolbox.acall("file_search", {"query": "in"}))
+            await asyncio.to_thread(gate.reached.wait, 30)
+            for _ in range(3):
+                task.cancel()
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                assert not task.done(), "the work has not ended"
+            gate.may_go_on.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert gate.steps < 5, "it went on"
+
+    asyncio.run(use())
+
+
+def test_a_task_that_is_cancelled_before_a_thread_is_free_ends_at_once_and_does_nothing(
+    toolbox: Toolbox, directory: Path
+) -> None:
+    may_go_on = threading.Event()
+
+    async def use() -> None:
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as threads:
+            loop.set_default_executor(threads)
+            busy = loop.run_in_executor(None, may_go_on.wait, 30)
+            task = asyncio.create_task(toolbox.acall("file_write", {"path": "f", "content": "one"}))
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task], timeout=10)
+            assert task.cancelled()
+            assert not busy.done()
+            may_go_on.set()
+            await busy
+
+    asyncio.run(use())
+    assert snapshot(directory) == {}
+
+
+def test_who_awaits_a_call_can_watch_what_it_changes(workspace: Workspace, toolbox: Toolbox) -> None:
+    async def use() -> list[str]:
+        with workspace.gate.watching() as events:
+            answer = await toolbox.acall("bash", {"command": "touch a"})
+            assert answer.success
+        return [event.path for event in events]
+
+    assert asyncio.run(use()) == ["a"]
+
+
+def test_an_awaited_call_answers_the_same_as_a_plain_one(toolbox: Toolbox, directory: Path) -> None:
+    tree(directory, "a.txt", "d/b.txt = two")
+    for name, arguments in (
+        ("file_read", {"path": "a.txt"}),
+        ("file_read", {"path": "none"}),
+        ("file_read", {"pat": "none"}),
+        ("file_list", {"path": ".", "recursive": True}),
+        ("file_search", {"query": "two"}),
+        ("none", {}),
+    ):
+        plain = toolbox.call(name, arguments)
+        assert asyncio.run(toolbox.acall(name, arguments)).to_dict() == plain.to_dict()
