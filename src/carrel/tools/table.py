@@ -93,3 +93,8 @@ TOOLS: Mapping[Profile, Mapping[str, Tool]] = {
 def tools_of(role: Role, profile: Profile) -> Mapping[str, Tool]:
     """The tools of *profile* that *role* has; none of the others is listed or can be called."""
     return {name: tool for name, tool in TOOLS[profile].items() if role.allows(name, tool.along_with)}
+
+
+def unknown_tools(role: Role) -> tuple[str, ...]:
+    """What *role* names and no profile has, by mistake or for another program."""
+    return tuple(name for name in role.tools if not any(name in tools for tools in TOOLS.values()))

@@ -60,6 +60,14 @@ def test_a_configured_role_has_the_tools_that_are_given_to_it(carrel: Carrel, tm
     assert [line.split()[0] for line in answer.lines] == ["file_read", "file_search"]
 
 
+def test_what_a_role_names_and_nobody_has_is_said(carrel: Carrel, tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("[roles.reader]\ntools = ['file_read', 'file_raed', 'list_directory']\n")
+    answer = carrel("tools", "--role", "reader", env={"CARREL_CONFIG": str(file)})
+    assert [line.split()[0] for line in answer.lines] == ["file_read", "file_search"]
+    assert answer.err == "carrel: no tool is called 'file_raed', which the role 'reader' names\n"
+
+
 @pytest.mark.parametrize(("profile", "format"), list(zip(PROFILES, FORMATS, strict=True)))
 def test_a_format_gives_the_list_that_a_client_takes(carrel: Carrel, profile: str, format: str) -> None:
     answer = carrel("tools", "--role", "developer", "--profile", profile, "--format", format)

@@ -40,10 +40,11 @@ def tools(name: str, profile: str, format: str | None, as_json: bool) -> None:
     from carrel.config.load import load
     from carrel.policy.roles import Role
     from carrel.tools.spec import Profile
-    from carrel.tools.table import tools_of
+    from carrel.tools.table import tools_of, unknown_tools
 
     roles = load(os.environ).roles
-    offered = tools_of(Role.find(name, roles), Profile(profile)).values()
+    role = Role.find(name, roles)
+    offered = tools_of(role, Profile(profile)).values()
     if format is not None:
         from carrel.tools.formats import Format, render
 
@@ -52,6 +53,11 @@ def tools(name: str, profile: str, format: str | None, as_json: bool) -> None:
         print_json({"role": name, "profile": profile, "tools": [_described(tool) for tool in offered]})
     else:
         _print(offered)
+    if unknown := unknown_tools(role):
+        click.echo(
+            f"carrel: no tool is called {', '.join(map(repr, unknown))}, which the role {name!r} names",
+            err=True,
+        )
     if not offered:
         known = f"the roles are: {', '.join(shown(each) for each in roles)}"
         click.echo(f"carrel: the role {name!r} has no tools; {known}", err=True)
