@@ -36,9 +36,7 @@ class Cursor(NamedTuple):
             return cls(0)
         position, _, version = text.partition("@")
         if not position.isdecimal() or not position.isascii() or len(position) > 18:
-            raise ToolError(
-                "arguments", f"Wrong arguments: 'cursor' {text[:40]!r} was not given by an answer"
-            )
+            raise ToolError("arguments", "Wrong arguments: 'cursor' was not given by an answer")
         return cls(int(position), version)
 
     def require(self, version: str, path: str) -> None:

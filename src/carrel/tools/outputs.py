@@ -85,9 +85,9 @@ class Outputs:
                 then="Run it again, and let it print less at once.",
             )
         if output.asked != asked:
-            raise _wrong(cursor, "was given for something else: repeat what was asked then")
+            raise _wrong("was given for something else: repeat what was asked then")
         if len(at.positions) != len(output.streams):
-            raise _wrong(cursor, "was not given by an answer")
+            raise _wrong("was not given by an answer")
         return output, _part(output, at, most_bytes)
 
     def _keep(self, output: Output) -> str:
@@ -119,12 +119,12 @@ class _Cursor(NamedTuple):
         if not positions or not all(
             each.isascii() and each.isdecimal() and len(each) <= _DIGITS for each in positions
         ):
-            raise _wrong(text, "was not given by an answer")
+            raise _wrong("was not given by an answer")
         return cls(key, tuple(map(int, positions)))
 
 
-def _wrong(cursor: str, problem: str) -> ToolError:
-    return ToolError("arguments", f"Wrong arguments: 'cursor' {cursor[:40]!r} {problem}")
+def _wrong(problem: str) -> ToolError:
+    return ToolError("arguments", f"Wrong arguments: 'cursor' {problem}")
 
 
 def _digest(output: Output) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from threading import local
+from threading import Lock, local
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -29,18 +29,25 @@ class Forks:
     """Closes what it watches before every fork of this process.
 
     SQLite notes for each file which locks its process has. A child inherits the notes and not the locks: its
-    new connections would read and write without any.
+    new connections would read and write without any. And a thread that is within SQLite during a fork leaves
+    it locked for ever in the child; so what is new waits until the fork is over.
     """
 
     def __init__(self) -> None:
         self._watched: WeakValueDictionary[int, Closable] = WeakValueDictionary()
+        self._gate = Lock()
+        """Kept by who forks."""
         self._mine = local()
         self._left: list[object] = []
         os.register_at_fork(before=self._hold, after_in_parent=self._release, after_in_child=self._disown)
 
     def watch(self, one: Closable) -> None:
-        """Close that one too."""
-        self._watched[id(one)] = one
+        """Close that one too; to be called before its first use."""
+        if self._watched.get(id(one)) is one:
+            # A fork may be waiting for just this one, which must not wait for the fork.
+            return
+        with self._gate:
+            self._watched[id(one)] = one
 
     def leave(self, inherited: object) -> None:
         """Keep for ever what the parent was using; closing it in the child would disturb the parent."""
@@ -51,12 +58,20 @@ class Forks:
         return [one for seen in self._watched.valuerefs() if (one := seen()) is not None]
 
     def _hold(self) -> None:
-        self._mine.held = [one for one in self._all() if one.hold()]
+        self._gate.acquire()
+        held: list[Closable] = []
+        self._mine.held = held
+        held.extend(one for one in self._all() if one.hold())
 
     def _release(self) -> None:
-        for one in getattr(self._mine, "held", ()):
+        held: list[Closable] | None = getattr(self._mine, "held", None)
+        if held is None:
+            # Registered when this fork had begun.
+            return
+        self._mine.held = None
+        for one in held:
             one.release()
-        self._mine.held = []
+        self._gate.release()
 
     def _disown(self) -> None:
         self._release()
