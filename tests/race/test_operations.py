@@ -26,7 +26,7 @@ from tests.requirements import requirement
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
-ROUNDS = 20_000
+ROUNDS = 10_000
 """Rounds beneath a swapped directory, for every operation and resolver."""
 OTHER_ROUNDS = 5_000
 """Rounds besides, through a swapped directory in the middle of a path, and at a swapped last name."""
