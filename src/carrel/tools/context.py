@@ -64,7 +64,7 @@ class Context:
         """The shell of this toolbox, which remembers where it is."""
         with self._lock:
             if self._shell is None:
-                self._shell = self.fresh_shell()
+                self._shell = self._fresh_shell()
             return self._shell
 
     def restart_shell(self) -> None:
@@ -74,7 +74,7 @@ class Context:
         if before is not None:
             before.cancel()
 
-    def fresh_shell(self) -> Shell:
+    def _fresh_shell(self) -> Shell:
         """A shell with the commands of the role; those that write are refused by the workspace."""
         from carrel.sandbox.shell import GuestPython, Shell
 
