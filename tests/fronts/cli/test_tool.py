@@ -112,7 +112,7 @@ def test_without_arguments_the_tool_is_given_none(carrel: Carrel, session: str) 
     ("text", "says"),
     [
         (b'{"path": a}', "line 1, column 10"),
-        (b'{\n"path": "a",}', "line 2, column 13"),
+        (b'{\n"path": "a" 1}', "line 2, column 13"),
         (b"", "line 1, column 1"),
         (b'{"path": NaN}', "NaN is no number of JSON"),
         (b"[" * 100_000, "nested too deeply"),
