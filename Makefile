@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make` alone lists it.
 
 VENV ?= .venv
-EXTRAS ?= dev,python
+EXTRAS ?= dev,python,mcp,otel
 ARGS ?=
 LOCK_FLAGS ?=
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14 python; do \
@@ -22,7 +22,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup guest demo test coverage lint fix docs bench mutants lock clean
+.PHONY: help setup guest demo test coverage lint fix proto docs bench mutants soak thorough lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -61,12 +61,22 @@ fix: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
+proto: setup ## make the modules of src/carrel/remote/proto anew
+	cd src && $(abspath $(BIN))/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. \
+		carrel/remote/proto/carrel_v1.proto
+
 docs: setup ## make the generated pages of docs/reference anew
 	$(BIN)/python docs/generate.py
 
 bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
+
+thorough: guest ## go all the way where the tests only go deep enough: races, kills, attacks
+	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/race tests/workspace/test_ledger_killed.py
+
+soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK_CLIENTS=500)
+	PYTHONPATH=. $(BIN)/python tests/soak.py
 
 mutants: setup ## take out one guard at a time; each must fail a test
 	PYTHONPATH=. $(BIN)/python tests/mutants.py

@@ -6,27 +6,35 @@ A test fails when a page is not what this makes of it.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import click
 
+import carrel.audit.event
 import carrel.errors
+import carrel.remote.proto
+import carrel.service.session_info
 import carrel.tools
+import carrel.values
 import carrel.workspace._archive_spool
 import carrel.workspace._registry_rules
 import carrel.workspace.edit
+import carrel.workspace.extract
 import carrel.workspace.extract_limits
 import carrel.workspace.quota
 from carrel.config.file import NAME as FILE_NAME
+from carrel.config.key import Key
 from carrel.config.kind import NONE
-from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, ROLE_TOOLS, TIMEOUT_MS, Key
+from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, ROLE_TOOLS, TIMEOUT_MS
 from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolError
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from carrel.fronts.cli.report import LOCAL, USAGE
@@ -47,6 +55,10 @@ from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.quota import Quota
 from carrel.workspace.search import QUERY_CHARACTERS, SearchBudget
 
+if TYPE_CHECKING:
+    from carrel.fronts.http.route import Route
+    from carrel.fronts.mcp.session_tools import SessionTool
+
 DOCS = Path(__file__).parent
 WIDTH = 100
 NOTICE = "<!-- Made by docs/generate.py; do not edit. -->"
@@ -60,6 +72,8 @@ def errors_page() -> str:
             f"`{kind.__name__}`",
             ", ".join(f"`{name}`" for name in builtins_of(kind)),
             str(int(TABLE[code].exit_status)),
+            str(TABLE[code].http_status),
+            f"`{TABLE[code].grpc_status}`",
             "yes" if TABLE[code].retry else "",
             first_line(kind),
         )
@@ -72,9 +86,10 @@ def errors_page() -> str:
         catch. It has `code`, which is a promise, `message`, whose wording is not, and `path`: what the caller
         asked for, or `None`. No message holds a path of the host that the caller did not write.
 
-        "Exit" is the exit status of the command line; "retry" says that the same call may work later.
+        "Exit" is the exit status of the command line, "HTTP" and "gRPC" are what the service answers; "retry"
+        says that the same call may work later.
         """,
-        table(("code", "class", "also a", "exit", "retry", "meaning"), rows),
+        table(("code", "class", "also a", "exit", "HTTP", "gRPC", "retry", "meaning"), rows),
         "## Codes with several cases",
         f"`edit.*` is one of {', '.join(f'`edit.{case}`' for case in edit_cases())}.",
         f"`limit.*` is one of {', '.join(f'`limit.{case}`' for case in limit_cases())}; of an"
@@ -167,6 +182,13 @@ def cli_page() -> str:
                     " `--format` the list that a client takes",
                 ),
                 ("`tool`", "the [answer](tools.md#the-answer) of the tool, also without `--json`"),
+                (
+                    "`key create`, `key revoke`",
+                    '`{"id", "name", "tenant", "role", "roles", "session", "rate_per_minute", "created_ns",'
+                    ' "expires_ns", "used_ns", "revoked_ns", "state"}`, of a new one also `"key"`, its text;'
+                    " the state is `in force`, `expired` or `revoked`",
+                ),
+                ("`key list`", '`{"keys": [key]}`, each as above'),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
@@ -508,11 +530,420 @@ def option_rows() -> Iterator[tuple[str, str]]:
             yield node.target.id, _words(below)
 
 
+def grpc_page() -> str:
+    """The page about gRPC."""
+    text = PROTO.read_text()
+    head, _, _ = text.partition("syntax =")
+    services = [block for block in proto_blocks(text) if block.kind == "service"]
+    messages = [block for block in proto_blocks(text) if block.kind == "message"]
+    return page(
+        "gRPC",
+        """
+        What `carrel serve` offers over gRPC, beside health (`grpc.health.v1`) and reflection.
+        [Serve](../how-to/serve.md) tells how to start it. The package is `carrel.v1`; its file is
+        `carrel/remote/proto/carrel_v1.proto` in the installed package.
+        """,
+        # The first paragraph is about the file itself.
+        "\n\n".join(wrapped(each) for each in proto_comment(head.splitlines()).split("\n\n")[1:]),
+        "The statuses of errors are in the [table of errors](errors.md).",
+        *(part for block in services for part in rpc_parts(block)),
+        "## Messages",
+        *(part for block in messages for part in message_parts(block)),
+    )
+
+
+PROTO = Path(carrel.remote.proto.__path__[0]) / "carrel_v1.proto"
+_RPC = re.compile(r"rpc (\w+)\((stream )?(\w+)\) returns \((stream )?(\w+)\);")
+_FIELD = re.compile(r"((?:optional |repeated )?)([\w.]+(?:<[^>]+>)?) (\w+) = \d+;")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtoBlock:
+    """A service or a message of the file."""
+
+    kind: str
+    name: str
+    comment: str
+    lines: list[str]
+
+
+def proto_blocks(text: str) -> Iterator[ProtoBlock]:
+    """The services and messages, in their order."""
+    for match in re.finditer(
+        r"(?P<comment>(?:^//[^\n]*\n)*)"
+        r"^(?P<kind>service|message) (?P<name>\w+) \{(?P<body>\}|[^\n]*\n.*?^\})",
+        text,
+        re.MULTILINE | re.DOTALL,
+    ):
+        yield ProtoBlock(
+            kind=match["kind"],
+            name=match["name"],
+            comment=paragraph(proto_comment(match["comment"].splitlines())),
+            lines=[line.strip() for line in match["body"].splitlines()],
+        )
+
+
+def proto_comment(lines: Iterable[str]) -> str:
+    """The words of comments."""
+    return "\n".join(
+        line.strip().removeprefix("//").strip() for line in lines if line.strip().startswith("//")
+    )
+
+
+def paragraph(text: str) -> str:
+    """The same on one line."""
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def wrapped(text: str) -> str:
+    """The same on lines of a readable length."""
+    return textwrap.fill(text, 110, break_long_words=False, break_on_hyphens=False)
+
+
+def bullets(*texts: str) -> str:
+    """A list of paragraphs."""
+    return "\n".join(
+        textwrap.fill(
+            f"- {text}", 110, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        for text in texts
+    )
+
+
+def commented(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each line that says something, with the comment above it."""
+    comment: list[str] = []
+    for line in lines:
+        if line.startswith("//"):
+            comment.append(line)
+        elif line:
+            yield line, paragraph(proto_comment(comment))
+            comment = []
+
+
+def rpc_parts(block: ProtoBlock) -> Iterator[str]:
+    """One service and its calls."""
+    yield f"## {block.name}"
+    yield block.comment
+    rows = []
+    for line, comment in commented(block.lines):
+        if match := _RPC.match(line):
+            name, many, takes, streams, gives = match.groups()
+            rows.append((f"`{name}`", f"{many or ''}{link(takes)}", f"{streams or ''}{link(gives)}", comment))
+    yield table(("call", "takes", "gives", "meaning"), rows)
+
+
+def message_parts(block: ProtoBlock) -> Iterator[str]:
+    """One message and its fields."""
+    yield f"### {block.name}"
+    if block.comment:
+        yield block.comment
+    rows, group = [], ""
+    for line, comment in commented(block.lines):
+        if line.startswith("oneof "):
+            group = f"One of `{line.split()[1]}`. "
+        elif line == "}":
+            group = ""
+        elif match := _FIELD.match(line):
+            label, kind, name = match.groups()
+            shown = link(kind) if kind[0].isupper() else f"`{kind}`"
+            rows.append((f"`{name}`", f"{label}{shown}", f"{group}{comment}".strip()))
+    yield table(("field", "type", "meaning"), rows) if rows else "It has no fields."
+
+
+def link(message: str) -> str:
+    """A message of this page."""
+    return f"[`{message}`](#{message.lower()})"
+
+
+def http_page() -> str:
+    """The page about HTTP."""
+    from carrel.fronts.http.openapi import CALLER_ERRORS, COMMON_ERRORS, SESSION_ERRORS, describe
+    from carrel.fronts.http.table import ROUTES
+
+    document = describe(ROUTES, "")
+    rows = list(http_rows(document))
+    parts = document["components"]["schemas"]
+    return page(
+        "HTTP",
+        """
+        What `carrel serve` offers over HTTP; [serve](../how-to/serve.md) tells how to start it.
+        `/openapi.json` says the same in OpenAPI 3.1. MCP is at `/mcp`, on [a page of its own](mcp.md).
+        """,
+        bullets(
+            "A caller shows its key as `Authorization: Bearer KEY`, and may choose a role of its key by"
+            " the header `Carrel-Role`.",
+            "A path in a URL is decoded once. What is still encoded then is part of a name.",
+            'An error is `{"error": {"code", "message", "path", "retry"}}` with the status of the'
+            " [table of errors](errors.md), and with `Retry-After` if waiting may help.",
+            f"Every route may answer with {codes(COMMON_ERRORS)}; one that needs a caller also with"
+            f" {codes(CALLER_ERRORS)}; one about a session also with {codes(SESSION_ERRORS)}."
+            " What else is likely is told with the route.",
+            "Every answer has `X-Request-Id`: that of the request, or a fresh one.",
+        ),
+        table(
+            ("request", "does"),
+            [(f"[`{row.method} {row.path}`](#{row.anchor})", row.says["summary"]) for row in rows],
+        ),
+        *(part for row in rows for part in http_parts(row, {route.name: route for route in ROUTES}, parts)),
+        "## Values",
+        "What is not required may be missing; an answer holds all of it.",
+        *(
+            part
+            for name, schema in sorted(parts.items())
+            if not name.endswith(("Query", "Arguments", "Body"))
+            for part in value_parts(name, schema)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRow:
+    """One route, and what the description says about it."""
+
+    method: str
+    path: str
+    says: Schema
+
+    @property
+    def anchor(self) -> str:
+        """What its heading is called."""
+        return str(self.says["operationId"])
+
+
+def http_rows(document: Schema) -> Iterator[HttpRow]:
+    """The routes in the order of the description."""
+    for path, item in document["paths"].items():
+        found = {**item, **item.get("x-methods", {})}
+        for method, says in found.items():
+            if not method.startswith("x-"):
+                yield HttpRow(method=method.upper(), path=path, says=says)
+
+
+def http_parts(row: HttpRow, routes: dict[str, Route], parts: Schema) -> Iterator[str]:
+    """One route: what it takes and gives."""
+    yield f"## {row.anchor}"
+    yield f"`{row.method} {row.path}`"
+    yield f"{row.says['summary'].rstrip('.')}."
+    route = routes.get(row.anchor, routes["operation"])
+    words = field_words(route.query)
+    fields: list[tuple[str, ...]] = [
+        (
+            f"`{each['name']}`",
+            each["in"],
+            schema_type(each["schema"]),
+            "needed" if each["required"] else default_of(each["schema"]),
+            each.get("description", "") or words.get(each["name"], ""),
+        )
+        for each in row.says["parameters"]
+        if each["name"] not in ("session_id", "Carrel-Role")
+    ]
+    body = row.says.get("requestBody")
+    for kind, content in body["content"].items() if body else ():
+        schema = content.get("schema", {})
+        schema = parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        fields += list(body_rows(schema, field_words(route.body and route.body.schema))) or [
+            ("", "body", f"`{kind}`", "needed", "")
+        ]
+    if fields:
+        yield table(("name", "in", "type", "default", "meaning"), fields)
+    yield table(
+        ("answer", "meaning", "body"),
+        [
+            (status, says["description"].partition(". Not ")[0], bodies_of(says))
+            for status, says in row.says["responses"].items()
+            if int(status) < 400
+        ],
+    )
+    if route.errors:
+        yield f"Errors: {codes(sorted(route.errors))}."
+
+
+def body_rows(schema: Schema, words: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    """The fields of a body in JSON."""
+    for name, part in schema.get("properties", {}).items():
+        is_needed = name in schema.get("required", ())
+        says = part.get("description", "") or words.get(name, "")
+        yield f"`{name}`", "body", schema_type(part), "needed" if is_needed else default_of(part), says
+
+
+def value_parts(name: str, schema: Schema) -> Iterator[str]:
+    """A value that stands in requests and answers."""
+    yield f"### {name}"
+    if "description" in schema:
+        yield wrapped(paragraph(schema["description"].partition("\n\n")[0]))
+    if "enum" in schema:
+        yield f"One of {schema_type(schema)}."
+        return
+    words = field_words(kinds_of_values().get(name))
+    yield table(("field", "type", "meaning"), list(value_rows(schema, words)))
+
+
+def value_rows(schema: Schema, words: dict[str, str], within: str = "") -> Iterator[tuple[str, ...]]:
+    """A row for each field, and for those of an object that has no name of its own."""
+    for name, part in schema.get("properties", {}).items():
+        yield f"`{within}{name}`", schema_type(part), part.get("description", "") or words.get(name, "")
+        yield from value_rows(part, {}, f"{within}{name}.")
+
+
+def kinds_of_values() -> dict[str, type]:
+    """The classes of what is in answers, by name."""
+    from carrel.fronts.http import changes, executions, files, status
+
+    modules = (
+        carrel.audit.event,
+        carrel.service.session_info,
+        carrel.values,
+        carrel.workspace.extract,
+        changes,
+        executions,
+        files,
+        status,
+    )
+    return {name: kind for module in modules for name, kind in inspect.getmembers(module, inspect.isclass)}
+
+
+def field_words(kind: object) -> dict[str, str]:
+    """The words below each field of a class; none if it is not written as one."""
+    if not isinstance(kind, type) or (
+        not dataclasses.is_dataclass(kind) and not hasattr(kind, "__struct_fields__")
+    ):
+        return {}
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    except OSError:
+        return {}
+    assert isinstance(tree, ast.ClassDef)  # noqa: S101  # for the type checker
+    return {
+        node.target.id: _words(below)
+        for node, below in zip(tree.body, [*tree.body[1:], None], strict=True)
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+
+
+def bodies_of(says: Schema) -> str:
+    """What an answer may hold."""
+    shown = []
+    for kind, content in says.get("content", {}).items():
+        schema = content.get("schema", {})
+        is_json = kind == "application/json" and schema
+        shown.append(schema_type(schema) if is_json else f"`{kind}`")
+    return " or ".join(shown)
+
+
+def default_of(schema: Schema) -> str:
+    """The default, if it says anything."""
+    default = schema.get("default")
+    return "" if default is None else f"`{json.dumps(default)}`"
+
+
+def schema_type(schema: Schema) -> str:
+    """A type of JSON Schema, in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[`{name}`](#{name.lower()})"
+    for key in ("anyOf", "oneOf"):
+        if key in schema:
+            return " or ".join(dict.fromkeys(schema_type(each) for each in schema[key]))
+    if "enum" in schema or "const" in schema:
+        return ", ".join(f"`{each}`" for each in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type", "anything")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array":
+        return f"list of {schema_type(schema.get('items') or {})}"
+    if kind == "object" and schema.get("additionalProperties"):
+        return f"object of {schema_type(schema['additionalProperties'])}"
+    return str(kind)
+
+
+def codes(names: Iterable[str]) -> str:
+    """Codes of errors."""
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def mcp_page() -> str:
+    """The page about MCP."""
+    from carrel.fronts.mcp.session_tools import SESSION_TOOLS, About
+
+    return page(
+        "MCP",
+        """
+        What `carrel mcp` and the path `/mcp` of `carrel serve` offer to clients of the Model Context
+        Protocol; [use it over MCP](../how-to/use-mcp.md) tells how. There are the [tools](tools.md) of the
+        chosen profiles, `agent` unless others are named, and those about sessions, below. A caller is offered
+        those that its role has.
+
+        Unless the caller is bound to a session, each tool that is about one takes its id as `session`.
+        Tools that work on files or run something make it when it is first named.
+        """,
+        "## Answers",
+        """
+        The structured content is the [answer](tools.md#the-answer) of the tool, the content the same as text.
+        If the call failed, `isError` is set. A tool that is not there, or not for the caller's role, is an
+        error of the protocol. The tools of the profile `mcp` give `content` instead of `output`, as the
+        reference server does.
+        """,
+        "## Resources",
+        """
+        `carrel://SESSION/PATH` is a file, `carrel:///PATH` one of the session that the caller is bound to.
+        The path is percent-encoded, once. A text is given as text and anything else as bytes in base64. A
+        directory is a list of `name`, `uri`, `kind` and `size_bytes` in JSON. Who is bound to a session lists
+        its files; who is not lists the sessions.
+        """,
+        "## Tools about sessions",
+        table(
+            ("tool", "does", "needs", "hints"),
+            [
+                (
+                    f"[`{tool.name}`](#{tool.name})",
+                    tool.summary,
+                    f"`{tool.needs}`" if tool.needs else "",
+                    ", ".join(hints_of(tool)),
+                )
+                for tool in SESSION_TOOLS.values()
+            ],
+        ),
+        """
+        A role has such a tool if it has the one that the tool needs. Those that make or list sessions are not
+        offered to a caller who is bound to one.
+        """,
+        *(
+            part
+            for tool in SESSION_TOOLS.values()
+            for part in session_tool_parts(tool, takes_session=tool.about is About.ONE)
+        ),
+    )
+
+
+def hints_of(tool: SessionTool) -> Iterator[str]:
+    """What a client is told about the effect of a tool."""
+    if tool.reads:
+        yield "read-only"
+    if tool.destructive:
+        yield "destructive"
+    if tool.idempotent:
+        yield "idempotent"
+
+
+def session_tool_parts(tool: SessionTool, *, takes_session: bool) -> Iterator[str]:
+    """One tool and its arguments."""
+    yield f"### {tool.name}"
+    yield plain(tool.render()["description"])
+    rows = list(argument_rows(tool.parameters.schema()))
+    if takes_session:
+        rows.insert(0, ("`session`", "string", "needed", "The session, unless the caller is bound to one"))
+    yield table(("argument", "type", "default", "meaning"), rows) if rows else "It takes no arguments."
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference/errors.md": errors_page,
+    "reference/grpc.md": grpc_page,
+    "reference/http.md": http_page,
     "reference/cli.md": cli_page,
     "reference/commands.md": commands_page,
     "reference/limits.md": limits_page,
+    "reference/mcp.md": mcp_page,
     "reference/settings.md": settings_page,
     "reference/tools.md": tools_page,
 }

@@ -5,10 +5,12 @@ TYPE_CHECKING = False
 
 __all__ = [
     "AccessMode",
+    "AsyncClient",
     "AsyncWorkspace",
     "BaseSandbox",
     "Budget",
     "CarrelError",
+    "Client",
     "ExecutionPolicy",
     "FileInfo",
     "Limits",
@@ -25,6 +27,7 @@ __all__ = [
     "Toolbox",
     "Workspace",
     "WorkspaceManager",
+    "connect",
     "create_sandbox",
     "create_session_sandbox",
     "delete_session_path",
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from carrel.policy.execution import ExecutionPolicy
     from carrel.policy.roles import Role
     from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+    from carrel.remote.client import AsyncClient, Client, connect
     from carrel.runtimes.api import RuntimeType
     from carrel.runtimes.result import SandboxResult
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
@@ -64,10 +68,12 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "AccessMode": "carrel.policy.rules",
+        "AsyncClient": "carrel.remote.client",
         "AsyncWorkspace": "carrel.workspace.aio",
         "BaseSandbox": "carrel.sandbox.sandbox",
         "Budget": "carrel.shell.budget",
         "CarrelError": "carrel.errors",
+        "Client": "carrel.remote.client",
         "ExecutionPolicy": "carrel.policy.execution",
         "FileInfo": "carrel.values",
         "Limits": "carrel.values",
@@ -84,6 +90,7 @@ else:
         "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",
         "WorkspaceManager": "carrel.workspace.sessions",
+        "connect": "carrel.remote.client",
         "create_sandbox": "carrel.sandbox.factory",
         "create_session_sandbox": "carrel.sandbox.factory",
         "delete_session_path": "carrel.workspace.session_files",

@@ -42,7 +42,15 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── PolicyValidationError   ValueError        policy.invalid      a field of a policy is wrong
     ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot run as it must
     ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not there
-    └── RuntimeDisabledError    PermissionError   runtime.disabled    guest code is switched off
+    ├── RuntimeDisabledError    PermissionError   runtime.disabled    guest code is switched off
+    ├── UnauthenticatedError    PermissionError   caller.unknown      nobody we know, or no key at all
+    ├── KeyExistsError      ValueError            key.exists          the name of the key is taken
+    ├── KeyMissingError     LookupError           key.missing         no key has that name
+    ├── RoleDeniedError     PermissionError       access.role         the role of the caller says no
+    ├── RequestError        ValueError            request.invalid     a request that makes no sense
+    │   └── UnknownRequestError LookupError       request.unknown     nothing of that name is offered
+    ├── StoppingError       ConnectionAbortedError  service.stopping  the service takes no more calls
+    └── UnreachableError    ConnectionRefusedError  service.unreachable  no service answers there
 
 `code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
 """
@@ -50,6 +58,7 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
 from __future__ import annotations
 
 import errno
+from functools import cache
 from typing import ClassVar
 
 
@@ -73,19 +82,7 @@ class CarrelError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.path, self.__dict__.copy())
-
-
-def _rebuild(
-    kind: type[CarrelError], message: str, path: str | None, state: dict[str, object]
-) -> CarrelError:
-    """Make an error again on the other side of a pickle, whatever its constructor takes."""
-    base = OSError if issubclass(kind, OSError) else Exception
-    error = base.__new__(kind)
-    assert isinstance(error, CarrelError)  # noqa: S101  # for the type checker
-    CarrelError.__init__(error, message, path=path)
-    error.__dict__.update(state)
-    return error
+        return rebuild, (type(self), self.message, self.path, self.__dict__.copy())
 
 
 class PathError(CarrelError, ValueError):
@@ -206,14 +203,25 @@ class LimitError(CarrelError, OSError):
     """A ceiling would be passed; the message says which one and what was asked."""
 
     number = errno.EFBIG
+    retry_after_seconds: float | None = None
+    """When the same call may work, if time alone helps."""
 
     def __init__(
-        self, what: str, *, limit: int, asked: int | None, message: str, path: str | None = None
+        self,
+        what: str,
+        *,
+        limit: int,
+        asked: int | None,
+        message: str,
+        path: str | None = None,
+        retry_after_seconds: int | None = None,
     ) -> None:
         super().__init__(message, path=path)
         self.code = f"limit.{what}"  # type: ignore[misc]  # one class, a code per ceiling
         self.limit = limit
         self.asked = asked
+        self.retry_after_seconds = retry_after_seconds
+        """When the same may be allowed; `None` if that is not known, or never."""
 
 
 class QuotaError(CarrelError, OSError):
@@ -391,3 +399,87 @@ class RuntimeDisabledError(CarrelError, PermissionError):
 
     code = "runtime.disabled"
     number = errno.EACCES
+
+
+class UnauthenticatedError(CarrelError, PermissionError):
+    """The caller is nobody that the service knows; the words are the same whatever was wrong."""
+
+    code = "caller.unknown"
+    number = errno.EACCES
+
+
+class KeyExistsError(CarrelError, ValueError):
+    """There is a key of that name already."""
+
+    code = "key.exists"
+
+
+class KeyMissingError(CarrelError, LookupError):
+    """No key that is in force has that name or id."""
+
+    code = "key.missing"
+
+
+class RoleDeniedError(CarrelError, PermissionError):
+    """The role of the caller does not allow this, or the caller may not choose that role."""
+
+    code = "access.role"
+    number = errno.EACCES
+
+
+class RequestError(CarrelError, ValueError):
+    """A request to a service that makes no sense; nothing was done."""
+
+    code = "request.invalid"
+
+
+class UnknownRequestError(RequestError, LookupError):
+    """The service offers nothing of that name."""
+
+    code = "request.unknown"
+
+
+class StoppingError(CarrelError, ConnectionAbortedError):
+    """The service is about to end and takes no more calls."""
+
+    code = "service.stopping"
+    number = errno.ECONNABORTED
+
+
+class UnreachableError(CarrelError, ConnectionRefusedError):
+    """No service answers at that address."""
+
+    code = "service.unreachable"
+    number = errno.ECONNREFUSED
+
+
+def class_of(code: str) -> type[CarrelError]:
+    """The class of the errors with that *code*; `CarrelError` for one that this version does not know."""
+    return _classes().get(code) or _AREAS.get(code.partition(".")[0], CarrelError)
+
+
+_AREAS = {"limit": LimitError, "quota": QuotaError, "edit": EditError, "tool": ToolError}
+"""Those with a code per case."""
+
+
+@cache
+def _classes() -> dict[str, type[CarrelError]]:
+    found: dict[str, type[CarrelError]] = {}
+    kinds = [CarrelError]
+    while kinds:
+        kind = kinds.pop()
+        found[kind.code] = kind
+        # Not those that other modules made for themselves.
+        kinds.extend(each for each in kind.__subclasses__() if each.__module__ == __name__)
+    found.pop(CarrelError.code)
+    return found
+
+
+def rebuild(kind: type[CarrelError], message: str, path: str | None, state: dict[str, object]) -> CarrelError:
+    """Make an error again on the other side of a pickle or a wire, whatever its constructor takes."""
+    base = OSError if issubclass(kind, OSError) else Exception
+    error = base.__new__(kind)
+    assert isinstance(error, CarrelError)  # noqa: S101  # for the type checker
+    CarrelError.__init__(error, message, path=path)
+    error.__dict__.update(state)
+    return error

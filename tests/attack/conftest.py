@@ -15,8 +15,12 @@ from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.pool import Pool, PoolSettings
 from carrel.runtimes.python import PythonRuntime
 from carrel.values import Limits
+from tests.attack.privilege import IS_ROOT, User
+from tests.attack.served import Served
 from tests.attack.special import discard, mount_memory, unbind
-from tests.attack.world import DEFAULT, MakeWorld, Variant, World
+from tests.attack.world import DEFAULT, Door, MakeWorld, Variant, World
+from tests.conformance.http_door import Http
+from tests.conformance.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +72,20 @@ def engine(guest_cache: Path) -> Iterator[PythonRuntime]:
     runtime.validate(b"")  # its process is there from now on
     yield runtime
     runtime.close()
+
+
+@pytest.fixture(scope="module")
+def served(places: Path, _numbers: Iterator[int]) -> Iterator[Served]:
+    """A service on a world, for all attacks through its doors."""
+    user = User.ROOT if IS_ROOT else User.NOBODY
+    place = places / str(next(_numbers))
+    with World(place, "—", Variant("kernel", user, Door.SESSION)) as here, Server(here.parent) as server:
+        yield Served(here, server)
+
+
+@pytest.fixture(scope="module")
+def http(served: Served) -> Iterator[Http]:
+    """A connection to it."""
+    with Http(served.server.port) as connection:
+        connection.request("GET", "/healthz")  # it is open from now on
+        yield connection

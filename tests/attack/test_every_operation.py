@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.attack.everything import try_everything
 from tests.attack.more import MORE
 from tests.attack.special import marks
 from tests.attack.table import ROWS
 from tests.attack.world import PAIRS, RESOLVERS, MakeWorld, Variant
+from tests.depth import pairs
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.attack
@@ -31,20 +33,26 @@ PARAMETERS = [
     for layout, path in PLACES
 ]
 SHALLOW = [parameter for parameter, (layout, _) in zip(PARAMETERS, PLACES, strict=True) if layout != "«deep»"]
-LINKED = [(layout, path) for layout, path in PLACES if " => " in layout]
+LINKED = [parameter for parameter, (layout, _) in zip(PARAMETERS, PLACES, strict=True) if " => " in layout]
+
+
+def _tried(places: list[ParameterSet], variants: Sequence[Variant]) -> list[ParameterSet]:
+    """The places with the variants of a workspace in which they are tried."""
+    return [
+        pytest.param(place.values[0], variant, id=f"{place.id}-{variant}", marks=place.marks)
+        for place, variant in pairs(places, variants)
+    ]
 
 
 @requirement("P-09", "D-07", "D-17", "AP-13", "SE-7", "L-19")
-@pytest.mark.parametrize("variant", PAIRS, ids=str)
-@pytest.mark.parametrize("place", PARAMETERS)
+@pytest.mark.parametrize(("place", "variant"), _tried(PARAMETERS, PAIRS))
 def test_no_operation_reaches_out(place: tuple[str, str], variant: Variant, world: MakeWorld) -> None:
     layout, path = place
     with world(layout, variant) as here:
         try_everything(here, [path])
 
 
-@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
-@pytest.mark.parametrize("place", SHALLOW)
+@pytest.mark.parametrize(("place", "variant"), _tried(SHALLOW, RESOLVERS))
 def test_no_operation_reaches_out_by_a_slash_more(
     place: tuple[str, str], variant: Variant, world: MakeWorld
 ) -> None:
@@ -54,8 +62,7 @@ def test_no_operation_reaches_out_by_a_slash_more(
         try_everything(here, [path + suffix for suffix in SUFFIXES])
 
 
-@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
-@pytest.mark.parametrize("place", LINKED, ids=": ".join)
+@pytest.mark.parametrize(("place", "variant"), _tried(LINKED, RESOLVERS))
 def test_no_operation_reaches_out_by_a_slash_more_in_a_link(
     place: tuple[str, str], variant: Variant, world: MakeWorld
 ) -> None:

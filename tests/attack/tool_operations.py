@@ -194,11 +194,15 @@ class Tools:
 
     def run(self, call: Call, path: str) -> ToolResult:
         """Make the *call* for *path*."""
-        arguments = {
-            name: _filled(value, shlex.quote(path) if name == "command" else path)
-            for name, value in call.arguments.items()
-        }
-        return self._toolboxes[call.profile].call(call.name, arguments)
+        return self._toolboxes[call.profile].call(call.name, filled(call, path))
+
+
+def filled(call: Call, path: str) -> dict[str, Any]:  # Any: whatever JSON can say
+    """The arguments of the *call* for *path*."""
+    return {
+        name: _filled(value, shlex.quote(path) if name == "command" else path)
+        for name, value in call.arguments.items()
+    }
 
 
 def _filled(value: Any, path: str) -> Any:

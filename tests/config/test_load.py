@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 
@@ -71,6 +72,33 @@ BAD = {
     "SHANNON_ALLOW_GLOBAL_TMP": "x",
     "CARREL_SANDBOX": "wasi",
     "SHANNON_USE_WASI_SANDBOX": "3",
+    "CARREL_SANDBOX_ADDR": "http://box:1",
+    "CARREL_SANDBOX_KEY": "two words",
+    "CARREL_SERVE_HOST": "a b",
+    "CARREL_SERVE_PORT": "65536",
+    "CARREL_SERVE_GRPC": "maybe",
+    "CARREL_SERVE_GRPC_PORT": "-1",
+    "CARREL_SERVE_REQUIRE_KEY": "2",
+    "CARREL_SERVE_RATE_PER_MINUTE": "0",
+    "CARREL_SERVE_MAX_BODY_MB": "0",
+    "CARREL_SERVE_MAX_REQUESTS": "none",
+    "CARREL_SERVE_EXECUTIONS": "0",
+    "CARREL_SERVE_EXECUTIONS_PER_CALLER": "0",
+    "CARREL_SERVE_TIMEOUT_SECONDS": "none",
+    "CARREL_SERVE_SHUTDOWN_SECONDS": "3601",
+    "CARREL_SERVE_IDLE_SECONDS": "0",
+    "CARREL_SERVE_OPEN_SESSIONS": "0",
+    "CARREL_SERVE_SWEEP_SECONDS": "0",
+    "CARREL_SERVE_RESUME_SECONDS": "x",
+    "CARREL_SERVE_CORS_ORIGINS": "https://a.example,https://b.example/path",
+    "CARREL_SERVE_METRICS": "x",
+    "CARREL_SERVE_JWT_ISSUER": "\0",
+    "CARREL_SERVE_JWT_AUDIENCE": "\0",
+    "CARREL_SERVE_JWT_JWKS": "http://issuer.example/keys",
+    "CARREL_SERVE_JWT_ALGORITHMS": "RS256,none",
+    "CARREL_SERVE_JWT_TENANT_CLAIM": "\0",
+    "CARREL_SERVE_JWT_ROLES_CLAIM": "\0",
+    "CARREL_SERVE_TRACES": "x",
     "CARREL_PYTHON_WORKERS": "65",
     "CARREL_PYTHON_READY": "none",
     "CARREL_PYTHON_MEMORY_MB": "-1",
@@ -94,6 +122,19 @@ def test_a_variable_that_is_wrong_is_named(home: Home, name: str) -> None:
     message = home.error(**{name: BAD[name]})
     assert re.match(rf"{name} (must be|begins with) ", message)
     assert len(message) < 200
+
+
+@pytest.mark.parametrize("text", ["two words", "caf\u00e9", "x" * 5_000, "a\0b"])
+def test_a_secret_that_is_wrong_is_not_told(home: Home, text: str) -> None:
+    words = "must be a text of printable ASCII without spaces"
+    assert home.error(CARREL_SANDBOX_KEY=text) == f"CARREL_SANDBOX_KEY {words}"
+    assert home.error(f"sandbox.key = {json.dumps(text)}") == f"FILE:1: sandbox.key {words}"
+
+
+def test_a_secret_is_not_in_what_settings_look_like(home: Home) -> None:
+    settings = home.load(CARREL_SANDBOX_KEY="hush")
+    assert settings.sandbox_key == "hush"
+    assert "hush" not in repr(settings)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(BAD)), st.text()))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from carrel.config.key import Key
 from carrel.config.kind import AllowedPath
 from carrel.config.settings import Origin, Settings, Source, Value
-from carrel.config.table import DEFAULT_ROLES, KEYS, Key
+from carrel.config.table import DEFAULT_ROLES, KEYS
 from tests.config.conftest import Home
 
 
@@ -26,6 +27,8 @@ class Sample:
     default: object
     variable: str | None = None
     """In the environment."""
+    other: str | None = None
+    """In the file, but not the same; for a value that may not be any text."""
 
 
 HOME = "HOME"
@@ -43,6 +46,10 @@ SAMPLES = {
     "session.dev_allow_cwd": Sample("true", True, lambda s: s.dev_allow_cwd, False, "yes"),
     "session.allow_global_tmp": Sample("true", True, lambda s: s.allow_global_tmp, False, "1"),
     "sandbox.enabled": Sample("false", False, lambda s: s.sandbox, True, "off"),
+    "sandbox.address": Sample(
+        '"box:50051"', "box:50051", lambda s: s.sandbox_address, None, "box:50051", '"else:1"'
+    ),
+    "sandbox.key": Sample('"word"', "word", lambda s: s.sandbox_key, None, "word"),
     "python.workers": Sample("3", 3, lambda s: s.python.workers, 0, "3"),
     "python.ready": Sample("0", 0, lambda s: s.python.ready, 2, "0"),
     "python.memory_mb": Sample("6", 6 * 2**20, lambda s: s.python.memory_bytes, 64 * 2**20, "6"),
@@ -69,6 +76,45 @@ SAMPLES = {
     "files.max_file_size": Sample('"2KB"', 2048, lambda s: s.files.max_file_bytes, 10 * 2**20),
     "files.allowed_paths": Sample('["a", "b"]', ("a", "b"), lambda s: s.files.allowed_paths, ()),
     "files.timeout_ms": Sample("5", 5, lambda s: s.files.timeout_ms, 30_000),
+    "serve.host": Sample('"0.0.0.0"', "0.0.0.0", lambda s: s.serve.host, "127.0.0.1", "0.0.0.0", '"::1"'),
+    "serve.port": Sample("0", 0, lambda s: s.serve.port, 8080, "0"),
+    "serve.grpc": Sample("false", False, lambda s: s.serve.grpc, True, "no"),
+    "serve.grpc_port": Sample("9", 9, lambda s: s.serve.grpc_port, 50_051, "9"),
+    "serve.require_key": Sample("true", True, lambda s: s.serve.require_key, False, "yes"),
+    "serve.rate_per_minute": Sample('"none"', None, lambda s: s.serve.rate_per_minute, 6_000, "none"),
+    "serve.max_body_mb": Sample("1", 2**20, lambda s: s.serve.max_body_bytes, 128 * 2**20, "1"),
+    "serve.max_requests": Sample("9", 9, lambda s: s.serve.max_requests, 1_024, "9"),
+    "serve.executions": Sample("9", 9, lambda s: s.serve.executions, 32, "9"),
+    "serve.executions_per_caller": Sample("9", 9, lambda s: s.serve.executions_per_caller, 8, "9"),
+    "serve.timeout_seconds": Sample("9", 9, lambda s: s.serve.timeout_seconds, 300, "9"),
+    "serve.shutdown_seconds": Sample("0", 0, lambda s: s.serve.shutdown_seconds, 10, "0"),
+    "serve.idle_seconds": Sample("9", 9, lambda s: s.serve.idle_seconds, 900, "9"),
+    "serve.open_sessions": Sample("9", 9, lambda s: s.serve.open_sessions, 256, "9"),
+    "serve.sweep_seconds": Sample("9", 9, lambda s: s.serve.sweep_seconds, 60, "9"),
+    "serve.resume_seconds": Sample("9", 9, lambda s: s.serve.resume_seconds, 5, "9"),
+    "serve.cors_origins": Sample(
+        '["https://a.example", "http://localhost:3000"]',
+        ("https://a.example", "http://localhost:3000"),
+        lambda s: s.serve.cors_origins,
+        (),
+        "https://a.example, http://localhost:3000",
+        "[]",
+    ),
+    "serve.metrics": Sample("false", False, lambda s: s.serve.metrics, True, "off"),
+    "serve.jwt_issuer": Sample('"me"', "me", lambda s: s.serve.jwt_issuer, None, "me"),
+    "serve.jwt_audience": Sample('"you"', "you", lambda s: s.serve.jwt_audience, None, "you"),
+    "serve.jwt_jwks": Sample('"/j.json"', "/j.json", lambda s: s.serve.jwt_jwks, None, "/j.json"),
+    "serve.jwt_algorithms": Sample(
+        '["PS256", "ES384"]',
+        ("PS256", "ES384"),
+        lambda s: s.serve.jwt_algorithms,
+        ("RS256", "ES256", "EdDSA"),
+        "PS256,ES384",
+        "[]",
+    ),
+    "serve.jwt_tenant_claim": Sample('"tid"', "tid", lambda s: s.serve.jwt_tenant_claim, "sub", "tid"),
+    "serve.jwt_roles_claim": Sample('"as"', "as", lambda s: s.serve.jwt_roles_claim, "roles", "as"),
+    "serve.traces": Sample("true", True, lambda s: s.serve.traces, False, "on"),
     "roles": Sample(
         '{ critic = { tools = ["bash"] } }',
         {**DEFAULT_ROLES, "critic": ("bash",)},
@@ -107,7 +153,7 @@ def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
-    used = ("session.", "sandbox.", "python.", "shell.", "workspace.", "files.", "roles")
+    used = ("session.", "sandbox.", "python.", "shell.", "workspace.", "files.", "serve.", "roles")
     assert key.is_used == key.name.startswith(used)
     assert value_of(home.load(), key).is_used == key.is_used
 
@@ -167,6 +213,8 @@ def test_a_setting_comes_from_a_variable_which_goes_before_the_file(
 
 def _other(key: Key[object]) -> str:
     """A value for the file that is not the one of the sample."""
+    if (other := SAMPLES[key.name].other) is not None:
+        return other
     if isinstance(key.default, bool):
         return str(SAMPLES[key.name].value is False).lower()
     return "2" if isinstance(key.default, int) else '"/else"'

@@ -78,6 +78,13 @@ def listing(path: str, *, limit: int | None = None) -> Operation:
     return Operation(f"list({path!r}, limit={limit})", lambda files: files.list(parse(path), limit=limit))
 
 
+def names(path: str, *, limit: int | None = None) -> Operation:
+    return Operation(
+        f"names({path!r}, limit={limit})",
+        lambda files: sorted(each for some in files.names(parse(path), limit=limit) for each in some),
+    )
+
+
 def walk(path: str, limits: Limits) -> Operation:
     def call(files: Files) -> object:
         seen: list[object] = []

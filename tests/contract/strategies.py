@@ -92,6 +92,7 @@ looks: st.SearchStrategy[Operation] = st.one_of(
     st.builds(ops.reader, paths),
     st.builds(ops.stat, paths, st.sampled_from(Links)),
     st.builds(ops.listing, paths, limit=ceilings),
+    st.builds(ops.names, paths, limit=ceilings),
     st.builds(ops.walk, paths, limits),
 )
 changes: st.SearchStrategy[Operation] = st.one_of(

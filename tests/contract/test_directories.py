@@ -196,7 +196,7 @@ def test_a_listing_of_exactly_the_limit_works_and_one_more_is_refused(place: Pla
 
 
 @requirement("L-18", "L-20")
-@pytest.mark.parametrize("operation", ["list", "walk"])
+@pytest.mark.parametrize("operation", ["list", "names", "walk"])
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
@@ -225,8 +225,27 @@ def test_what_is_no_directory_inside_cannot_be_listed(
     with refused(kind, path):
         if operation == "list":
             place.files.list(where(path), limit=None)
+        elif operation == "names":
+            place.files.names(where(path), limit=None)
         else:
             place.files.walk(where(path), NO_LIMITS)
+
+
+@pytest.mark.parametrize("path", [".", "d", "to-d", "d/..", "./d/"])
+def test_names_are_told_with_the_kinds_that_a_listing_tells(place: Place, path: str) -> None:
+    place.plant(*TREE)
+    listed = place.files.list(where(path), limit=None)
+    found = [each for some in place.files.names(where(path), limit=None) for each in some]
+    assert sorted(found) == [(info.name, info.kind) for info in listed]
+
+
+def test_names_above_the_limit_are_refused(place: Place) -> None:
+    for count in range(600):
+        write(place.files, f"d/f{count:03}", b"")
+    assert sum(map(len, place.files.names(where("d"), limit=600))) == 600
+    for limit in (599, 300, 0):
+        with refused(LimitError, "d", code="limit.list_entries"):
+            list(place.files.names(where("d"), limit=limit))
 
 
 @requirement("L-24")

@@ -39,6 +39,7 @@ EVERY: list[Callable[[str], Operation]] = [
     ops.stat,
     lambda path: ops.stat(path, Links.KEEP),
     ops.listing,
+    ops.names,
     lambda path: ops.walk(path, NO_LIMITS),
     lambda path: ops.read_tree(path, NO_LIMITS),
     ops.touch,

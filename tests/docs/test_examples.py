@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, examples, name_of
+from tests.docs.pages import PAGES, Example, examples, name_of
+from tests.docs.service import GRPC, HTTP, Running, is_needed, serving
 
 MARK = "\n-- the next block --\n"
 
@@ -33,13 +36,24 @@ def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subproc
     )
 
 
+@contextmanager
+def service(blocks: list[Example], directory: Path) -> Iterator[Running]:
+    """The service that *blocks* ask, if they do."""
+    if not any(is_needed(block.text) for block in blocks):
+        yield Running(HTTP, GRPC)
+        return
+    with serving(directory, environment()) as running:
+        yield running
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "python")], ids=name_of)
 def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
     blocks = examples(page, "python")
     script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
-    done = run(sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=script)
+    with service(blocks, tmp_path) as running:
+        done = run(sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=running.there(script))
     assert done.returncode == 0, done.stderr
-    printed = done.stdout.split(MARK)
+    printed = running.told(done.stdout).split(MARK)
     assert len(printed) == len(blocks)
     for block, text in zip(blocks, printed, strict=True):
         if block.prints is not None:
@@ -48,12 +62,15 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "console")], ids=name_of)
 def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
-    for block in examples(page, "console"):
-        shown = ""
-        for line in block.text.splitlines(keepends=True):
-            if line.startswith("$ "):
-                shown += line + run("bash", "-c", line[2:], cwd=tmp_path, merged=True).stdout
-        assert shown == block.text
+    blocks = examples(page, "console")
+    with service(blocks, tmp_path) as running:
+        for block in blocks:
+            shown = ""
+            for line in block.text.splitlines(keepends=True):
+                if line.startswith("$ "):
+                    done = run("bash", "-c", running.there(line[2:]), cwd=tmp_path, merged=True)
+                    shown += line + running.told(done.stdout)
+            assert shown == block.text
 
 
 def test_most_pages_have_an_example() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import carrel
 from carrel import AsyncWorkspace, Workspace, WorkspaceManager
+from carrel.remote.workspace import RemoteWorkspace
 from docs.generate import DOCS, PAGES
 from tests.docs.pages import ROOT
 
@@ -50,6 +51,17 @@ def test_every_method_of_a_toolbox_is_in_the_reference(name: str) -> None:
     assert re.search(rf"`{name}\b", section("`Toolbox`"))
 
 
+@pytest.mark.parametrize("name", sorted(public_methods(carrel.Client)))
+def test_every_method_of_a_client_is_in_the_reference(name: str) -> None:
+    assert re.search(rf"`{name}\b", section("`Client`"))
+
+
+def test_what_differs_in_a_workspace_of_a_service_is_in_the_reference() -> None:
+    attributes = {"policy", "confinement", "within", "mount", "open"}
+    for name in (public_methods(RemoteWorkspace) ^ public_methods(Workspace)) - attributes:
+        assert re.search(rf"`{name}\b", section("`Client`")), name
+
+
 def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
     for name in public_methods(AsyncWorkspace) ^ public_methods(Workspace):
         assert re.search(rf"`{name}\b", API), name
@@ -57,6 +69,7 @@ def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
 
 def test_the_reference_names_no_parameter_that_is_not_there() -> None:
     owners = {
+        "`Client`": RemoteWorkspace,
         "`PythonSandbox`": carrel.PythonSandbox,
         "`Shell`": carrel.Shell,
         "`Toolbox`": carrel.Toolbox,

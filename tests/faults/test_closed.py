@@ -20,6 +20,7 @@ OPERATIONS: dict[str, Callable[[Workspace, str], object]] = {
     "read_with_info": lambda workspace, path: workspace.read_with_info(path),
     "read_lines": lambda workspace, path: workspace.read_lines(path),
     "read_chunks": lambda workspace, path: list(workspace.read_chunks(path)),
+    "reader": lambda workspace, path: list(workspace.reader(path).chunks(10)),
     "archive": lambda workspace, path: list(workspace.archive(path)),
     "list": lambda workspace, path: workspace.list(path),
     "walk": lambda workspace, path: list(workspace.walk(path)),

@@ -105,8 +105,12 @@ def archive(arena: Arena, path: str) -> bytes:
     return b"".join(arena.workspace.archive(path))
 
 
-def list_names(arena: Arena, path: str) -> list[FileInfo]:
+def list_entries(arena: Arena, path: str) -> list[FileInfo]:
     return arena.workspace.list(path)
+
+
+def list_names(arena: Arena, path: str) -> list[str]:
+    return [name for name, _ in arena.workspace.list_names(path)]
 
 
 def walk(arena: Arena, path: str) -> list[FileInfo]:
@@ -322,7 +326,8 @@ OPERATIONS = [
     Operation("read_chunks", read_chunks),
     Operation("read_lines", read_lines),
     Operation("archive", archive, Spots("d", "m", "l")),
-    Operation("list", list_names, TOP),
+    Operation("list", list_entries, TOP),
+    Operation("list_names", list_names, TOP),
     Operation("walk", walk, Spots("d", "m", None)),
     Operation("stat", stat),
     Operation("stat_without_following", stat_link),

@@ -20,17 +20,18 @@ from carrel.errors import (
     NotDirectoryError,
     NotEmptyError,
 )
+from tests.depth import rounds
 from tests.race.arena import Arena, attack
 from tests.race.operations import OPERATIONS, Operation
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
-ROUNDS = 10_000
+ROUNDS = rounds(10_000)
 """Rounds beneath a swapped directory, for every operation and resolver."""
-OTHER_ROUNDS = 5_000
+OTHER_ROUNDS = rounds(5_000)
 """Rounds besides, through a swapped directory in the middle of a path, and at a swapped last name."""
-SWAPS = 1_000
+SWAPS = rounds(1_000)
 """An attack with fewer exchanges than this proves nothing."""
 
 ANSWERS = (

@@ -11,13 +11,14 @@ import pytest
 from carrel.errors import BusyError, CarrelError, EscapeError, MissingError, NotDirectoryError
 from carrel.fs import _resolve, _sys
 from carrel.workspace.workspace import Workspace
+from tests.depth import rounds
 from tests.race.arena import Arena, attack, quiet
 from tests.race.swapper import Trap
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
-ROUNDS = 20_000
+ROUNDS = rounds(20_000)
 LEVELS = 12
 
 

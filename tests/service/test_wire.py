@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import grpc
 import pytest
 
 from carrel import errors
@@ -11,7 +12,16 @@ from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolEr
 from carrel.service.wire import TABLE, ExitStatus, wire
 
 AREAS = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*", ToolError: "tool.*"}
-CASES = {"limit.sessions", "tool.failed", "tool.status", "tool.unknown"}
+CASES = {
+    "limit.executions",
+    "limit.rate",
+    "limit.requests",
+    "limit.sessions",
+    "limit.time",
+    "tool.failed",
+    "tool.status",
+    "tool.unknown",
+}
 """Codes that differ from the rest of their area."""
 
 
@@ -67,12 +77,19 @@ def test_a_code_nobody_foresaw_simply_failed() -> None:
 
 def test_only_what_may_work_later_is_to_be_tried_again() -> None:
     assert {code for code, row in TABLE.items() if row.retry} == {
+        "limit.executions",
+        "limit.rate",
+        "limit.requests",
         "limit.sessions",
         "path.busy",
         "path.changed",
+        "service.stopping",
+        "service.unreachable",
         "sessions.unavailable",
     }
 
 
-def test_no_error_exits_as_if_all_were_well() -> None:
+def test_no_error_ends_as_if_all_were_well() -> None:
     assert all(row.exit_status is not ExitStatus.DONE for row in TABLE.values())
+    assert all(400 <= row.http_status < 600 for row in TABLE.values())
+    assert {row.grpc_status for row in TABLE.values()} <= {status.name for status in grpc.StatusCode} - {"OK"}

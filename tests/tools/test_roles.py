@@ -363,7 +363,7 @@ def test_roles_come_from_the_configuration(
 
 def test_a_role_without_tools_says_so(boxes: dict[str, Toolbox]) -> None:
     result = boxes["nobody"].call("file_read", {"path": "f"})
-    assert result.error == "There is no tool 'file_read'. This role has no tools"
+    assert result.error == "There is no tool 'file_read'. The role 'nobody' has no tools"
 
 
 # Commands

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import logging
 import threading
@@ -19,7 +20,9 @@ from carrel.tools.formats import Format
 from carrel.tools.result import ToolResult
 from carrel.tools.spec import Profile
 from carrel.tools.table import TOOLS
-from carrel.tools.toolbox import Toolbox
+from carrel.tools.toolbox import QUICK_SECONDS, SEARCHED_ENTRIES, Toolbox
+from carrel.workspace.gate import SMALL_ENTRIES
+from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
 from tests.workspace.planting import snapshot
@@ -74,7 +77,7 @@ def test_an_unknown_role_has_no_tools_in_any_profile(workspace: Workspace, profi
         for name in TOOLS[profile]:
             answer = toolbox.call(name)
             assert answer.code == "tool.unknown"
-            assert answer.error == f"There is no tool '{name}'. This role has no tools"
+            assert answer.error == f"There is no tool '{name}'. The role 'stranger' has no tools"
 
 
 def test_a_tool_that_the_role_does_not_have_answers_like_one_that_does_not_exist(
@@ -287,8 +290,107 @@ def test_what_is_quick_is_done_at_once_and_the_rest_in_a_thread(
             assert gate.threads == {threading.current_thread()}
             assert (await toolbox.acall("file_read", {"path": "large"})).success
             assert len(gate.threads) == 2
+        gate.threads.clear()
+        with Toolbox(workspace.narrowed(check=gate), profile="mcp") as toolbox:
+            for name in ("read_file", "read_text_file"):
+                assert (await toolbox.acall(name, {"path": "small"})).success
+            assert gate.threads == {threading.current_thread()}
+            assert (await toolbox.acall("read_text_file", {"path": "large"})).success
+            assert len(gate.threads) == 2
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("name", "small", "large"),
+    [
+        ("read_text_file", "small", "large"),
+        ("read_file", "small", "large"),
+    ],
+)
+def test_of_the_compatible_set_what_is_quick_is_done_at_once(
+    name: str, small: str, large: str, workspace: Workspace, directory: Path
+) -> None:
+    tree(directory, "small = a")
+    (directory / "large").write_bytes(b"a" * 2**20)
+    gate = Gate()
+    gate.may_go_on.set()
+
+    async def use() -> None:
+        with Toolbox(workspace.narrowed(check=gate), profile="mcp") as toolbox:
+            assert (await toolbox.acall(name, {"path": small})).success
+            assert gate.threads == {threading.current_thread()}
+            assert (await toolbox.acall(name, {"path": large})).success
+            assert len(gate.threads) == 2
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "arguments", "most"),
+    [
+        ("agent", "file_list", {"path": "."}, SMALL_ENTRIES),
+        ("agent", "file_search", {"query": "in"}, SEARCHED_ENTRIES),
+        ("coding", "glob", {"pattern": "*"}, SMALL_ENTRIES),
+        ("mcp", "directory_tree", {"path": "."}, SMALL_ENTRIES),
+        ("mcp", "search_files", {"path": ".", "pattern": "*"}, SEARCHED_ENTRIES),
+    ],
+)
+def test_what_is_looked_through_quickly_is_done_at_once(
+    profile: str, name: str, arguments: dict[str, str], most: int, tmp_path: Path
+) -> None:
+    gate = Gate()
+    gate.may_go_on.set()
+
+    async def use(toolbox: Toolbox) -> set[threading.Thread]:
+        gate.threads.clear()
+        assert (await toolbox.acall(name, arguments)).success
+        return gate.threads - {threading.current_thread()}
+
+    with WorkspaceManager(tmp_path / "sessions").create("one") as workspace:
+        workspace.write("a", b"in")
+        with Toolbox(workspace.narrowed(check=gate), profile=profile) as toolbox:
+            toolbox.call(name, arguments)
+            # A busy machine may take its time once, and then a thread has it.
+            assert any(not asyncio.run(use(toolbox)) for _ in range(20))
+            for number in range(most):
+                workspace.mkdir(f"d/{number}")
+            assert asyncio.run(use(toolbox))
+
+
+def test_the_names_in_a_directory_are_listed_at_once_however_much_there_is_elsewhere(
+    workspace: Workspace, directory: Path
+) -> None:
+    """A clock that goes on at every look, which is one after every 256 names, lets two of those pass."""
+    for name, count in (("few", 200), ("many", 1000)):
+        tree(directory, *(f"{name}/{number}" for number in range(count)))
+    clock = itertools.count()
+
+    with Toolbox(workspace, profile="mcp", clock=lambda: next(clock) * QUICK_SECONDS / 3) as toolbox:
+        few = toolbox.at_once("list_directory", {"path": "few"})
+        assert few is not None
+        assert few.metadata["count"] == 200
+        assert toolbox.at_once("list_directory", {"path": "many"}) is None
+        many = asyncio.run(toolbox.acall("list_directory", {"path": "many"}))
+        assert many.metadata["count"] == 1000
+        assert toolbox.call("list_directory", {"path": "many"}) == many
+
+
+def test_commands_and_code_are_never_done_at_once_and_what_is_wrong_always_is(workspace: Workspace) -> None:
+    with Toolbox(workspace) as toolbox:
+        assert toolbox.at_once("bash", {"command": "true"}) is None
+        assert toolbox.at_once("python_executor", {"code": "1"}) is None
+        for name, arguments, code in (
+            ("bash", {"comand": "true"}, "tool.arguments"),
+            ("bash", [], "tool.arguments"),
+            ("nothing", {}, "tool.unknown"),
+            ("file_read", {"path": "missing"}, "path.missing"),
+            ("file_read", {"path": "../out"}, "path.escape"),
+        ):
+            found = toolbox.at_once(name, arguments)
+            assert found is not None
+            assert found == toolbox.call(name, arguments)
+            assert found.code == code
 
 
 def test_a_task_that_is_cancelled_stops_the_work_and_waits_until_it_has_ended(

@@ -26,6 +26,7 @@ READS: dict[str, Operation] = {
     "read_text": lambda workspace, path: workspace.read_text(path),
     "read_lines": lambda workspace, path: workspace.read_lines(path),
     "read_chunks": lambda workspace, path: list(workspace.read_chunks(path)),
+    "reader": lambda workspace, path: list(workspace.reader(path).chunks(10)),
     "stat": lambda workspace, path: workspace.stat(path),
     "exists": lambda workspace, path: workspace.exists(path),
     "list": lambda workspace, path: workspace.list(os.path.dirname(path)),

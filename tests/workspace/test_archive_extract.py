@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -371,12 +372,10 @@ class FailingWorkspace(Workspace):
     fails_at = "fails"
     error: BaseException = LimitError("disk_bytes", limit=1, asked=2, message="Workspace quota exceeded")
 
-    def write_chunks(
-        self, path: StrPath, chunks: Iterable[bytes], *, overwrite: bool = True, parents: bool = True
-    ) -> FileInfo:
+    def write_chunks(self, path: StrPath, chunks: Iterable[bytes], **options: Any) -> FileInfo:
         if str(path).endswith(self.fails_at):
             raise self.error
-        return super().write_chunks(path, chunks, overwrite=overwrite, parents=parents)
+        return super().write_chunks(path, chunks, **options)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -406,11 +405,9 @@ def test_what_somebody_else_put_there_meanwhile_stays(directory: Path) -> None:
     class Busy(FailingWorkspace):
         """Somebody else writes into what the extraction made."""
 
-        def write_chunks(
-            self, path: StrPath, chunks: Iterable[bytes], *, overwrite: bool = True, parents: bool = True
-        ) -> FileInfo:
+        def write_chunks(self, path: StrPath, chunks: Iterable[bytes], **options: Any) -> FileInfo:
             plant(directory, "d/theirs")
-            return super().write_chunks(path, chunks, overwrite=overwrite, parents=parents)
+            return super().write_chunks(path, chunks, **options)
 
     with Busy.open(directory) as workspace, pytest.raises(LimitError):
         extract(workspace, [tar(*MEMBERS, file("fails"))])
@@ -421,11 +418,9 @@ def test_a_name_that_somebody_takes_meanwhile_is_not_replaced(directory: Path) -
     class Busy(Workspace):
         """Somebody else makes the file a moment before."""
 
-        def write_chunks(
-            self, path: StrPath, chunks: Iterable[bytes], *, overwrite: bool = True, parents: bool = True
-        ) -> FileInfo:
+        def write_chunks(self, path: StrPath, chunks: Iterable[bytes], **options: Any) -> FileInfo:
             plant(directory, f"{path} = theirs")
-            return super().write_chunks(path, chunks, overwrite=overwrite, parents=parents)
+            return super().write_chunks(path, chunks, **options)
 
     for overwrite in (False, True):
         with Busy.open(directory) as workspace, pytest.raises(ExistsError):

@@ -990,6 +990,7 @@ def test_a_rule_for_one_opening_is_for_that_one_only(manager: WorkspaceManager, 
     assert state_of(manager.root, "one").is_dir()
 
 
+@requirement("TTL-05")
 def test_a_session_that_is_reset_is_empty_and_still_there(manager: WorkspaceManager, root: Path) -> None:
     with manager.create("one", labels={"kept": "yes"}) as workspace:
         workspace.write("d/e/f", b"in")

@@ -25,6 +25,7 @@ READERS: dict[str, Callable[[Workspace, str], object]] = {
     "read_text": lambda workspace, path: workspace.read_text(path),
     "read_lines": lambda workspace, path: workspace.read_lines(path),
     "read_chunks": lambda workspace, path: list(workspace.read_chunks(path)),
+    "reader": lambda workspace, path: list(workspace.reader(path).chunks(2**16)),
 }
 every_reader = pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 
@@ -290,6 +291,15 @@ def test_chunks_come_from_the_file_that_was_opened_also_when_it_is_replaced(work
     assert next(chunks) == b"old "
     workspace.write("f", b"new " * 10)
     assert set(chunks) == {b"old "}
+
+
+@pytest.mark.parametrize("offset", [0, 1, 9, 10, 11, 2**70])
+def test_a_reader_knows_its_file_and_begins_where_it_is_asked_to(workspace: Workspace, offset: int) -> None:
+    info = workspace.write("f", b"0123456789")
+    reader = workspace.reader("f")
+    workspace.write("f", b"another")
+    assert reader.info == info
+    assert b"".join(reader.chunks(4, offset)) == b"0123456789"[offset:]
 
 
 def test_a_missing_file_is_told_when_chunks_are_asked_for_not_later(workspace: Workspace) -> None:

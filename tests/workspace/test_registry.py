@@ -100,7 +100,7 @@ def test_a_host_without_proc_finds_the_directory_by_its_path(
 ) -> None:
     place = tmp_path / "100% #1?mode=memory&x ü"
     place.mkdir(0o700)
-    monkeypatch.setattr("carrel.workspace._database._OWN_FILES", str(tmp_path / "no proc"))
+    monkeypatch.setattr("carrel.workspace.database._OWN_FILES", str(tmp_path / "no proc"))
     with closing(SqliteRegistry(place)) as registry:
         registry.add(record("abc"))
     assert os.listdir(place) == ["registry.db"]

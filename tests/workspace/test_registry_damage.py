@@ -178,6 +178,6 @@ def test_a_directory_that_is_swapped_for_a_moment_is_noticed(
 def test_a_handle_where_proc_is_missing_is_unavailable(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.workspace._database._OWN_FILES", str(tmp_path / "no proc"))
+    monkeypatch.setattr("carrel.workspace.database._OWN_FILES", str(tmp_path / "no proc"))
     with closing(SqliteRegistry(open_store(place))) as registry:
         require_unavailable(registry, "/proc is missing")

@@ -23,6 +23,9 @@ Act = Callable[[Workspace, str, str], object]
 
 ACTS: dict[str, Act] = {
     "write": lambda workspace, path, version: workspace.write(path, b"new", if_version=version),
+    "write by chunks": lambda workspace, path, version: workspace.write_chunks(
+        path, [b"n", b"ew"], if_version=version
+    ),
     "edit": lambda workspace, path, version: workspace.edit(path, "in", "out", if_version=version),
     "append": lambda workspace, path, version: workspace.append(path, b"new", if_version=version),
     "remove": lambda workspace, path, version: workspace.remove(path, if_version=version),

@@ -52,6 +52,14 @@ class SandboxLogger:
         """Log a refusal as the warning `security.<problem>`."""
         self._log(f"security.{problem}", logging.WARNING, details)
 
+    def log_failure(self, event: str, error: Exception, /, **fields: object) -> None:
+        """Log a mistake of ours: the kind of *error* and where it was made, never its words."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = None if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
+        self._log(event, logging.ERROR, {**fields, "error": type(error).__name__, "place": place})
+
     def log_execution_start(
         self, runtime: str, policy: Policy, session_id: str | None = None, **extra: object
     ) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from carrel.config.document import Unreadable, parse, read_text
+from carrel.config.key import Key
 from carrel.config.kind import Place, Wrong, did_you_mean, expand, shown
 from carrel.config.settings import Origin, Source
-from carrel.config.table import CONFIG_VARIABLE, KEYS, Key
+from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.errors import ConfigError
 
 if TYPE_CHECKING:

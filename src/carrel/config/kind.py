@@ -221,14 +221,18 @@ def expand(text: str, home: str | None) -> Path:
 
 
 def many(kind: Kind[T], says: str) -> Kind[tuple[T, ...]]:
-    """A list of values of one kind."""
+    """A list of values of one kind; a variable has commas between them."""
 
     def make(value: object, home: str | None) -> tuple[T, ...]:
         if not isinstance(value, list):
             raise Wrong
         return tuple(kind.check(each, home, index) for index, each in enumerate(value))
 
-    return Kind(says=says, make=make)
+    return Kind(says=says, make=make, spell=_list_of)
+
+
+def _list_of(text: str) -> object:
+    return [part.strip() for part in text.split(",")]
 
 
 TEXTS = many(TEXT, "a list of texts")

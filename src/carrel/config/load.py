@@ -8,21 +8,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from carrel.config import table
+from carrel.config import serve, table
 from carrel.config.file import ConfigFile, home_of, read
+from carrel.config.key import Key
 from carrel.config.kind import Wrong, did_you_mean
 from carrel.config.settings import (
     FilesSettings,
     OperatorSettings,
     Origin,
     PythonSettings,
+    ServeSettings,
     SessionSettings,
     Settings,
     ShellSettings,
     Source,
     Value,
 )
-from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, Key
+from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS
 from carrel.errors import ConfigError
 from carrel.values import MIB
 
@@ -84,7 +86,9 @@ class _Values:
         """The value of *key*, and where it came from."""
         if key.name not in self._found:
             value, origin = self._forced(key) or self._find(key)
-            self._found[key.name] = Value(name=key.name, value=value, origin=origin, is_used=key.is_used)
+            self._found[key.name] = Value(
+                name=key.name, value=value, origin=origin, is_used=key.is_used, is_secret=key.is_secret
+            )
         return self._found[key.name]
 
     def roles(self) -> Iterator[Value]:
@@ -134,10 +138,13 @@ def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
         dev_allow_cwd=values.of(table.DEV_ALLOW_CWD),
         allow_global_tmp=values.of(table.ALLOW_GLOBAL_TMP),
         sandbox=values.of(table.SANDBOX),
+        sandbox_address=values.of(table.SANDBOX_ADDRESS),
+        sandbox_key=values.of(table.SANDBOX_KEY),
         python=_python(values),
         shell=_shell(values),
         operator=_operator(values),
         files=_files(values),
+        serve=_serve(values),
         roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
         values=tuple(_listed(values)),
         file=file.path,
@@ -193,6 +200,36 @@ def _files(values: _Values) -> FilesSettings:
         max_file_bytes=values.of(table.MAX_FILE_SIZE),
         allowed_paths=values.of(table.ALLOWED_PATHS),
         timeout_ms=values.of(table.TIMEOUT_MS),
+    )
+
+
+def _serve(values: _Values) -> ServeSettings:
+    return ServeSettings(
+        host=values.of(serve.HOST),
+        port=values.of(serve.PORT),
+        grpc=values.of(serve.GRPC),
+        grpc_port=values.of(serve.GRPC_PORT),
+        require_key=values.of(serve.REQUIRE_KEY),
+        rate_per_minute=values.of(serve.RATE_PER_MINUTE),
+        max_body_bytes=values.of(serve.MAX_BODY_MB) * MIB,
+        max_requests=values.of(serve.MAX_REQUESTS),
+        executions=values.of(serve.EXECUTIONS),
+        executions_per_caller=values.of(serve.EXECUTIONS_PER_CALLER),
+        timeout_seconds=values.of(serve.TIMEOUT_SECONDS),
+        shutdown_seconds=values.of(serve.SHUTDOWN_SECONDS),
+        idle_seconds=values.of(serve.IDLE_SECONDS),
+        open_sessions=values.of(serve.OPEN_SESSIONS),
+        sweep_seconds=values.of(serve.SWEEP_SECONDS),
+        resume_seconds=values.of(serve.RESUME_SECONDS),
+        cors_origins=values.of(serve.CORS_ORIGINS),
+        metrics=values.of(serve.METRICS),
+        jwt_issuer=values.of(serve.JWT_ISSUER),
+        jwt_audience=values.of(serve.JWT_AUDIENCE),
+        jwt_jwks=values.of(serve.JWT_JWKS),
+        jwt_algorithms=values.of(serve.JWT_ALGORITHMS),
+        jwt_tenant_claim=values.of(serve.JWT_TENANT_CLAIM),
+        jwt_roles_claim=values.of(serve.JWT_ROLES_CLAIM),
+        traces=values.of(serve.TRACES),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -43,6 +43,13 @@ class Value:
     origin: Origin
     is_used: bool
     """Whether anything makes use of it yet."""
+    is_secret: bool = False
+    """Whether it must not be shown to anybody."""
+
+    def __repr__(self) -> str:
+        """Like any other dataclass, but for a secret."""
+        value = "..." if self.is_secret else repr(self.value)
+        return f"Value(name={self.name!r}, value={value}, origin={self.origin!r}, is_used={self.is_used!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +120,37 @@ class FilesSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """Where the service listens, whom it knows and what it takes on; the table says what each means."""
+
+    host: str
+    port: int
+    grpc: bool
+    grpc_port: int
+    require_key: bool
+    rate_per_minute: int | None
+    max_body_bytes: int
+    max_requests: int
+    executions: int
+    executions_per_caller: int
+    timeout_seconds: int
+    shutdown_seconds: int
+    idle_seconds: int
+    open_sessions: int
+    sweep_seconds: int
+    resume_seconds: int
+    cors_origins: tuple[str, ...]
+    metrics: bool
+    jwt_issuer: str | None
+    jwt_audience: str | None
+    jwt_jwks: str | None
+    jwt_algorithms: tuple[str, ...]
+    jwt_tenant_claim: str
+    jwt_roles_claim: str
+    traces: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that can be set."""
 
@@ -123,10 +161,15 @@ class Settings:
     allow_global_tmp: bool
     sandbox: bool
     """Whether sessions may run guest code."""
+    sandbox_address: str | None
+    """The `host:port` of the gRPC service that runs the calls of a toolbox; `None`: they run here."""
+    sandbox_key: str | None = field(repr=False)
+    """The key that is shown to it."""
     python: PythonSettings
     shell: ShellSettings
     operator: OperatorSettings
     files: FilesSettings
+    serve: ServeSettings
     roles: Roles
     """The tools of each role."""
     values: tuple[Value, ...]

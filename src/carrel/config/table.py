@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, TypeVar
 
+from carrel.config.key import Key
 from carrel.config.kind import (
     ABSOLUTE,
     ALLOWED,
@@ -16,14 +15,13 @@ from carrel.config.kind import (
     SIZE,
     SWITCH,
     TEXTS,
-    Kind,
     Roles,
     ceiling,
     choice,
     number,
 )
-
-T_co = TypeVar("T_co", covariant=True)
+from carrel.config.network import ADDRESS, SECRET
+from carrel.config.serve import SERVE_KEYS
 
 CONFIG_VARIABLE = "CARREL_CONFIG"
 """Names the file itself."""
@@ -35,41 +33,6 @@ DEFAULT_ROLES: Roles = MappingProxyType(
         "critic": ("file_read", "file_list", "bash"),
     }
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key(Generic[T_co]):
-    """One setting."""
-
-    name: str
-    """Its table in the file and its name there, with a dot between."""
-    kind: Kind[T_co]
-    default: object
-    """As it would stand in the file; `None` if it is not set."""
-    meaning: str
-    variable: str | None = None
-    """The variable that goes before the file."""
-    alias: str | None = None
-    """Another variable, read where the first is not set."""
-    file_alias: str | None = None
-    """Another name in the same table of the file."""
-    is_used: bool = True
-    """Whether anything makes use of it yet; one that nothing uses is checked all the same."""
-
-    @property
-    def place(self) -> tuple[str, ...]:
-        """The names that lead to it in the file."""
-        return tuple(self.name.split("."))
-
-    @property
-    def places(self) -> tuple[tuple[str, ...], ...]:
-        """All the names it goes by in the file, its own first."""
-        return (self.place, (*self.place[:-1], self.file_alias)) if self.file_alias else (self.place,)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """All the variables it is read from, its own first."""
-        return tuple(name for name in (self.variable, self.alias) if name)
 
 
 DIRECTORY = Key(
@@ -147,6 +110,21 @@ SANDBOX = Key(
     meaning="Whether sessions may run guest code.",
     variable="CARREL_SANDBOX",
     alias="SHANNON_USE_WASI_SANDBOX",
+)
+SANDBOX_ADDRESS: Key[str | None] = Key(
+    name="sandbox.address",
+    kind=ADDRESS,
+    default=None,
+    meaning="The gRPC service that runs the calls of a toolbox; without one they run here.",
+    variable="CARREL_SANDBOX_ADDR",
+)
+SANDBOX_KEY: Key[str | None] = Key(
+    name="sandbox.key",
+    kind=SECRET,
+    default=None,
+    meaning="The key that is shown to that service; better in the variable than in the file.",
+    variable="CARREL_SANDBOX_KEY",
+    is_secret=True,
 )
 PYTHON_WORKERS = Key(
     name="python.workers",
@@ -283,6 +261,8 @@ KEYS: tuple[Key[object], ...] = (
     DEV_ALLOW_CWD,
     ALLOW_GLOBAL_TMP,
     SANDBOX,
+    SANDBOX_ADDRESS,
+    SANDBOX_KEY,
     PYTHON_WORKERS,
     PYTHON_READY,
     PYTHON_MEMORY_MB,
@@ -300,6 +280,7 @@ KEYS: tuple[Key[object], ...] = (
     MAX_FILE_SIZE,
     ALLOWED_PATHS,
     TIMEOUT_MS,
+    *SERVE_KEYS,
     ROLE_TOOLS,
 )
 """In the order in which they are listed."""

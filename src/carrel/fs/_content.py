@@ -33,13 +33,23 @@ class FileReader:
         """The descriptor, as long as this reader lives."""
         return self._handle.fd
 
-    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
-        """The rest of the content, at most *chunk_bytes* at a time."""
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        if offset:
+            os.lseek(self._handle.fd, min(offset, self.info.size_bytes), os.SEEK_SET)
         # No more memory is asked for than the file needs, and little to see that it has ended.
-        count = min(chunk_bytes, self.info.size_bytes + 1)
+        count = min(chunk_bytes, max(0, self.info.size_bytes - offset) + 1)
         while piece := self._read(count):
             yield piece
             count = chunk_bytes if len(piece) == count else min(chunk_bytes, _END_BYTES)
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
+        try:
+            return os.pread(self._handle.fd, length, offset)
+        except OSError as error:
+            number = error.errno
+        raise translate(number, self._where)
 
     def _read(self, count: int) -> bytes:
         try:

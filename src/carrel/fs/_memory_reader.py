@@ -18,10 +18,16 @@ class MemoryReader:
         self._at = 0
         self.info = info
 
-    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
-        """The rest of the content, at most *chunk_bytes* at a time."""
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        self._at += offset
         while piece := self._read(chunk_bytes):
             yield piece
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
+        with self._lock:
+            return bytes(self._file.content[offset : offset + length])
 
     def _read(self, count: int) -> bytes:
         with self._lock:

@@ -17,7 +17,7 @@ from carrel.fs._tree_reading import TreeReading
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
 from carrel.fs.handle import Handle
 from carrel.paths.rel import Where, parse
-from carrel.values import FileInfo, Limits, Usage
+from carrel.values import FileInfo, Limits, Named, Usage
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
@@ -111,6 +111,12 @@ class RootReading:
             return tree.scan(fd, self._beneath.prefix(where), limit)
         finally:
             os.close(fd)
+
+    @translated
+    def names(self, where: Where, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+        """The names in a directory, each with its kind, in no order."""
+        directory = Handle(self._beneath.open(where, LIST))
+        return _translating(tree.names(directory, self._beneath.prefix(where), limit), where)
 
     @translated
     def walk(

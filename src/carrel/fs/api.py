@@ -8,7 +8,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
 from carrel.paths.rel import Where
-from carrel.values import Change, FileInfo, Limits, Usage
+from carrel.values import Change, FileInfo, Limits, Named, Usage
 
 
 class Confinement(StrEnum):
@@ -136,8 +136,12 @@ class Reader(Protocol):
 
     info: FileInfo
 
-    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
-        """The rest of the content, at most *chunk_bytes* at a time."""
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time; can be asked for once."""
+        ...
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
         ...
 
 
@@ -202,6 +206,10 @@ class Files(Protocol):
 
     def list(self, where: Where, /, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
+        ...
+
+    def names(self, where: Where, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+        """The names in a directory, each with its kind: by some hundreds at a time, in no order."""
         ...
 
     def walk(

@@ -21,7 +21,7 @@ from carrel.fs.api import (
     Wants,
 )
 from carrel.paths.rel import Where
-from carrel.values import Change, FileInfo, Limits, Usage
+from carrel.values import Change, FileInfo, Limits, Named, Usage
 
 Check = Callable[[], None]
 """Does nothing, or raises to stop the work."""
@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 
 
 class CheckedFiles:
-    """The same files, with a check before each operation, each entry of a walk and each chunk.
+    """The same files, with a check before each operation, each entry of a walk, some names and each chunk.
 
     What the check raises comes to the caller as it is, and a change that it stops has not happened.
 
@@ -86,6 +86,11 @@ class CheckedFiles:
         found = self.inner.list(where, limit=limit)
         self._check()
         return found
+
+    def names(self, where: Where, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+        """The names in a directory, each with its kind."""
+        self._check()
+        return _checked(self.inner.names(where, limit=limit), self._check)
 
     def walk(
         self,
@@ -207,9 +212,13 @@ class _CheckedReader:
         self._inner = inner
         self._check = check
 
-    def chunks(self, chunk_bytes: int) -> Iterator[bytes]:
-        """The rest of the content, at most *chunk_bytes* at a time."""
-        return _checked(self._inner.chunks(chunk_bytes), self._check)
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        return _checked(self._inner.chunks(chunk_bytes, offset), self._check)
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
+        return self._inner.read(length, offset)
 
 
 def _checked(found: Iterable[Found], check: Check) -> Iterator[Found]:

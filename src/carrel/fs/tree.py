@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from carrel.fs._resolve import Open
 from carrel.fs.api import Enter, Unreadable
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN, unlock
-from carrel.values import FileInfo, FileKind, Usage
+from carrel.values import FileInfo, FileKind, Named, Usage
 
 _KINDS = {
     stat.S_IFREG: FileKind.FILE,
@@ -27,9 +28,13 @@ _KINDS = {
     stat.S_IFLNK: FileKind.LINK,
 }
 # A listing asks for these at every entry, and to look up a member of an enum is slow.
+_FILE = FileKind.FILE
 _DIRECTORY = FileKind.DIRECTORY
+_LINK = FileKind.LINK
 _OTHER = FileKind.OTHER
 _PATH = attrgetter("path")
+SOME = 256
+"""So many names are given at a time."""
 
 
 def info_of(
@@ -67,6 +72,26 @@ def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
                 continue
     found.sort(key=_PATH)
     return found
+
+
+def names(directory: Handle, prefix: str, limit: int | None) -> Iterator[list[Named]]:
+    """The names in *directory*, each with its kind as the directory itself tells it, some at a time."""
+    count = 0
+    with os.scandir(directory.fd) as entries:
+        while some := list(islice(entries, SOME)):
+            count += len(some)
+            if limit is not None and count > limit:
+                raise too_many_listed(limit, prefix)
+            yield [
+                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of_no_file(entry))
+                for entry in some
+            ]
+
+
+def _kind_of_no_file(entry: os.DirEntry[str]) -> FileKind:
+    if entry.is_dir(follow_symlinks=False):
+        return _DIRECTORY
+    return _LINK if entry.is_symlink() else _OTHER
 
 
 class Visit:

@@ -24,13 +24,14 @@ def require_session_id(session_id: object) -> str:
     if not isinstance(session_id, str):
         raise SessionIdError(f"session id must be str, not {type(session_id).__name__}")
     session_id = str.__str__(session_id)
-    if problem := _problem(session_id):
+    if problem := id_problem(session_id):
         shown = session_id if len(session_id) <= ID_CHARACTERS else session_id[:20] + "..."
         raise SessionIdError(f"invalid session id {shown!r}: {problem}")
     return session_id
 
 
-def _problem(session_id: str) -> str | None:
+def id_problem(session_id: str) -> str | None:
+    """How *session_id*, or another name that follows the same rule, breaks it; `None` if it does not."""
     if not session_id:
         return "it is empty"
     if len(session_id) > ID_CHARACTERS:

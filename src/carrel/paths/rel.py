@@ -66,7 +66,7 @@ def parse(path: StrPath) -> Where:
 
 def parse_any(path: StrPath) -> Where:
     """Parse a path that may be absolute; the rest is as for `parse`."""
-    return _parse(path if type(path) is str else _plain(path))
+    return _parse(path if type(path) is str else plain(path))
 
 
 def relative(where: Where, parts: tuple[str, ...]) -> Where:
@@ -108,8 +108,12 @@ def leads_out(where: Where, target: str) -> bool:
     return then.absolute
 
 
-def _plain(path: object) -> str:
-    """A real `str`, whatever a subclass or a path object would answer the second time."""
+def plain(path: object) -> str:
+    """A real `str`, whatever a subclass or a path object would answer the second time.
+
+    Raises:
+        TypeError: It is neither `str` nor a path object that gives one.
+    """
     given = path if isinstance(path, str) else os.fspath(path)  # type: ignore[call-overload]  # raises TypeError itself
     if not isinstance(given, str):
         raise TypeError(f"a path must be str, not {type(given).__name__}")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from carrel.errors import RoleDeniedError
+
 WRITING = "file_write"
 """The tool without which a role may change nothing, whatever else it has."""
 CODE = "python_executor"
 """The tool without which a role may run no guest code, not by the shell either."""
+DEFAULT_ROLE = "generalist"
+"""Whose tools are offered to somebody who has no role, in a session that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,15 @@ class Role:
     def allows(self, tool: str, along_with: str | None = None) -> bool:
         """Whether the role has *tool*, by its name or because it comes along with one that it has."""
         return tool in self.tools or along_with in self.tools
+
+    def require(self, tool: str) -> None:
+        """Do nothing if the role has *tool*.
+
+        Raises:
+            RoleDeniedError: It has not.
+        """
+        if tool not in self.tools:
+            raise RoleDeniedError(f"the role {self.name!r} may not do this: it has no {tool!r}")
 
     @property
     def may_write(self) -> bool:

@@ -33,63 +33,80 @@ class Wire:
     """What one error looks like outside."""
 
     exit_status: ExitStatus
+    http_status: int
+    grpc_status: str
+    """The name of the status."""
     retry: bool = False
     """Whether the same call may work later, so that an agent may try it again."""
 
 
-_FAILED = Wire(exit_status=ExitStatus.FAILED)
-_INVALID = Wire(exit_status=ExitStatus.INVALID)
-_REFUSED = Wire(exit_status=ExitStatus.REFUSED)
-_LIMIT = Wire(exit_status=ExitStatus.LIMIT)
-_UNAVAILABLE = Wire(exit_status=ExitStatus.UNAVAILABLE)
+_FAILED, _INVALID, _REFUSED = ExitStatus.FAILED, ExitStatus.INVALID, ExitStatus.REFUSED
+_LIMIT, _UNAVAILABLE = ExitStatus.LIMIT, ExitStatus.UNAVAILABLE
+
+
+def _row(exit_status: ExitStatus, http_status: int, grpc_status: str, *, retry: bool = False) -> Wire:
+    return Wire(exit_status=exit_status, http_status=http_status, grpc_status=grpc_status, retry=retry)
+
 
 TABLE: Mapping[str, Wire] = MappingProxyType(
     {
-        "access.denied": _REFUSED,
-        "access.outside": _REFUSED,
-        "archive.invalid": _INVALID,
-        "carrel.error": _FAILED,
-        "config.invalid": _INVALID,
-        "disk.error": _UNAVAILABLE,
-        "disk.full": _UNAVAILABLE,
-        "disk.low": _UNAVAILABLE,
-        "edit.*": _FAILED,
-        "journal.rotated": _FAILED,
-        "limit.*": _LIMIT,
-        "limit.sessions": Wire(exit_status=ExitStatus.LIMIT, retry=True),
-        "path.absolute": _REFUSED,
-        "path.busy": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
-        "path.changed": Wire(exit_status=ExitStatus.FAILED, retry=True),
-        "path.escape": _REFUSED,
-        "path.exists": _FAILED,
-        "path.into_itself": _FAILED,
-        "path.invalid": _INVALID,
-        "path.is_directory": _FAILED,
-        "path.loop": _FAILED,
-        "path.missing": _FAILED,
-        "path.not_directory": _FAILED,
-        "path.not_empty": _FAILED,
-        "path.not_regular": _FAILED,
-        "path.permission": _FAILED,
-        "pattern.invalid": _INVALID,
-        "policy.invalid": _INVALID,
-        "quota.*": _LIMIT,
-        "runtime.disabled": _REFUSED,
-        "runtime.failed": _UNAVAILABLE,
-        "runtime.missing": _UNAVAILABLE,
-        "session.exists": _FAILED,
-        "session.invalid_id": _INVALID,
-        "session.missing": _FAILED,
-        "sessions.unavailable": Wire(exit_status=ExitStatus.UNAVAILABLE, retry=True),
-        "shell.command": _REFUSED,
-        "shell.metacharacter": _INVALID,
-        "shell.syntax": _INVALID,
-        "text.encoding": _INVALID,
-        "tool.*": _INVALID,
-        "tool.failed": _FAILED,
-        "tool.status": _FAILED,
-        "tool.unknown": _REFUSED,
-        "workspace.closed": _UNAVAILABLE,
+        "access.denied": _row(_REFUSED, 403, "PERMISSION_DENIED"),
+        "access.outside": _row(_REFUSED, 400, "INVALID_ARGUMENT"),
+        "access.role": _row(_REFUSED, 403, "PERMISSION_DENIED"),
+        "archive.invalid": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "caller.unknown": _row(_REFUSED, 401, "UNAUTHENTICATED"),
+        "carrel.error": _row(_FAILED, 500, "INTERNAL"),
+        "config.invalid": _row(_INVALID, 500, "INTERNAL"),
+        "disk.error": _row(_UNAVAILABLE, 507, "UNAVAILABLE"),
+        "disk.full": _row(_UNAVAILABLE, 507, "RESOURCE_EXHAUSTED"),
+        "disk.low": _row(_UNAVAILABLE, 507, "RESOURCE_EXHAUSTED"),
+        "edit.*": _row(_FAILED, 422, "FAILED_PRECONDITION"),
+        "journal.rotated": _row(_FAILED, 410, "OUT_OF_RANGE"),
+        "key.exists": _row(_FAILED, 409, "ALREADY_EXISTS"),
+        "key.missing": _row(_FAILED, 404, "NOT_FOUND"),
+        "limit.*": _row(_LIMIT, 413, "RESOURCE_EXHAUSTED"),
+        "limit.executions": _row(_LIMIT, 503, "RESOURCE_EXHAUSTED", retry=True),
+        "limit.rate": _row(_LIMIT, 429, "RESOURCE_EXHAUSTED", retry=True),
+        "limit.requests": _row(_LIMIT, 503, "RESOURCE_EXHAUSTED", retry=True),
+        "limit.sessions": _row(_LIMIT, 429, "RESOURCE_EXHAUSTED", retry=True),
+        "limit.time": _row(_LIMIT, 504, "DEADLINE_EXCEEDED"),
+        "path.absolute": _row(_REFUSED, 400, "INVALID_ARGUMENT"),
+        "path.busy": _row(_UNAVAILABLE, 503, "UNAVAILABLE", retry=True),
+        "path.changed": _row(_FAILED, 412, "ABORTED", retry=True),
+        "path.escape": _row(_REFUSED, 400, "INVALID_ARGUMENT"),
+        "path.exists": _row(_FAILED, 409, "ALREADY_EXISTS"),
+        "path.into_itself": _row(_FAILED, 409, "FAILED_PRECONDITION"),
+        "path.invalid": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "path.is_directory": _row(_FAILED, 400, "FAILED_PRECONDITION"),
+        "path.loop": _row(_FAILED, 400, "FAILED_PRECONDITION"),
+        "path.missing": _row(_FAILED, 404, "NOT_FOUND"),
+        "path.not_directory": _row(_FAILED, 400, "FAILED_PRECONDITION"),
+        "path.not_empty": _row(_FAILED, 409, "FAILED_PRECONDITION"),
+        "path.not_regular": _row(_FAILED, 400, "FAILED_PRECONDITION"),
+        "path.permission": _row(_FAILED, 403, "PERMISSION_DENIED"),
+        "pattern.invalid": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "policy.invalid": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "quota.*": _row(_LIMIT, 507, "RESOURCE_EXHAUSTED"),
+        "request.invalid": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "request.unknown": _row(_INVALID, 404, "UNIMPLEMENTED"),
+        "runtime.disabled": _row(_REFUSED, 403, "PERMISSION_DENIED"),
+        "runtime.failed": _row(_UNAVAILABLE, 503, "UNAVAILABLE"),
+        "runtime.missing": _row(_UNAVAILABLE, 503, "UNAVAILABLE"),
+        "service.stopping": _row(_UNAVAILABLE, 503, "UNAVAILABLE", retry=True),
+        "service.unreachable": _row(_UNAVAILABLE, 502, "UNAVAILABLE", retry=True),
+        "session.exists": _row(_FAILED, 409, "ALREADY_EXISTS"),
+        "session.invalid_id": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "session.missing": _row(_FAILED, 404, "NOT_FOUND"),
+        "sessions.unavailable": _row(_UNAVAILABLE, 503, "UNAVAILABLE", retry=True),
+        "shell.command": _row(_REFUSED, 403, "PERMISSION_DENIED"),
+        "shell.metacharacter": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "shell.syntax": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "text.encoding": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "tool.*": _row(_INVALID, 400, "INVALID_ARGUMENT"),
+        "tool.failed": _row(_FAILED, 500, "INTERNAL"),
+        "tool.status": _row(_FAILED, 422, "FAILED_PRECONDITION"),
+        "tool.unknown": _row(_REFUSED, 404, "UNIMPLEMENTED"),
+        "workspace.closed": _row(_UNAVAILABLE, 503, "UNAVAILABLE"),
     }
 )
 

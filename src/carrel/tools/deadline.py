@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from threading import Lock
 
@@ -19,6 +19,7 @@ class Deadline:
         self._clock = clock
         self._end = None if seconds is None else clock() + seconds
         self._is_stopped = False
+        self._is_over = False
         self._lock = Lock()
         self._listeners: list[Callable[[], object]] = []
 
@@ -28,8 +29,16 @@ class Deadline:
         Raises:
             LimitError: The time is over, or the caller does not want the answer any more.
         """
-        if self._is_stopped or (self._end is not None and self._clock() > self._end):
+        if self._is_stopped:
             raise self.error()
+        if self._end is not None and self._clock() > self._end:
+            self._is_over = True
+            raise self.error()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a call was ended because its time was over."""
+        return self._is_over
 
     @property
     def is_stopped(self) -> bool:
@@ -82,19 +91,30 @@ class Deadlines:
         if (deadline := _CURRENT.get()) is not None:
             deadline.check()
 
-    @contextmanager
-    def during(self, deadline: Deadline) -> Iterator[None]:
+    def during(self, deadline: Deadline) -> AbstractContextManager[None]:
         """Let *deadline* hold meanwhile."""
-        token = _CURRENT.set(deadline)
-        self._running.add(deadline)
-        try:
-            yield
-        finally:
-            self._running.discard(deadline)
-            _CURRENT.reset(token)
+        return _During(self._running, deadline)
 
     def stop(self) -> None:
         """End every call that runs, in whatever thread."""
         # A copy, as they go while they are told.
         for deadline in self._running.copy():
             deadline.stop()
+
+
+class _During:
+    """While a deadline holds; no generator, as every call of a tool has one."""
+
+    __slots__ = ("_deadline", "_running", "_token")
+
+    def __init__(self, running: set[Deadline], deadline: Deadline) -> None:
+        self._running = running
+        self._deadline = deadline
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self._deadline)
+        self._running.add(self._deadline)
+
+    def __exit__(self, *exception: object) -> None:
+        self._running.discard(self._deadline)
+        _CURRENT.reset(self._token)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from carrel.tools.lines import one_line
-from carrel.values import FileInfo
+from collections.abc import Iterable
 
+from carrel.tools.lines import one_line
+from carrel.values import FileInfo, FileKind, Named
+
+# It is asked for at every name, and to look up a member of an enum is slow.
+_DIRECTORY = FileKind.DIRECTORY
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
-def marked(info: FileInfo) -> str:
-    """The name, and before it whether it is a directory."""
-    return f"[{'DIR' if info.is_directory else 'FILE'}] {one_line(info.name)}"
+def marked(found: Iterable[Named]) -> list[str]:
+    """The names, and before each whether it is a directory."""
+    return [f"[{'DIR' if kind is _DIRECTORY else 'FILE'}] {one_line(name)}" for name, kind in found]
 
 
 def sized(info: FileInfo) -> str:
     """The same with the size of a file, in columns."""
-    if info.is_directory:
-        return marked(info)
-    return f"{marked(info):<37} {size(info.size_bytes):>10}"
+    (shown,) = marked([(info.name, info.kind)])
+    return shown if info.is_directory else f"{shown:<37} {size(info.size_bytes):>10}"
 
 
 def size(size_bytes: int) -> str:

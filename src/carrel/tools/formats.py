@@ -7,6 +7,19 @@ from typing import Any
 
 from carrel.tools.spec import Effect, Loaded
 
+RESULT: dict[str, Any] = {  # Any: as JSON Schema says it
+    "type": "object",
+    "properties": {
+        "success": {"type": "boolean"},
+        "output": {},
+        "data": {},
+        "error": {"type": "string"},
+        "metadata": {"type": "object"},
+    },
+    "required": ["success", "metadata"],
+}
+"""The answer of any tool, as JSON Schema says it."""
+
 
 class Format(StrEnum):
     """Who is to read it."""

@@ -36,6 +36,11 @@ def one_line(name: str) -> str:
 
 def fitting_lines(lines: Iterable[str], most: int) -> Lines:
     """The first of *lines* that take at most *most* bytes of UTF-8; part of the first, if it is longer."""
+    if isinstance(lines, list):
+        # As a rule all fit, and then it is quicker not to look at each.
+        text = "\n".join(lines)
+        if text.isascii() and len(text) < most:
+            return Lines(text, len(lines), False)
     kept: list[str] = []
     room = most
     for line in lines:

@@ -90,6 +90,9 @@ def listing(
         name = below(directory, info)
         return (hidden or not is_hidden(name)) and not any(each.matches(name) for each in barred)
 
+    if not recursive and hidden and wanted is None and not barred:
+        # All of it, in the order in which it comes: what most ask for, so it is not looked at again.
+        return Listing(directory=directory, entries=tuple(ctx.workspace.list(path)), incomplete=None)
     walk = ctx.workspace.walk(path, enter=is_shown) if recursive else iter(ctx.workspace.list(path))
     entries: list[FileInfo] = []
     incomplete: str | None = None

@@ -15,15 +15,21 @@ _BY_SUFFIX = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".flac": "audio/flac",
     ".gif": "image/gif",
+    ".go": "text/x-go",
     ".gz": "application/gzip",
+    ".h": "text/x-c",
     ".htm": "text/html",
     ".html": "text/html",
     ".ico": "image/vnd.microsoft.icon",
+    ".ini": "text/plain",
     ".jpeg": "image/jpeg",
     ".jpg": "image/jpeg",
     ".js": "text/javascript",
     ".json": "application/json",
+    ".jsonl": "application/x-ndjson",
+    ".log": "text/plain",
     ".md": "text/markdown",
+    ".mjs": "text/javascript",
     ".mp3": "audio/mpeg",
     ".mp4": "video/mp4",
     ".npy": "application/octet-stream",
@@ -32,6 +38,9 @@ _BY_SUFFIX = {
     ".pdf": "application/pdf",
     ".png": "image/png",
     ".py": "text/x-python",
+    ".rs": "text/x-rust",
+    ".sh": "application/x-sh",
+    ".sql": "application/sql",
     ".sqlite": "application/vnd.sqlite3",
     ".svg": "image/svg+xml",
     ".tar": "application/x-tar",
@@ -85,6 +94,11 @@ def suffix(path: str) -> str:
     return f".{end.lower()}" if stem and dot else ""
 
 
+def named_type(path: str) -> str | None:
+    """What the name says that the content is; `None` if it says nothing."""
+    return _BY_SUFFIX.get(suffix(path))
+
+
 def media_type(path: str, content: bytes, *, is_text: bool) -> str:
     """What the content is, by how it begins and else by its name."""
     if not is_text:
@@ -96,7 +110,7 @@ def media_type(path: str, content: bytes, *, is_text: bool) -> str:
             return "image/webp"
         if _is_bitmap(content):
             return "image/bmp"
-    known = _BY_SUFFIX.get(suffix(path))
+    known = named_type(path)
     if known is not None and (known.startswith("text/") <= is_text):
         return known
     return "text/plain" if is_text else "application/octet-stream"

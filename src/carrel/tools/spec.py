@@ -88,6 +88,8 @@ class Loaded(NamedTuple):
     run: Callable[[Context, Any], ToolResult]
     is_quick: Callable[[Context, Any], bool] | None
     """Says about some arguments whether the call takes no more than a few system calls."""
+    is_stepwise: bool
+    """Whether a call that only looks asks for its time so often that it can be tried, whatever is there."""
     description: str
     """For the model that decides whether to call it."""
 
@@ -101,5 +103,6 @@ def _loaded(tool: Tool) -> Loaded:
         Parameters(module.Args),
         module.run,
         getattr(module, "is_quick", None),
+        getattr(module, "IS_STEPWISE", False),
         f"{tool.summary}. {notes}".strip(),
     )

@@ -31,15 +31,16 @@ def store(
     overwrite: bool = True,
     create_dirs: bool = True,
     if_match: str | None = None,
+    compare: bool = True,
 ) -> Stored:
-    """Write or append *content*.
+    """Write or append *content*; unless *compare* is off, tell what that changed.
 
     Raises:
         ToldError: Its directory is not there, and *create_dirs* is off.
         ExistsError: There is something, and *overwrite* is off.
         ChangedError: It is not the version *if_match*.
     """
-    before = _text_of(ctx, path)
+    before = _text_of(ctx, path) if compare else None
     with ctx.workspace.gate.watching() as events:
         info = _put(ctx, path, content, append, overwrite, create_dirs, if_match)
     made_dirs = any(event.operation == "mkdir" for event in events)

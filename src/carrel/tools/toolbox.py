@@ -13,10 +13,10 @@ from dataclasses import replace
 from functools import partial
 from threading import Event
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from carrel.config.load import load
-from carrel.errors import CarrelError, ToolError
+from carrel.errors import CarrelError, ConfigError, ToolError
 from carrel.policy.roles import Role
 from carrel.policy.rules import AccessMode
 from carrel.tools import changes
@@ -27,9 +27,20 @@ from carrel.tools.formats import Format, render
 from carrel.tools.kind import shown
 from carrel.tools.options import Chosen, ToolOptions
 from carrel.tools.result import ToolResult
-from carrel.tools.spec import Effect, Loaded, Profile, Tool
-from carrel.tools.table import tools_of
+from carrel.tools.spec import Effect, Loaded, Profile, Purpose, Tool
+from carrel.tools.table import TOOLS, tools_of
+from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from carrel.config.settings import Settings
+    from carrel.tools.remote import RemoteTools
+
+QUICK_SECONDS = 0.001
+"""So long an awaited call may keep others waiting; to hand it to a thread takes a good part of that."""
+SEARCHED_ENTRIES = 100
+"""So many can be searched in that time as a rule; with more, to try it would only take time."""
+_STEPWISE = (Purpose.LIST, Purpose.SEARCH)
 
 
 class Toolbox:
@@ -40,33 +51,53 @@ class Toolbox:
     A tool that the role does not have is neither listed nor callable: it answers like one that does not
     exist. A role without `file_write` changes nothing by a command or by code, since both work on a read-only
     view of the workspace.
+
+    Where a service is named, by *address* or in the configuration (`sandbox.address`), the calls go to the
+    session of the same id there, and its configuration holds. One that cannot be reached is an error of the
+    code `service.unreachable`; nothing is done here instead.
     """
 
     def __init__(
         self,
-        workspace: Workspace,
+        workspace: Workspace | None,
         role: str | Role = "developer",
         *,
         profile: Profile | str = Profile.AGENT,
         clock: Callable[[], float] = time.monotonic,
+        address: str | None = None,
+        key: str | None = None,
+        session_id: str | None = None,
+        here: bool = False,
         **options: Unpack[ToolOptions],
     ) -> None:
         """Offer tools on *workspace*, which stays the caller's to close.
 
         Args:
-            workspace: The files.
+            workspace: The files; of those that a service keeps, `None` or what tells the id of the session.
             role: Who calls; one that is not configured has no tools.
             profile: Under which names the tools are offered.
             clock: Tells how long a call has taken, in seconds.
+            address: The service that runs the calls, as `host:port`; the configured one by default.
+            key: Tells the service who calls; the configured one by default.
+            session_id: The session of the service; that of the workspace by default.
+            here: Run the calls here, whatever is configured.
             options: What is different from the configuration; see `ToolOptions`.
 
         Raises:
             ConfigError: The configuration cannot be used.
-            ValueError: There is no such profile, or an option makes no sense.
+            ValueError: There is no such profile, an option makes no sense or is not one that a service can be
+                told, or it is not said which files are meant.
         """
-        chosen = Chosen.of(load(os.environ), options)
+        settings = load(os.environ)
+        chosen = Chosen.of(settings, options)
         self.profile = Profile(profile)
         self.role = role if isinstance(role, Role) else Role.find(role, chosen.roles)
+        self._afar: RemoteTools | None = None
+        if not here and (address or settings.sandbox_address):
+            self._afar = self._remote(workspace, settings, address, key, session_id, options)
+            return
+        if workspace is None:
+            raise ValueError("a workspace is needed, or the address of a service that has it")
         self._tools = tools_of(self.role, self.profile)
         self._clock = clock
         self._timeout_seconds = chosen.timeout_ms / 1000
@@ -75,6 +106,35 @@ class Toolbox:
         self._reading, self._writing = (
             Context(self._view(workspace, mode, chosen), self.role, chosen, self._deadlines)
             for mode in (AccessMode.READ_ONLY, AccessMode.READ_WRITE)
+        )
+
+    def _remote(
+        self,
+        workspace: Workspace | None,
+        settings: Settings,
+        address: str | None,
+        key: str | None,
+        session_id: str | None,
+        options: ToolOptions,
+    ) -> RemoteTools:
+        # An engine only says how the calls run here; all else would be lost.
+        if lost := options.keys() - {"engine"}:
+            raise ValueError(f"{min(lost)} cannot be chosen here: the calls go to a service")
+        session_id = session_id or (None if workspace is None else workspace.session_id)
+        if session_id is None:
+            raise ValueError("session_id is needed: the calls go to a service, and no session is named")
+        try:
+            from carrel.tools.remote import RemoteTools
+        except ModuleNotFoundError as error:
+            raise ConfigError(
+                f"calls cannot go to a service without {error.name}: pip install 'carrel[client]'"
+            ) from None
+        return RemoteTools(
+            address or settings.sandbox_address or "",
+            session_id,
+            role=self.role.name,
+            profile=self.profile,
+            key=key or settings.sandbox_key,
         )
 
     def _view(self, workspace: Workspace, mode: AccessMode, chosen: Chosen) -> Workspace:
@@ -90,32 +150,68 @@ class Toolbox:
 
     def close(self) -> None:
         """Stop what runs, and end all use; the workspace stays open."""
+        if self._afar is not None:
+            self._afar.close()
+            return
         for context in (self._reading, self._writing):
             context.close()
         self._deadlines.stop()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that may be called."""
-        return tuple(self._tools)
+        """The tools that may be called.
+
+        Raises:
+            UnreachableError: A service has them, and does not answer.
+        """
+        return tuple(self._tools) if self._afar is None else self._afar.names
 
     def tools(self) -> tuple[Tool, ...]:
         """What is known about them."""
+        if self._afar is not None:
+            known = TOOLS[self.profile]
+            return tuple(known[name] for name in self._afar.names if name in known)
         return tuple(self._tools.values())
 
     def schemas(self, format: Format | str = Format.JSON) -> list[dict[str, Any]]:
         """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
+        if self._afar is not None:
+            return self._afar.schemas(format)
         return [render(tool.load(), Format(format)) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
         """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
+        if self._afar is not None:
+            return self._afar.call(name, arguments)
         return self._call(name, arguments, self._deadline(name))
 
     async def acall(self, name: str, arguments: Any = None) -> ToolResult:
         """The same as `call`, awaitable; a task that is cancelled stops the work first."""
+        if self._afar is not None:
+            return await self._afar.acall(name, arguments)
+        result = self.at_once(name, arguments)
+        return await self.in_thread(name, arguments) if result is None else result
+
+    def at_once(self, name: str, arguments: Any = None) -> ToolResult | None:
+        """The same, if it takes no longer than handing it to a thread would; else `None`.
+
+        What is not done at once has changed nothing. Commands and code never are, nor what a service does.
+        """
+        if self._afar is not None:
+            return None
+        try:
+            loaded, args = self._asked(name, arguments)
+        except ToolError as error:
+            return self._adviser.failure(error, self._find(name))
+        if self._is_quick(loaded, args):
+            return self._called(loaded, args, self._deadline(name))
+        return self._tried(loaded, args)
+
+    async def in_thread(self, name: str, arguments: Any = None) -> ToolResult:
+        """The same as `acall` for a call that is not done at once."""
+        if self._afar is not None:
+            return await self._afar.acall(name, arguments)
         deadline = self._deadline(name)
-        if self._is_quick(name, arguments):
-            return self._call(name, arguments, deadline)
         begun = Event()
         # In the context of the caller, who may watch what is changed.
         call = partial(copy_context().run, self._begin, begun, name, arguments, deadline)
@@ -156,19 +252,30 @@ class Toolbox:
         """The tool, if the role has it."""
         return self._tools.get(name) if isinstance(name, str) else None
 
-    def _is_quick(self, name: str, arguments: Any) -> bool:
+    def _is_quick(self, loaded: Loaded, args: Any) -> bool:
         """Whether a call takes no longer than handing it to a thread would."""
-        tool = self._find(name)
-        if tool is None or tool.quick:
-            return True
-        loaded = tool.load()
-        if loaded.is_quick is None:
-            return False
+        if loaded.tool.quick or loaded.is_quick is None:
+            return loaded.tool.quick
         try:
-            return loaded.is_quick(self._reading, loaded.parameters.read(arguments))
+            return loaded.is_quick(self._reading, args)
         except Exception:
             # Whatever is wrong is told by the call itself.
             return True
+
+    def _tried(self, loaded: Loaded, args: Any) -> ToolResult | None:
+        """The answer of a call that looks through files, if it takes no longer than handing it to a thread.
+
+        Such a call goes in small steps and changes nothing, so that it can be given up and begun anew.
+        """
+        tool = loaded.tool
+        if tool.effect is not Effect.READ or tool.purpose not in _STEPWISE:
+            return None
+        most = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
+        if not loaded.is_stepwise and not self._reading.workspace.gate.guards_at_most(most):
+            return None
+        deadline = Deadline(QUICK_SECONDS, self._clock)
+        result = self._called(loaded, args, deadline)
+        return None if deadline.is_over else result
 
     def _context(self, tool: Tool) -> Context:
         """What *tool* may reach: it changes something only if the role may write, or has just this tool."""
@@ -177,18 +284,29 @@ class Toolbox:
         return self._reading
 
     def _call(self, name: str, arguments: Any, deadline: Deadline) -> ToolResult:
-        """The one place where a call is judged: by its role, by its arguments, and by its time."""
+        try:
+            loaded, args = self._asked(name, arguments)
+        except ToolError as error:
+            return self._adviser.failure(error, self._find(name))
+        return self._called(loaded, args, deadline)
+
+    def _asked(self, name: str, arguments: Any) -> tuple[Loaded, Any]:
+        """The tool and what it is asked: the one place where a call is judged by its role and arguments.
+
+        Raises:
+            ToolError: The role has no such tool, or the arguments do not fit it.
+        """
         tool = self._find(name)
         if tool is None:
-            return self._adviser.failure(self._unknown(name))
+            raise self._unknown(name)
         loaded = tool.load()
-        try:
-            args = loaded.parameters.read(arguments)
-        except ToolError as error:
-            return self._adviser.failure(error, tool)
-        context = self._context(tool)
+        return loaded, loaded.parameters.read(arguments)
+
+    def _called(self, loaded: Loaded, args: Any, deadline: Deadline) -> ToolResult:
+        """The answer, or that its time was over."""
+        context = self._context(loaded.tool)
         with self._deadlines.during(deadline):
-            if tool.effect is Effect.READ:
+            if loaded.tool.effect is Effect.READ:
                 return self._run(loaded, context, args)
             with context.workspace.gate.watching() as events:
                 result = self._run(loaded, context, args)
@@ -208,7 +326,9 @@ class Toolbox:
             )
 
     def _unknown(self, name: object) -> ToolError:
-        listed = f"The tools are: {', '.join(self._tools)}." if self._tools else "This role has no tools."
+        listed = f"The tools are: {', '.join(self._tools)}."
+        if not self._tools:
+            listed = f"The role {self.role.name!r} has no tools."
         return ToolError("unknown", f"There is no tool {shown(name).removeprefix('the text ')}. {listed}")
 
 

@@ -197,6 +197,7 @@ class AsyncWorkspace:
         return _iterated(lambda: self.workspace.changes(since))
 
     stat = _at_once(Workspace.stat)
+    reader = _at_once(Workspace.reader)
     exists = _at_once(Workspace.exists)
     explain = _at_once(Workspace.explain)
     host_path = _at_once(Workspace.host_path)
@@ -209,6 +210,7 @@ class AsyncWorkspace:
     touch = _in_thread(Workspace.touch)
     edit = _in_thread(Workspace.edit)
     list = _in_thread(Workspace.list)
+    list_names = _in_thread(Workspace.list_names)
     list_files = _in_thread(Workspace.list_files)
     glob = _in_thread(Workspace.glob)
     search = _in_thread(Workspace.search)

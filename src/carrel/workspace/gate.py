@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -33,6 +32,9 @@ from carrel.workspace.chunks import require_size
 from carrel.workspace.record import Recorder
 from carrel.workspace.view import Names, View
 
+SMALL_ENTRIES = 500
+"""So many are listed in a few milliseconds."""
+
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
@@ -42,6 +44,10 @@ class Ledger(Account, Protocol):
 
     def usage(self) -> Usage:
         """What the workspace holds."""
+        ...
+
+    def known_entries(self) -> int | None:
+        """How many entries there are, if that can be told without waiting for anybody."""
         ...
 
     def recount(self) -> Usage:
@@ -174,6 +180,16 @@ class Gate:
         """Whether this gate was closed, or the one that it is a view of."""
         return self._closed or (self._base is not None and self._base.is_closed)
 
+    @property
+    def guards_little(self) -> bool:
+        """Whether it is known that looking through everything behind it takes no time to speak of."""
+        return self.guards_at_most(SMALL_ENTRIES)
+
+    def guards_at_most(self, count: int) -> bool:
+        """Whether it is known that there are no more than *count* entries behind it."""
+        entries = self.ledger.known_entries()
+        return entries is not None and entries <= count and len(self.policy.allowed_paths) == 1
+
     def close(self) -> None:
         """Close every directory and the journal; a view closes itself alone."""
         self._closed = True
@@ -281,19 +297,8 @@ class Gate:
         )
 
     def log_failure(self, tool: str, error: Exception) -> None:
-        """Log that a tool failed by a mistake of ours: the kind of error and where, never its words."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = None if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
-        self._logger.log_event(
-            "tool.failed",
-            logging.ERROR,
-            session_id=self.session_id,
-            tool=tool,
-            error=type(error).__name__,
-            place=place,
-        )
+        """Log that a tool failed by a mistake of ours."""
+        self._logger.log_failure("tool.failed", error, session_id=self.session_id, tool=tool)
 
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""

@@ -104,6 +104,10 @@ class MemoryLedger:
             raise ClosedError("workspace is closed")
         return files.measure(limit)
 
+    def known_entries(self) -> int | None:
+        """How many entries there are, if that was counted; others may have made more."""
+        return None if self._used is None else self._used.entries
+
     def recount(self) -> Usage:
         """Count again what there is, whoever made it."""
         with self._turn:

@@ -6,17 +6,18 @@ import builtins
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
-from carrel.fs.api import Content, Files, Links, Wants
+from carrel.fs.api import Content, Files, Links, Reader, Wants
 from carrel.fs.checked import unchecked
 from carrel.fs.root import Root
 from carrel.paths.match import Pattern
 from carrel.paths.rel import StrPath, Where
 from carrel.policy.rules import Access, Decision, SandboxPolicy
-from carrel.values import FileInfo, FileKind, Limits, LineWindow, Position, SearchResult, Usage
+from carrel.values import FileInfo, FileKind, Limits, LineWindow, Named, Position, SearchResult, Usage
 from carrel.workspace import find
 from carrel.workspace import text as texts
 from carrel.workspace.chunks import CHUNK_BYTES
@@ -128,15 +129,19 @@ class Reading:
                 path=where.asked,
             )
 
-    @gated("read")
     def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
         """The content piece by piece, for files larger than memory; the file is opened at once."""
         if chunk_bytes < 1:
             raise ValueError(f"chunk_bytes must be at least 1, not {chunk_bytes}")
+        return self.reader(path).chunks(chunk_bytes)
+
+    @gated("read")
+    def reader(self, path: StrPath) -> Reader:
+        """Open a file to be read by chunks from any place, with what it was when it was opened."""
         files, where = self.gate.permit(Access.READ, path)
         reader = files.reader(where)
         self.gate.log("read", where, size_bytes=reader.info.size_bytes)
-        return reader.chunks(chunk_bytes)
+        return reader
 
     @gated("read")
     def read_tree(
@@ -204,6 +209,14 @@ class Reading:
         """The entries of one directory, sorted by name; links are shown as links."""
         files, where = self.gate.permit(Access.READ, path)
         found = files.list(where, limit=self.gate.limits.list_entries)
+        self.gate.log("list", where, file_count=len(found))
+        return found
+
+    @gated("list")
+    def list_names(self, path: StrPath = ".") -> builtins.list[Named]:
+        """The names in one directory, sorted, each with its kind; no entry is looked at, as `list` does."""
+        files, where = self.gate.permit(Access.READ, path)
+        found = sorted(chain.from_iterable(files.names(where, limit=self.gate.limits.list_entries)))
         self.gate.log("list", where, file_count=len(found))
         return found
 

@@ -100,7 +100,8 @@ class WorkspaceManager:
         """
         require_platform()
         self.root = Path(os.path.abspath(root))
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
+        """Those of a session that has none of its own."""
         self._ttl_seconds = ttl_seconds
         self._max_sessions = max_sessions
         self._min_free_bytes = min_free_bytes
@@ -138,6 +139,24 @@ class WorkspaceManager:
                 for rule in session_rules(settings, os.getcwd())
             ],
             logger=logger,
+        )
+
+    def elsewhere(self, root: str | os.PathLike[str]) -> WorkspaceManager:
+        """The sessions of another directory, set up in the same way.
+
+        Raises:
+            UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
+        """
+        return WorkspaceManager(
+            root,
+            limits=self.limits,
+            ttl_seconds=self._ttl_seconds,
+            max_sessions=self._max_sessions,
+            min_free_bytes=self._min_free_bytes,
+            rules=self._rules,
+            logger=self._logger,
+            confinement=self._confinement,
+            clock=self._clock,
         )
 
     def __enter__(self) -> WorkspaceManager:
@@ -321,7 +340,7 @@ class WorkspaceManager:
         directory = claim.workspace()
         if directory is None:
             raise _missing(record.session_id)
-        limits = limits or record.limits or self._limits
+        limits = limits or record.limits or self.limits
         scratch = claim.scratch
         scratch.sweep_drafts(self._clock() / 1e9)
         confinement = self._confinement if policy.enabled else Confinement.NONE

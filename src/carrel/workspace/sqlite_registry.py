@@ -15,7 +15,7 @@ from carrel.fs.owned import open_store
 from carrel.paths.names import require_session_id
 from carrel.values import Limits
 from carrel.workspace import _registry_rules as rules
-from carrel.workspace._database import Database
+from carrel.workspace.database import Database
 from carrel.workspace.registry import KEEP, Keep, Problems, Records
 from carrel.workspace.session_record import (
     END_NS,
@@ -82,7 +82,7 @@ Directory = Handle | Callable[[], Handle] | str | os.PathLike[str]
 class SqliteRegistry:
     """The records of all sessions in the file `registry.db`.
 
-    It is opened by the first call, and anew whenever it was away; see `_database`. Give a function or a path,
+    It is opened by the first call, and anew whenever it was away; see `database`. Give a function or a path,
     not a handle, if the directory itself may be away for a while.
     """
 

@@ -201,7 +201,13 @@ class Workspace(Reading):
 
     @gated("write")
     def write_chunks(
-        self, path: StrPath, chunks: Iterable[bytes], *, overwrite: bool = True, parents: bool = True
+        self,
+        path: StrPath,
+        chunks: Iterable[bytes],
+        *,
+        overwrite: bool = True,
+        parents: bool = True,
+        if_version: str | None = None,
     ) -> FileInfo:
         """Store what *chunks* gives, for files larger than memory; at once or not at all, as `write`."""
         files, where = self.gate.permit(Access.WRITE, path)
@@ -212,6 +218,7 @@ class Workspace(Reading):
                 within(guarded(chunks), self.gate.limits.file_bytes, where),
                 existing=Existing.REPLACE if overwrite else Existing.REFUSE,
                 parents=Parents.MAKE if parents else Parents.REQUIRE,
+                expect=if_version,
             )
         except SourceError as error:
             cause = error.__cause__

@@ -249,6 +249,7 @@ def test_json_is_the_whole_result(carrel: Carrel, session: str) -> None:
         "error_code": None,
         "message": None,
         "cwd": "/workspace/sub",
+        "ended": False,
         "truncated": False,
     }
 

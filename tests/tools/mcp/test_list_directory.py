@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
@@ -16,6 +19,23 @@ def test_each_name_is_marked_and_hidden_ones_are_listed(mcp: Toolbox, directory:
     assert answer.output == "[FILE] .env\n[DIR] a\n[FILE] b.txt\n[FILE] link"
     assert answer.metadata == {"path": "/workspace", "count": 4}
     assert said(mcp, "list_directory", path="/workspace/a") == "[FILE] deep.txt"
+
+
+@pytest.mark.parametrize(
+    "path", ["a", "./a/", "/workspace/a", "a/../a", "a//b/..", "link", "/workspace", "."]
+)
+def test_the_directory_is_called_as_every_tool_calls_it(mcp: Toolbox, directory: Path, path: str) -> None:
+    tree(directory, "a/b/", "link => a")
+    told = done(mcp, "list_directory", path=path).metadata["path"]
+    assert told == done(mcp, "list_directory_with_sizes", path=path).metadata["path"]
+
+
+def test_names_and_kinds_are_those_of_a_listing_with_sizes(mcp: Toolbox, directory: Path) -> None:
+    tree(directory, "a/", "b", "c\nd", "link => a", "nowhere => x", "out => ../..")
+    os.mkfifo(directory / "fifo")
+    lines = done(mcp, "list_directory_with_sizes", path=".").output.splitlines()
+    named = [line.partition("  ")[0] for line in lines[:7]]
+    assert said(mcp, "list_directory", path=".").splitlines() == named
 
 
 def test_an_empty_directory_says_so(mcp: Toolbox) -> None:

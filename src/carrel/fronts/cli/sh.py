@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from carrel.policy.rules import SandboxPolicy
     from carrel.sandbox.shell import Shell
     from carrel.shell.budget import Budget
-    from carrel.shell.result import ShellResult
 
 
 class Sh(click.Command):
@@ -173,7 +172,9 @@ def _run_once(shell: Shell, line: str, *, as_json: bool) -> int:
 
     result = run(shell, line, None if as_json else print_output)
     if as_json:
-        print_json(document(result))
+        from carrel.remote.forms import render
+
+        print_json(render(result))
     return result.exit_code
 
 
@@ -182,30 +183,3 @@ def print_output(stream: str, data: bytes) -> None:
     target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
     target.write(data)
     target.flush()
-
-
-def document(result: ShellResult) -> dict[str, object]:
-    """The result as JSON has it; bytes that are not UTF-8 are in base64."""
-    import base64
-
-    streams: dict[str, object] = {}
-    encoding = "utf-8"
-    try:
-        streams = {"stdout": result.stdout.decode(), "stderr": result.stderr.decode()}
-    except UnicodeDecodeError:
-        encoding = "base64"
-        streams = {
-            "stdout": base64.b64encode(result.stdout).decode(),
-            "stderr": base64.b64encode(result.stderr).decode(),
-        }
-    return {
-        "success": result.success,
-        "exit_code": result.exit_code,
-        **streams,
-        "encoding": encoding,
-        "error_code": result.error_code,
-        "message": result.message,
-        "cwd": result.cwd,
-        "duration_ms": result.duration_ms,
-        "truncated": result.truncated,
-    }

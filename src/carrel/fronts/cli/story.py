@@ -188,7 +188,7 @@ def _equip(workspace: Workspace) -> None:
     _heading("Tools for agents: a role decides which there are, and whether anything may be changed")
     for role, name, arguments in CALLS:
         _code(f"{role}: {name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
-        with Toolbox(workspace, role, roles=DEFAULT_ROLES) as toolbox:
+        with Toolbox(workspace, role, roles=DEFAULT_ROLES, here=True) as toolbox:
             result = toolbox.call(name, arguments)
         _say(result.text() if result.error is None else click.style(result.error, fg="red"))
 

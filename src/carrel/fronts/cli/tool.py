@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from carrel.fronts.cli.extra import needing
 from carrel.fronts.cli.local import STREAM
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.toolset import DEFAULT_ROLE, profile_option
 
 if TYPE_CHECKING:
+    from carrel.config.settings import Settings
     from carrel.tools.options import ToolOptions
+    from carrel.tools.remote import RemoteTools
     from carrel.tools.result import ToolResult
     from carrel.tools.toolbox import Toolbox
 
@@ -52,14 +57,59 @@ def tool(
     answer is one line of JSON on standard output, also if it failed: the exit status is then that of the
     error's code. `carrel tools` lists the tools of a role.
 
+    Where the configuration names a service (sandbox.address), the call goes to the session there, unless
+    --sessions-dir says which directory of this machine is meant.
+
     \b
     carrel tool demo file_list '{"path": "."}'
     carrel tool demo file_write '{"path": "a.txt", "content": "hello"}' --role developer
     carrel tool demo bash - < arguments.json
     """  # noqa: D301  # the sign with which click keeps lines apart
     given = _parsed(_text(arguments))
-    from carrel.sandbox.engines import lone_engine
+    from carrel.config.load import load
     from carrel.service.wire import wire
+
+    settings = load(os.environ)
+    if settings.sandbox_address and place.given is None:
+        if timeout_ms is not None:
+            raise click.UsageError("--timeout-ms is for calls that run here, and this one goes to a service.")
+        result = _called_there(settings, session, name, given, role, profile)
+    else:
+        result = _called_here(place, session, name, given, role, profile, timeout_ms)
+    click.echo(result.to_json())
+    return 0 if result.success else wire(result.code or "").exit_status
+
+
+def _called_there(
+    settings: Settings,
+    session: str,
+    name: str,
+    arguments: Any,  # Any: whatever JSON can say
+    role: str | None,
+    profile: str,
+) -> ToolResult:
+    """Call the tool of the service that the configuration names."""
+    with needing("client"):
+        from carrel.tools.remote import RemoteTools
+
+    tools = RemoteTools(
+        settings.sandbox_address or "", session, role=role, profile=profile, key=settings.sandbox_key
+    )
+    with closing(tools):
+        return _called(tools, name, arguments)
+
+
+def _called_here(
+    place: Place,
+    session: str,
+    name: str,
+    arguments: Any,  # Any: whatever JSON can say
+    role: str | None,
+    profile: str,
+    timeout_ms: int | None,
+) -> ToolResult:
+    """Call the tool on a session of the sessions directory."""
+    from carrel.sandbox.engines import lone_engine
     from carrel.tools.toolbox import Toolbox
 
     place.ensure(session).close()
@@ -71,11 +121,9 @@ def tool(
             options["timeout_ms"] = timeout_ms
         with (
             manager.open(session, actor=ACTOR) as workspace,
-            Toolbox(workspace, role, profile=profile, **options) as toolbox,
+            Toolbox(workspace, role, profile=profile, here=True, **options) as toolbox,
         ):
-            result = _called(toolbox, name, given)
-    click.echo(result.to_json())
-    return 0 if result.success else wire(result.code or "").exit_status
+            return _called(toolbox, name, arguments)
 
 
 def _text(arguments: str | None) -> str:
@@ -124,7 +172,7 @@ def _whole(digits: str) -> int:
         raise ValueError(f"a number of {len(digits)} digits is too long") from None
 
 
-def _called(toolbox: Toolbox, name: str, arguments: Any) -> ToolResult:  # Any: whatever JSON can say
+def _called(toolbox: Toolbox | RemoteTools, name: str, arguments: Any) -> ToolResult:  # Any: what JSON says
     """Call a tool so that Ctrl-C stops it before anything is closed."""
     import asyncio
 

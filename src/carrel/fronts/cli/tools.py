@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
 
+from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, shown
 from carrel.fronts.cli.toolset import DEFAULT_ROLE, profile_option
 
 if TYPE_CHECKING:
+    from carrel.config.settings import Settings
     from carrel.tools.spec import Tool
 
 FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
@@ -19,7 +22,12 @@ FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
 
 
 @click.command()
-@click.option("--role", "name", default=DEFAULT_ROLE, metavar="ROLE", show_default=True, help="Whose tools.")
+@click.option(
+    "--role",
+    "name",
+    metavar="ROLE",
+    help=f"Whose tools.  [default: {DEFAULT_ROLE}, or the role of the key where a service is asked]",
+)
 @profile_option
 @click.option(
     "--format",
@@ -27,22 +35,60 @@ FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
     help="Print their schemas as one JSON list, in the shape that a client takes.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document with their schemas.")
-def tools(name: str, profile: str, format: str | None, as_json: bool) -> None:
+@click.pass_obj
+def tools(place: Place, name: str | None, profile: str, format: str | None, as_json: bool) -> None:
     """List the tools that a role has.
 
     Roles and their tools are in the configuration; one that is not there has no tools. The effect is the most
     that a tool does: it reads files, writes them, or runs commands or code, which may do what the role may.
+
+    Where the configuration names a service (sandbox.address), the tools are those that `carrel tool` finds
+    there, unless --sessions-dir says which directory of this machine is meant.
 
     \b
     carrel tools
     carrel tools --role developer --format anthropic
     """  # noqa: D301  # the sign with which click keeps lines apart
     from carrel.config.load import load
+
+    settings = load(os.environ)
+    if settings.sandbox_address and place.given is None:
+        _print_theirs(settings, name, profile, format, as_json=as_json)
+    else:
+        _print_ours(settings, name or DEFAULT_ROLE, profile, format, as_json=as_json)
+
+
+def _print_theirs(
+    settings: Settings, name: str | None, profile: str, format: str | None, *, as_json: bool
+) -> None:
+    """The tools at the service that the configuration names."""
+    from carrel.tools.remote import RemoteTools
+    from carrel.tools.spec import Profile
+    from carrel.tools.table import TOOLS
+
+    address = settings.sandbox_address or ""
+    with closing(RemoteTools(address, "", role=name, profile=profile, key=settings.sandbox_key)) as far:
+        if format is not None:
+            print_json(far.schemas(format))
+            return
+        # What a service of another version has besides is not known here.
+        known = TOOLS[Profile(profile)]
+        offered = [known[each] for each in far.names if each in known]
+    if as_json:
+        print_json({"role": name, "profile": profile, "tools": [_described(tool) for tool in offered]})
+    else:
+        _print(offered)
+    if not offered:
+        click.echo(f"carrel: there are no tools for this role and key at {address}", err=True)
+
+
+def _print_ours(settings: Settings, name: str, profile: str, format: str | None, *, as_json: bool) -> None:
+    """The tools as the configuration gives them to the role *name*."""
     from carrel.policy.roles import Role
     from carrel.tools.spec import Profile
     from carrel.tools.table import tools_of, unknown_tools
 
-    roles = load(os.environ).roles
+    roles = settings.roles
     role = Role.find(name, roles)
     offered = tools_of(role, Profile(profile)).values()
     if format is not None:

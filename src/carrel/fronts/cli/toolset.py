@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 DEFAULT_ROLE = "generalist"
@@ -18,3 +20,17 @@ profile_option = click.option(
     " and the shell of Claude models (editor), what coding models know (coding), those of the reference"
     " filesystem server of MCP (mcp).",
 )
+
+
+def require_roles(*roles: str) -> None:
+    """Do nothing if the configuration has all of *roles*.
+
+    Raises:
+        BadParameter: It lacks one, most likely since its name was mistyped.
+    """
+    from carrel.config.load import load
+
+    known = load(os.environ).roles
+    for role in roles:
+        if role not in known:
+            raise click.BadParameter(f"there is no role {role!r}; there are: {', '.join(known)}.")

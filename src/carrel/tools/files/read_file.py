@@ -12,12 +12,12 @@ from carrel.tools.kind import Param
 from carrel.tools.media import media_type
 from carrel.tools.read_limit import readable, require_size
 from carrel.tools.result import ToolResult
+from carrel.tools.small import is_small_file
 
 NOTES = (
     "data is {content, encoding}. What is not text comes as base64, and encoding says so. metadata.version"
     " is what if_match takes."
 )
-QUICK_BYTES = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Args:
 
 def is_quick(ctx: Context, args: Args) -> bool:
     """Whether the file is small."""
-    return ctx.workspace.stat(args.path).size_bytes <= QUICK_BYTES
+    return is_small_file(ctx, args.path)
 
 
 def run(ctx: Context, args: Args) -> ToolResult:

@@ -9,10 +9,10 @@ from carrel.tools.answer import told_lines
 from carrel.tools.context import Context
 from carrel.tools.directory_lines import marked
 from carrel.tools.kind import Param
-from carrel.tools.listing import listing
 from carrel.tools.result import ToolResult
 
 NOTES = "Each name follows [DIR] or [FILE]. Links are listed as files and never followed."
+IS_STEPWISE = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,12 +24,11 @@ class Args:
 
 def run(ctx: Context, args: Args) -> ToolResult:
     """Give the names."""
-    found = listing(ctx, args.path, hidden=True)
     return told_lines(
         ctx,
-        [marked(info) for info in found.entries],
+        marked(ctx.workspace.list_names(args.path)),
         noun="entry",
         nouns="entries",
         advice="Search for a pattern instead",
-        metadata={"path": ctx.shown(found.directory.path)},
+        metadata={"path": ctx.plain(args.path)},
     )

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from carrel.tools.mcp.read_text_file import NOTES, Args, run
+from carrel.tools.mcp.read_text_file import NOTES, Args, is_quick, run
 
-__all__ = ["NOTES", "Args", "run"]
+__all__ = ["NOTES", "Args", "is_quick", "run"]

@@ -9,6 +9,7 @@ from carrel.tools.context import Context
 from carrel.tools.kind import Param
 from carrel.tools.plain_text import plain_text
 from carrel.tools.result import ToolResult
+from carrel.tools.small import is_small_file
 
 NOTES = "A file that is too long for one answer is cut, which the answer says."
 
@@ -24,6 +25,11 @@ class Args:
     head: Annotated[
         int | None, Param("Give only the first lines, so many; not together with tail", least=1)
     ] = None
+
+
+def is_quick(ctx: Context, args: Args) -> bool:
+    """Whether the file is small."""
+    return is_small_file(ctx, args.path)
 
 
 def run(ctx: Context, args: Args) -> ToolResult:

@@ -1,0 +1,52 @@
+# The service in one image, with the guest compiled in: docker build -t carrel .
+#
+# PYTHON_IMAGE is any image with Python 3.11 or newer, and the same for all stages, since the environment that the
+# first one makes is used in the last. Where pip has to be told something, as a package index of one's own:
+# docker build --secret id=pip,src=pip.conf -t carrel .
+
+ARG PYTHON_IMAGE=python:3.11-slim
+
+# --- the environment: carrel and what it needs, in the versions that were tested
+
+FROM ${PYTHON_IMAGE} AS environment
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /source
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY src src
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python -m pip wheel --quiet --no-deps --wheel-dir /wheel . \
+    && python -m venv /opt/carrel \
+    && /opt/carrel/bin/python -m pip install --quiet --constraint constraints.txt \
+        "$(echo /wheel/carrel-*.whl)[python,mcp,otel]" \
+    && /opt/carrel/bin/python -m pip uninstall --quiet --yes pip setuptools
+
+# --- what runs: no compiler, no pip, nothing of root's
+
+FROM ${PYTHON_IMAGE} AS service
+# Numbers and no names, so that a cluster can see that it is not root. The guest and the sessions have to
+# belong to whoever runs the service, and nobody else may look into them.
+ARG USER_ID=10001
+RUN mkdir -p /var/lib/carrel/cache /var/lib/carrel/sessions \
+    && chmod 0700 /var/lib/carrel/cache /var/lib/carrel/sessions \
+    && chown -R ${USER_ID}:${USER_ID} /var/lib/carrel
+COPY --from=environment /opt/carrel /opt/carrel
+ENV PATH=/opt/carrel/bin:$PATH \
+    HOME=/tmp \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    CARREL_CACHE=/var/lib/carrel/cache \
+    CARREL_SESSIONS_DIR=/var/lib/carrel/sessions
+USER ${USER_ID}:${USER_ID}
+WORKDIR /var/lib/carrel
+# Takes minutes of processor time and 2.7 GB of memory, once. The code is for the processor of this machine; one that
+# lacks what it uses compiles anew, into a cache that it may write to.
+RUN carrel setup
+
+VOLUME /var/lib/carrel/sessions
+EXPOSE 8080 50051
+STOPSIGNAL SIGTERM
+# By a client that knows no proxy: an engine may tell every container of one.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
+    CMD ["python", "-c", "import os, http.client as h; c = h.HTTPConnection('127.0.0.1', os.environ.get('CARREL_SERVE_PORT', '8080'), timeout=2); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
+ENTRYPOINT ["carrel"]
+CMD ["serve", "--host", "0.0.0.0"]

@@ -1,0 +1,55 @@
+"""Programs from npm, each in a directory of its own that is kept for the next run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench._children import UnmeasuredError, last_line
+from bench._packages import INSTALL_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class NodeProgram:
+    """A package of one version, and the file in it that node runs."""
+
+    package: str
+    version: str
+    script: str
+
+    def command(self, directory: Path) -> list[str | Path]:
+        """What starts it; it is installed beneath *directory* if it is missing.
+
+        Raises:
+            UnmeasuredError: It cannot be had.
+        """
+        node, npm = shutil.which("node"), shutil.which("npm")
+        if node is None or npm is None:
+            raise UnmeasuredError("it needs node and npm, and they are not here")
+        place = directory / f"{self.package.rpartition('/')[2]}-{self.version}"
+        script = place / "node_modules" / self.package / self.script
+        if not script.exists():
+            _install(npm, f"{self.package}@{self.version}", place)
+        return [node, script]
+
+
+def _install(npm: str, requirement: str, place: Path) -> None:
+    place.mkdir(parents=True, exist_ok=True)
+    command = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(place), requirement]
+    try:
+        subprocess.run(
+            command,
+            cwd=place,
+            env=dict(os.environ),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=INSTALL_SECONDS,
+        )
+    except subprocess.CalledProcessError as error:
+        raise UnmeasuredError(f"it could not be installed: {last_line(error.stderr)}") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnmeasuredError(f"it could not be installed: {type(error).__name__}") from None

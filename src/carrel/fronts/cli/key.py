@@ -1,0 +1,166 @@
+"""`carrel key`: give out the keys of callers of the service, and take them back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carrel.fronts.cli.amount import Amount, finite_duration
+from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.report import print_json, render_time
+from carrel.fronts.cli.session import example, json_option
+from carrel.fronts.cli.toolset import DEFAULT_ROLE, require_roles
+
+if TYPE_CHECKING:
+    from carrel.service.api_key import ApiKey
+
+MOST_RATE = 10**9
+
+
+@click.group(no_args_is_help=False)
+def key() -> None:
+    """Keys of those who call the service."""
+
+
+@key.command(epilog=example("carrel key create ci --role developer --expires 30d"))
+@click.argument("name")
+@click.option("--role", default=DEFAULT_ROLE, show_default=True, help="What its callers act as.")
+@click.option(
+    "--may-be",
+    "roles",
+    multiple=True,
+    metavar="ROLE",
+    help="Another role that a request may choose. May be repeated.",
+)
+@click.option("--tenant", help="Whose sessions its callers see.  [default: NAME in lower case]")
+@click.option("--session", metavar="ID", help="The one session that they may use.  [default: any]")
+@click.option(
+    "--expires", callback=finite_duration, metavar="TIME", help="How long it is in force: 90s, 15m, 24h, 30d."
+)
+@click.option(
+    "--rate",
+    type=click.IntRange(1, MOST_RATE),
+    metavar="N",
+    help="Most requests in a minute.  [default: as configured]",
+)
+@json_option
+@click.pass_obj
+def create(
+    place: Place,
+    name: str,
+    role: str,
+    roles: tuple[str, ...],
+    tenant: str | None,
+    session: str | None,
+    expires: Amount | None,
+    rate: int | None,
+    as_json: bool,
+) -> None:
+    """Make a key, and print it: this once, as it is not kept.
+
+    A tenant has its own sessions, and cannot learn of those of others. Whoever has the key sends it as
+    `Authorization: Bearer KEY`.
+    """
+    from carrel.service.keys import Keys, NewKey
+
+    new = NewKey(
+        name=name,
+        role=role,
+        roles=roles,
+        tenant=tenant,
+        session=session,
+        rate_per_minute=rate,
+        ttl_seconds=None if expires is None else expires.value,
+    )
+    new.require()
+    require_roles(new.role, *new.roles)
+    with closing(Keys(place.sessions_dir)) as keys:
+        made, text = keys.create(new)
+    if as_json:
+        print_json({"key": text, **_document(made)})
+        return
+    click.echo(text)
+    click.echo(f"carrel: keep it now; nobody can show the key {made.name!r} again", err=True)
+
+
+@key.command("list", epilog=example("carrel key list --json"))
+@json_option
+@click.pass_obj
+def list_keys(place: Place, as_json: bool) -> None:
+    """List the keys, also those that are no longer in force."""
+    from carrel.service.keys import Keys
+
+    found: list[ApiKey] = []
+    if Keys.are_in(place.sessions_dir):
+        with closing(Keys(place.sessions_dir)) as keys:
+            found = keys.list()
+    if as_json:
+        print_json({"keys": [_document(each) for each in found]})
+        return
+    for line in _lines(found):
+        click.echo(line)
+
+
+def _lines(found: list[ApiKey]) -> Iterator[str]:
+    """A table for people; nothing at all if there is no key."""
+    if not found:
+        return
+    rows: list[tuple[str, ...]] = [
+        ("NAME", "ID", "TENANT", "ROLES", "SESSION", "CREATED", "LAST USED", "EXPIRES", "STATE")
+    ]
+    rows += [_cells(each) for each in found]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _cells(each: ApiKey) -> tuple[str, ...]:
+    return (
+        each.name,
+        each.id,
+        each.tenant,
+        ",".join(each.roles),
+        each.session or "any",
+        render_time(each.created_ns),
+        "never" if each.used_ns is None else render_time(each.used_ns),
+        "never" if each.expires_ns is None else render_time(each.expires_ns),
+        _state(each),
+    )
+
+
+def _state(each: ApiKey) -> str:
+    import time
+
+    if each.revoked_ns is not None:
+        return "revoked"
+    return "in force" if each.is_in_force(time.time_ns()) else "expired"
+
+
+def _document(each: ApiKey) -> dict[str, Any]:  # Any: whatever JSON can say
+    return {**asdict(each), "state": _state(each)}
+
+
+@key.command(epilog=example("carrel key revoke ci"))
+@click.argument("name", metavar="NAME|ID")
+@json_option
+@click.pass_obj
+def revoke(place: Place, name: str, as_json: bool) -> None:
+    """Put a key out of force for good.
+
+    A service that is running knows it within a second. Its sessions stay, and belong to its tenant as before.
+    """
+    from carrel.errors import KeyMissingError
+    from carrel.service.keys import Keys
+
+    if not Keys.are_in(place.sessions_dir):
+        raise KeyMissingError(f"no such key: {name[:80]!r}")
+    with closing(Keys(place.sessions_dir)) as keys:
+        revoked = keys.revoke(name)
+    if as_json:
+        print_json(_document(revoked))
+    else:
+        click.echo(f"revoked {revoked.name} ({revoked.id})")

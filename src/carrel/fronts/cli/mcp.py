@@ -1,0 +1,60 @@
+"""`carrel mcp`: serve the tools and files of sessions to one client of the Model Context Protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from carrel.fronts.cli.extra import needing
+from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.toolset import DEFAULT_ROLE, PROFILES, require_roles
+
+CHOICES = (*PROFILES, "sessions")
+DEFAULT = ("agent", "sessions")
+
+
+@click.command()
+@click.option("--session", metavar="SESSION", help="The one session that is served; made if it is missing.")
+@click.option(
+    "--role",
+    metavar="ROLE",
+    help=f"Whose tools.  [default: the role of the session, else {DEFAULT_ROLE}]",
+)
+@click.option(
+    "--profile",
+    "profiles",
+    type=click.Choice(CHOICES),
+    multiple=True,
+    default=DEFAULT,
+    show_default=True,
+    help="Which tools, as in `carrel tools`; sessions stands for those about sessions. May be given more than"
+    " once: of two tools with one name the first is offered.",
+)
+@click.pass_obj
+def mcp(place: Place, session: str | None, role: str | None, profiles: tuple[str, ...]) -> None:
+    """Serve one client of the Model Context Protocol over standard input and output.
+
+    A client starts this itself. Without --session every tool takes the session as its first argument, and a
+    session is made when it is first named. With --profile mcp the tools are those of the reference filesystem
+    server, so that its clients can switch. Many clients are served over HTTP by `carrel serve`, at /mcp.
+
+    \b
+    carrel mcp --session demo --role developer
+    carrel mcp --session demo --role developer --profile mcp
+    """  # noqa: D301  # the sign with which click keeps lines apart
+    from carrel.paths.names import require_session_id
+
+    if session is not None:
+        require_session_id(session)
+    if role is not None:
+        require_roles(role)
+    # Late: what serves takes long to import, and its packages may not be installed.
+    with needing("mcp"):
+        from carrel.fronts.mcp.stdio import serve
+    from carrel.fronts.mcp.visit import Visit
+    from carrel.service.callers import OPERATOR
+    from carrel.service.service import Service
+
+    caller = replace(OPERATOR, role=role, session=session)
+    serve(Service.from_env(root=place.given, logger=place.logger()), Visit(caller=caller, profiles=profiles))

@@ -1,0 +1,78 @@
+"""`carrel serve`: the sessions for other programs."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from carrel.fronts.cli.extra import needing
+from carrel.fronts.cli.place import Place
+
+if TYPE_CHECKING:
+    from carrel.fronts.serving import Served
+
+
+@click.command()
+@click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: serve.host, else 127.0.0.1]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="Of HTTP and MCP; 0 is any that is free.  [default: serve.port, else 8080]",
+)
+@click.option(
+    "--grpc-port",
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    help="Of gRPC; 0 is any that is free.  [default: serve.grpc_port, else 50051]",
+)
+@click.option(
+    "--grpc/--no-grpc", default=None, help="Whether to speak gRPC as well.  [default: serve.grpc, else yes]"
+)
+@click.option("--access-log/--no-access-log", default=True, help="Whether to log every request.")
+@click.pass_obj
+def serve(
+    place: Place,
+    host: str | None,
+    port: int | None,
+    grpc_port: int | None,
+    grpc: bool | None,
+    access_log: bool,
+) -> None:
+    """Serve sessions over HTTP, MCP and gRPC.
+
+    Where it listens is told on standard error, and then one line of JSON for each request. Anywhere but on
+    loopback every caller must have a key; see `carrel key`. It ends on Ctrl-C or SIGTERM, once what runs has
+    ended or the time for that is over.
+
+    \b
+    carrel serve
+    carrel serve --host 0.0.0.0 --port 8080
+    """  # noqa: D301  # the sign with which click keeps lines apart
+    options = {
+        "CARREL_SERVE_HOST": host,
+        "CARREL_SERVE_PORT": port,
+        "CARREL_SERVE_GRPC_PORT": grpc_port,
+        "CARREL_SERVE_GRPC": None if grpc is None else int(grpc),
+    }
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    # Late: what serves takes long to import, and its packages may not be installed.
+    # What it has to say about a port, we say ourselves.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    with needing("serve"):
+        from carrel.fronts.serving import log_requests, run
+    from carrel.service.service import Service
+
+    log_requests(enabled=access_log)
+    # What is refused and what fails is told in any case, as nobody else sees it here.
+    logger = place.logger() if place.verbose else None
+    run(Service.from_env(os.environ | given, root=place.given, logger=logger), _tell)
+
+
+def _tell(served: Served) -> None:
+    grpc = "" if served.grpc is None else f" grpc {served.grpc}"
+    click.echo(f"carrel: serving {served.http}{grpc}", err=True)
+    if not served.has_callers:
+        click.echo("carrel: every caller needs a key, and there is none: carrel key create NAME", err=True)

@@ -1,0 +1,1 @@
+"""gRPC: the service for programs that speak protobuf."""

@@ -1,0 +1,267 @@
+"""The way into the service for every call: who calls, how often, and what became of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from carrel.errors import CarrelError, LimitError, RequestError
+from carrel.fronts.grpc.call import Call, stopping
+from carrel.fronts.grpc.refusal import Refusal
+from carrel.fronts.grpc.table import Function
+from carrel.fronts.grpc.visit import Visit
+from carrel.remote.grpc_channel import ROLE
+from carrel.service.callers import Callers, shown_once
+from carrel.service.principal import Principal
+from carrel.service.rate import Rates
+from carrel.service.service import Service
+
+STALLED_SECONDS = 60
+"""How long a client may take to take the next piece."""
+SHARES = 8
+"""One caller may make this part of all calls at one time."""
+RETRY_SECONDS = 1
+"""When somebody may try again who has taken up its share."""
+LAST_SECONDS = 1.0
+"""How long a call that is ended may take to tell so."""
+
+Context = grpc.aio.ServicerContext[Any, Any]  # Any: messages of all kinds
+
+
+class Door:
+    """Lets calls in, and errors out as statuses."""
+
+    def __init__(self, service: Service, callers: Callers, rates: Rates) -> None:
+        self._service = service
+        self._callers = callers
+        self._rates = rates
+        self._stopping = asyncio.Event()
+        self._running: set[asyncio.Task[Any]] = set()
+        self._calls: Counter[tuple[str | None, str]] = Counter()
+        """Of each caller."""
+
+    async def close(self, grace: float) -> None:
+        """Let nobody in any more; what still runs after *grace* seconds is ended, and told why."""
+        self._stopping.set()
+        late = await _ended(self._running, grace)
+        for task in late:
+            task.cancel()
+        await _ended(late, LAST_SECONDS)
+
+    async def require_known(self, name: str, context: Context) -> None:
+        """Do nothing if somebody calls who is known; otherwise the call *name* ends here."""
+        await self._answered(name, context, lambda visit: self._let_in(context, visit))
+
+    def handler(self, method: MethodDescriptor, function: Function) -> grpc.RpcMethodHandler[Any, Any]:
+        """What answers *method*: *function*, which is given calls by somebody who is known."""
+        parse, render = _parser(method), GetMessageClass(method.output_type).SerializeToString
+        name = f"/{method.containing_service.full_name}/{method.name}"
+        if method.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(
+                self._outflow(name, function), request_deserializer=parse, response_serializer=render
+            )
+        if method.client_streaming:
+            return grpc.stream_unary_rpc_method_handler(
+                self._inflow(name, function), request_deserializer=parse, response_serializer=render
+            )
+        return grpc.unary_unary_rpc_method_handler(
+            self._unary(name, function), request_deserializer=parse, response_serializer=render
+        )
+
+    def _unary(self, name: str, function: Function) -> Callable[[Any, Context], Awaitable[Any]]:
+        async def answer(request: Any, context: Context) -> Any:
+            async def work(visit: Visit) -> Any:
+                call = await self._let_in(context, visit)
+                _require_readable(request, visit)
+                return await self._in_time(function(call, request))
+
+            return await self._answered(name, context, work)
+
+        return answer
+
+    def _inflow(self, name: str, function: Function) -> Callable[[Any, Context], Awaitable[Any]]:
+        async def answer(requests: Any, context: Context) -> Any:
+            async def work(visit: Visit) -> Any:
+                call = await self._let_in(context, visit)
+                return await function(call, aiter(requests))
+
+            return await self._answered(name, context, work)
+
+        return answer
+
+    def _outflow(self, name: str, function: Function) -> Callable[[Any, Context], Awaitable[None]]:
+        async def answer(request: Any, context: Context) -> None:
+            async def work(visit: Visit) -> None:
+                call = await self._let_in(context, visit)
+                _require_readable(request, visit)
+                known = self._callers.while_known(_authorization(_metadata(context)))
+                async with known, aclosing(function(call, request)) as messages:
+                    async for message in messages:
+                        await _sent(context, message)
+
+            await self._answered(name, context, work)
+
+        return answer
+
+    async def _answered(self, name: str, context: Context, work: Callable[[Visit], Awaitable[Any]]) -> Any:
+        """What *work* gives; what it raises becomes a status."""
+        visit = Visit(method=name, peer=host_of(context.peer()))
+        with visit.logged(), self._counted(visit):
+            try:
+                return await work(visit)
+            except CarrelError as error:
+                refused = error
+            except asyncio.CancelledError:
+                if context.cancelled() or not self._stopping.is_set():
+                    visit.status = grpc.StatusCode.CANCELLED.name
+                    raise
+                refused = stopping()
+            except Exception as error:
+                # A mistake of ours, which no caller can do anything about; what it was is for the log.
+                self._service.logger.log_failure("grpc.failed", error, method=name)
+                refused = CarrelError("the service failed unexpectedly")
+            refusal = Refusal.of(refused, _value(_metadata(context), "user-agent") or "")
+            visit.status, visit.code = refusal.status.name, refused.code
+        return await context.abort(refusal.status, refusal.details, refusal.metadata)
+
+    @contextmanager
+    def _counted(self, visit: Visit) -> Iterator[None]:
+        """Know of a call while it runs."""
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101  # for the type checker
+        self._running.add(task)
+        try:
+            yield
+        finally:
+            self._running.discard(task)
+            if visit.caller is not None:
+                who = visit.caller.tenant, visit.caller.name
+                self._calls[who] -= 1
+                if not self._calls[who]:
+                    del self._calls[who]
+
+    async def _let_in(self, context: Context, visit: Visit) -> Call:
+        """The call, once it is known who makes it.
+
+        Raises:
+            UnauthenticatedError: Nobody that we know.
+            LimitError: The caller calls too often.
+            StoppingError: The service is about to end.
+        """
+        if self._stopping.is_set():
+            raise stopping()
+        metadata = _metadata(context)
+        caller = await self._callers.identify(
+            authorization=_authorization(metadata),
+            peer_is_local=self._callers.is_local(visit.peer, metadata),
+        )
+        visit.caller = caller
+        self._calls[caller.tenant, caller.name] += 1
+        self._require_share(caller)
+        self._rates.take(caller)
+        return Call(
+            service=self._service,
+            caller=caller,
+            role=_value(metadata, ROLE) or None,
+            is_stopping=self._stopping.is_set,
+        )
+
+    def _require_share(self, caller: Principal) -> None:
+        """Keep room for others; the operator needs it for nobody else.
+
+        Raises:
+            LimitError: The caller has taken up its share.
+        """
+        share = max(1, self._service.settings.serve.max_requests // SHARES)
+        count = self._calls[caller.tenant, caller.name]
+        if caller.role is not None and count > share:
+            error = LimitError(
+                "requests",
+                limit=share,
+                asked=count,
+                message=f"{share} of your calls are running, and no more may; try again in a moment",
+            )
+            error.retry_after_seconds = RETRY_SECONDS
+            raise error
+
+    async def _in_time(self, work: Awaitable[Any]) -> Any:
+        seconds = self._service.settings.serve.timeout_seconds
+        timer = asyncio.timeout(seconds)
+        try:
+            async with timer:
+                return await work
+        except TimeoutError:
+            if not timer.expired():
+                raise
+            raise LimitError(
+                "time", limit=seconds, asked=None, message=f"the call took longer than {seconds} s"
+            ) from None
+
+
+async def _ended(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.Task[Any]]:
+    """Those of *tasks* that have not ended after so many *seconds*."""
+    return (await asyncio.wait(tasks, timeout=seconds))[1] if tasks else set()
+
+
+def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | RequestError]:
+    """Reads a message; what cannot be read is told where the call is answered, not by the library."""
+    kind = GetMessageClass(method.input_type)
+
+    def parse(data: bytes) -> Message | RequestError:
+        try:
+            return kind.FromString(data)
+        except DecodeError:
+            return RequestError(f"the bytes are no {method.input_type.name}")
+
+    return parse
+
+
+def _require_readable(request: Any, visit: Visit) -> None:
+    if isinstance(request, RequestError):
+        raise request
+    visit.session_id = getattr(request, "session_id", "")
+
+
+async def _sent(context: Context, message: Message) -> None:
+    try:
+        async with asyncio.timeout(STALLED_SECONDS):
+            await context.write(message)
+    except TimeoutError:
+        raise LimitError(
+            "time",
+            limit=STALLED_SECONDS,
+            asked=None,
+            message=f"nothing was taken for {STALLED_SECONDS} s",
+        ) from None
+
+
+def _metadata(context: Context) -> list[tuple[str, str]]:
+    """What the call says of itself, as texts."""
+    metadata = context.invocation_metadata() or ()
+    return [(name, value if isinstance(value, str) else value.decode("latin-1")) for name, value in metadata]
+
+
+def _value(metadata: list[tuple[str, str]], name: str) -> str | None:
+    return next((value for each, value in metadata if each == name), None)
+
+
+def _authorization(metadata: list[tuple[str, str]]) -> str | None:
+    return shown_once([value for name, value in metadata if name == "authorization"])
+
+
+def host_of(peer: str) -> str | None:
+    """The address in *peer*, as gRPC names the other side; `None` if it has none."""
+    kind, _, rest = peer.partition(":")
+    if kind not in ("ipv4", "ipv6"):
+        return None
+    return unquote(rest).rpartition(":")[0].strip("[]") or None

@@ -1,0 +1,98 @@
+"""What a client sends piece by piece, for work that waits for it in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TypeVar
+
+from carrel.errors import LimitError, RequestError
+from carrel.fronts.grpc.call import Call
+from carrel.service.desk import Desk
+
+STALLED_SECONDS = 60
+"""How long a client may take for the next piece."""
+
+T = TypeVar("T")
+
+
+class Inflow:
+    """The messages of one stream: a start, then data, then the end.
+
+    A connection that breaks can look like a stream that was finished, so the end is a message of its own.
+    """
+
+    def __init__(self, requests: AsyncIterator[Any]) -> None:  # Any: messages with such parts
+        self._requests = requests
+        self._loop = asyncio.get_running_loop()
+        self._reading: asyncio.Task[Any] | None = None
+        self._is_stopped = False
+
+    async def start(self) -> Any:  # Any: what the first message holds
+        """What the first message says.
+
+        Raises:
+            RequestError: It is no start.
+        """
+        request = await self._next()
+        if request.WhichOneof("part") != "start":
+            raise RequestError("the first message of the stream must hold its start")
+        return request.start
+
+    async def into(self, call: Call, desk: Desk, work: Callable[[Iterator[bytes]], T]) -> T:
+        """What *work* makes of the data, in a thread; if the call is ended, it fails."""
+        service = call.service
+        working = service.in_thread(desk, lambda: work(self._pieces()), threads=service.waiting_threads)
+        running = asyncio.ensure_future(working)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            self._stop()
+            running.cancel()
+            # Until it has let go of what it was about to make.
+            await asyncio.wait([running])
+            raise
+
+    def _stop(self) -> None:
+        """Wake the thread, which may wait for a client that sends nothing."""
+        self._is_stopped = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _pieces(self) -> Iterator[bytes]:
+        """The data, for the thread that waits for it."""
+        while True:
+            piece = asyncio.run_coroutine_threadsafe(self._piece(), self._loop).result()
+            if piece is None:
+                return
+            yield piece
+
+    async def _piece(self) -> bytes | None:
+        """The next data; `None` at the end."""
+        self._reading = asyncio.current_task()
+        request = await self._next()
+        match request.WhichOneof("part"):
+            case "data":
+                return bytes(request.data)
+            case "end" if request.end:
+                return None
+        raise RequestError("after its start, the stream must hold data and then its end")
+
+    async def _next(self) -> Any:  # Any: messages with such parts
+        if self._is_stopped:
+            raise asyncio.CancelledError
+        try:
+            async with asyncio.timeout(STALLED_SECONDS):
+                request = await anext(self._requests, None)
+        except TimeoutError:
+            raise LimitError(
+                "time",
+                limit=STALLED_SECONDS,
+                asked=None,
+                message=f"nothing came for {STALLED_SECONDS} s; nothing was done",
+            ) from None
+        if request is None:
+            raise RequestError("the stream ended without saying so; nothing was done")
+        if isinstance(request, RequestError):
+            raise request
+        return request

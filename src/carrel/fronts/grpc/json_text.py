@@ -1,0 +1,74 @@
+"""JSON in the fields of a message: what a request says there, and what an answer does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+
+from carrel.errors import RequestError
+from carrel.remote.forms import render
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def render_json(value: Any) -> str:  # Any: whatever the library gives
+    """*value* as JSON in ASCII, so that half a surrogate in the name of a file can be said too."""
+    return json.dumps(render(value), allow_nan=False, separators=(",", ":"))
+
+
+def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can say
+    """What *text* says, which came in *field*.
+
+    Raises:
+        RequestError: It is not JSON; says where.
+    """
+    try:
+        return json.loads(text, parse_constant=_refused)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RequestError(f"{field} cannot be read at {place}: {error.msg}") from None
+    except ValueError:
+        raise RequestError(
+            f"{field} cannot be read: it holds a number that JSON has not, or too long a one"
+        ) from None
+    except RecursionError:
+        raise RequestError(f"{field} cannot be read: it is nested too deeply") from None
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def parse_object(text: str, field: str) -> dict[str, Any] | None:  # Any: whatever JSON can say
+    """The object that *text* says, or `None` if there is no text.
+
+    Raises:
+        RequestError: It is not JSON, or no object.
+    """
+    document = parse_json(text, field) if text else None
+    if document is None or isinstance(document, dict):
+        return document
+    raise RequestError(f"{field} must be an object")
+
+
+def parse_value(text: str, field: str, kind: type[T]) -> T | None:
+    """The value of the dataclass *kind* that *text* says, or `None` if there is no text.
+
+    Raises:
+        RequestError: It says no such value.
+    """
+    document = parse_object(text, field)
+    if document is None:
+        return None
+    if unknown := document.keys() - {each.name for each in fields(kind)}:
+        raise RequestError(f"{field}: there is no {min(unknown)!r}")
+    try:
+        return msgspec.convert(document, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RequestError(f"{field}: {error}") from None

@@ -1,0 +1,89 @@
+"""The server: both services, with health and reflection, in the event loop of the service."""
+
+from __future__ import annotations
+
+import grpc
+import grpc.aio
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
+
+from carrel.errors import UnavailableError
+from carrel.fronts.grpc.door import Door
+from carrel.fronts.grpc.introspection import Health, Reflection
+from carrel.fronts.grpc.table import METHODS
+from carrel.remote.proto import carrel_v1_pb2 as messages
+from carrel.service.callers import Callers
+from carrel.service.rate import Rates
+from carrel.service.service import Service
+
+SERVICES = tuple(service.full_name for service in messages.DESCRIPTOR.services_by_name.values())
+
+
+MOST_MESSAGE_BYTES = 2**31 - 1
+"""gRPC can count no further."""
+
+
+class GrpcServer:
+    """A server that runs."""
+
+    def __init__(self, server: grpc.aio.Server, door: Door, state: Health, host: str, port: int) -> None:
+        self._server = server
+        self._door = door
+        self._state = state
+        self.host = host
+        self.port = port
+        """Where it listens, also if it was asked to choose."""
+
+    @property
+    def address(self) -> str:
+        """What a client connects to."""
+        return f"{self.host}:{self.port}"
+
+    async def stop(self, grace: float | None = None) -> None:
+        """Take no more calls, and end those that still run after *grace* seconds."""
+        await self._state.enter_graceful_shutdown()
+        await self._door.close(grace or 0)
+        await self._server.stop(0)
+
+
+async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: str) -> GrpcServer:
+    """Answer calls at *address*, `host:port`; the port 0 chooses one that is free.
+
+    Raises:
+        UnavailableError: It is not possible to listen there.
+    """
+    serve = service.settings.serve
+    server = grpc.aio.server(
+        maximum_concurrent_rpcs=serve.max_requests,
+        options=(
+            ("grpc.max_receive_message_length", min(serve.max_body_bytes, MOST_MESSAGE_BYTES)),
+            ("grpc.max_send_message_length", -1),
+            # Otherwise a second service could listen at the same port and take half of the calls.
+            ("grpc.so_reuseport", 0),
+            # A client that is gone without saying so is noticed, and those who look after us are let be.
+            ("grpc.keepalive_time_ms", 60_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
+            ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+            ("grpc.max_connection_idle_ms", 600_000),
+        ),
+    )
+    door = Door(service, callers, rates)
+    for row in messages.DESCRIPTOR.services_by_name.values():
+        handlers = {
+            method.name: door.handler(method, METHODS[row.name][method.name]) for method in row.methods
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(row.full_name, handlers),))
+    state = Health(door)
+    health_pb2_grpc.add_HealthServicer_to_server(state, server)
+    offered = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(Reflection(door, offered), server)
+    try:
+        port = server.add_insecure_port(address)
+    except RuntimeError:
+        raise UnavailableError(
+            f"gRPC cannot listen at {address!r}: is it taken, or not of this machine?"
+        ) from None
+    for name in ("", *SERVICES):
+        await state.set(name, health_pb2.HealthCheckResponse.SERVING)
+    await server.start()
+    return GrpcServer(server, door, state, address.rpartition(":")[0], port)

@@ -1,0 +1,303 @@
+"""The HTTP front as an ASGI application: routes, callers, limits and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Coroutine
+from functools import lru_cache
+from importlib.metadata import version
+from typing import Any
+
+from carrel.errors import CarrelError, LimitError, StoppingError, UnknownRequestError
+from carrel.fronts.http.access_log import AccessLog
+from carrel.fronts.http.call import (
+    GONE,
+    Answer,
+    Call,
+    GoneError,
+    Receive,
+    Scope,
+    Send,
+    Step,
+    encode,
+    error_answer,
+)
+from carrel.fronts.http.metrics import Metrics
+from carrel.fronts.http.openapi import describe
+from carrel.fronts.http.route import Route, Router
+from carrel.fronts.http.table import ROUTES
+from carrel.fronts.http.traces import Traces
+from carrel.service.callers import Callers
+from carrel.service.principal import Principal
+from carrel.service.rate import Rates
+from carrel.service.service import Service
+
+STATUS = "service"
+"""The group of those routes that are answered however busy the service is."""
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+_HARMLESS = frozenset(
+    (
+        b"accept",
+        b"accept-encoding",
+        b"accept-language",
+        b"carrel-role",
+        b"connection",
+        b"content-length",
+        b"content-type",
+        b"host",
+        b"if-match",
+        b"if-none-match",
+        b"range",
+        b"user-agent",
+        b"x-request-id",
+    )
+)
+"""Headers that say nothing about who calls, but for `host`."""
+_EXPOSED = b"Accept-Ranges, Carrel-Info, Content-Range, ETag, Location, Retry-After, X-Request-Id"
+
+
+class Application:
+    """Answers every HTTP request to one service."""
+
+    def __init__(
+        self, service: Service, callers: Callers, rates: Rates, *, more_routes: tuple[Route, ...] = ()
+    ) -> None:
+        """Answer for *service*, which is open for as long as this is used."""
+        self.service = service
+        self.settings = service.settings.serve
+        self.version = version("carrel")
+        self.stopping = asyncio.Event()
+        """Set when the service is about to end."""
+        self.metrics = Metrics(service)
+        self.router = Router((*ROUTES, *more_routes))
+        self.openapi = encode(describe(ROUTES, self.version))
+        self._callers = callers
+        # Asked about nearly every request, and nearly always the same.
+        self._is_local_host = lru_cache(256)(
+            lambda peer, host: callers.is_local(peer, [] if host is None else [("host", host)])
+        )
+        self._rates = rates
+        self._running_of: Counter[str] = Counter()
+        """Requests now, by the tenants of those who call."""
+        self.log = AccessLog()
+        self._traces = Traces.of(self.settings)
+        self._prefix = secrets.token_hex(6)
+        self._numbers = itertools.count()
+
+    async def require_ready(self) -> None:
+        """Do nothing if sessions can be used.
+
+        Raises:
+            CarrelError: They cannot.
+        """
+        await asyncio.to_thread(self.service.tenants.own.list_records, None, 1)
+
+    def begin(self, scope: Scope) -> Call:
+        """Take a request as far as it goes without waiting; `go_on` does the rest, if there is any."""
+        call = Call(self, scope)
+        call.request_id = self._request_id(call)
+        call.more_headers.append((b"x-request-id", call.request_id.encode("ascii")))
+        self.metrics.running += 1
+        try:
+            call.step = self._traced(call) if self._traces.are_on else self._step(call)
+        except CarrelError as error:
+            call.step = error_answer(error)
+        except Exception as error:
+            call.step = self._failure(call, error)
+        return call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            await self.go_on(self.begin(scope), receive, send)
+
+    async def go_on(self, call: Call, receive: Receive, send: Send) -> None:
+        """Answer a request that was begun."""
+        call.connect(receive, send)
+        try:
+            with self._traces.span(call):
+                await self._answer(call)
+        finally:
+            self.done(call)
+        # It is no request any more, and takes nobody's place.
+        await call.leave()
+
+    def done(self, call: Call) -> None:
+        """Count and write down a request that was answered."""
+        self.metrics.running -= 1
+        if call.tenant is not None:
+            self._running_of[call.tenant] -= 1
+            if not self._running_of[call.tenant]:
+                del self._running_of[call.tenant]
+        seconds = time.perf_counter() - call.began
+        name = call.route.path if call.route else "none"
+        self.metrics.observe(name, call.scope["method"], call.status or GONE, seconds, call.sent_bytes)
+        self.log.write(call, seconds)
+
+    def _request_id(self, call: Call) -> str:
+        given = call.header(b"x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given
+        return f"{self._prefix}-{next(self._numbers):x}"
+
+    async def _answer(self, call: Call) -> None:
+        """Answer, be it with an error."""
+        try:
+            await call.go_on(call.step)
+        except GoneError:
+            call.status = GONE
+        except CarrelError as error:
+            await self._tell(call, error_answer(error))
+        except asyncio.CancelledError:
+            if not self.stopping.is_set():
+                raise
+            await self._tell(call, error_answer(StoppingError("the service is about to end")))
+        except Exception as error:
+            await self._tell(call, self._failure(call, error))
+
+    def _failure(self, call: Call, error: Exception) -> Answer:
+        """Tell the log about a mistake of ours, and the client where to look."""
+        route = call.route.path if call.route else None
+        self.service.logger.log_failure("http.failed", error, request_id=call.request_id, route=route)
+        return error_answer(CarrelError(f"the service failed; its log tells more of {call.request_id}"))
+
+    async def _tell(self, call: Call, answer: Answer) -> None:
+        if not call.is_started:
+            await call.give(answer)
+        # Otherwise the answer ends here, incomplete, and the connection with it.
+
+    def _step(self, call: Call) -> Step:
+        methods, values = self.router.find(call.scope["raw_path"])
+        if self.settings.cors_origins:
+            self._allow_origin(call)
+        method = call.scope["method"]
+        if method == "OPTIONS" and (answer := self._preflight(call, methods)) is not None:
+            return answer
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
+            return _refusal(methods)
+        call.route, call.values = route, values
+        if route.group != STATUS:
+            self._require_room()
+        if route.is_open:
+            return self._handled(route, call)
+        shown = self._shown(call)
+        caller = self._callers.known(
+            authorization=shown, peer_is_local=shown is None and self._is_local(call)
+        )
+        return self._introduced(route, call) if caller is None else self._admitted(route, call, caller)
+
+    async def _traced(self, call: Call) -> None:
+        """Do all of it while the span lasts that tells of it."""
+        await call.go_on(self._step(call))
+
+    async def _introduced(self, route: Route, call: Call) -> None:
+        """Find out who calls, and go on."""
+        await call.go_on(self._admitted(route, call, await self.identify(call)))
+
+    def _admitted(self, route: Route, call: Call, caller: Principal) -> Step:
+        """Go on for a caller who is known, if that one may call so often."""
+        call.caller = caller
+        self._rates.take(caller)
+        if (tenant := caller.tenant) is not None:
+            # Whatever one tenant does, half of the places are left to others.
+            self._require_places(
+                self._running_of[tenant] + 1, -(-self.settings.max_requests // 2), "of yours "
+            )
+            self._running_of[tenant] += 1
+            call.tenant = tenant
+        return self._handled(route, call)
+
+    def _handled(self, route: Route, call: Call) -> Step:
+        step = route.handler(call)
+        return step if route.is_lasting or isinstance(step, Answer) else self._in_time(step)
+
+    def _require_room(self) -> None:
+        if self.stopping.is_set():
+            raise StoppingError("the service is about to end")
+        self._require_places(self.metrics.running, self.settings.max_requests, "")
+
+    @staticmethod
+    def _require_places(running: int, most: int, whose: str) -> None:
+        if running > most:
+            raise LimitError(
+                "requests",
+                limit=most,
+                asked=running,
+                message=f"too many requests {whose}at one time; try again in a moment",
+            )
+
+    async def identify(self, call: Call) -> Principal:
+        """Who calls; who was known when a call began may not be any more.
+
+        Raises:
+            UnauthenticatedError: Nobody that is known.
+        """
+        shown = self._shown(call)
+        return await self._callers.identify(
+            authorization=shown, peer_is_local=shown is None and self._is_local(call)
+        )
+
+    def _shown(self, call: Call) -> str | None:
+        """What the caller shows."""
+        # Of two, a proxy may have looked at the other one.
+        return "" if call.repeats(b"authorization") else call.header(b"authorization")
+
+    def _is_local(self, call: Call) -> bool:
+        """Whether a request without a key may be the operator's."""
+        if call.has_only(_HARMLESS):
+            return self._is_local_host(call.peer, call.header(b"host"))
+        return self._callers.is_local(call.peer, call.headers)
+
+    async def _in_time(self, step: Coroutine[Any, Any, None]) -> None:
+        seconds = self.settings.timeout_seconds
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                await step
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise LimitError(
+                "time", limit=seconds, asked=None, message=f"it took longer than {seconds} seconds"
+            ) from None
+
+    # Web pages
+
+    def _allow_origin(self, call: Call) -> None:
+        call.more_headers.append((b"vary", b"Origin"))
+        origin = call.header(b"origin")
+        if origin is not None and origin.lower() in self.settings.cors_origins:
+            call.more_headers += [
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-expose-headers", _EXPOSED),
+            ]
+
+    def _preflight(self, call: Call, methods: dict[str, Route]) -> Answer | None:
+        """What a page may ask for, if that is what a browser wants to know."""
+        origin = call.header(b"origin")
+        if origin is None or origin.lower() not in self.settings.cors_origins or not methods:
+            return None
+        wanted = call.header(b"access-control-request-headers") or ""
+        return Answer(
+            204,
+            (
+                (b"access-control-allow-methods", ", ".join(methods).encode("ascii")),
+                (b"access-control-allow-headers", wanted.encode("latin-1")),
+                (b"access-control-max-age", b"600"),
+            ),
+        )
+
+
+def _refusal(methods: dict[str, Route]) -> Answer:
+    """Say that nothing is there, or nothing that can be done with this method."""
+    if not methods:
+        raise UnknownRequestError("there is nothing at this path")
+    allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
+    error = UnknownRequestError(f"the method must be one of: {', '.join(allowed)}")
+    return error_answer(error, status=405, headers=[(b"allow", ", ".join(allowed).encode("ascii"))])

@@ -1,0 +1,67 @@
+"""What was changed in a session, and what changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+from carrel.audit.event import Event
+from carrel.errors import CarrelError
+from carrel.fronts.http.call import Call
+from carrel.fronts.http.events import MEDIA_TYPE, event, last_event, send_events
+from carrel.remote.forms import render, render_error
+from carrel.service.wire import wire
+
+KNOWN_SECONDS = 5
+"""So often is looked whether a caller who listens still has a key that is in force."""
+
+
+class ChangesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """From where on."""
+
+    since: int = 0
+    """The number of the last record that is known already."""
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """Some records of the journal."""
+
+    events: list[Event]
+    next: int
+    """Give this as `since` for those that follow."""
+
+
+async def changes(call: Call) -> None:
+    """The records after one: those that there are, or also those that come."""
+    since = call.query(ChangesQuery).since
+    service = call.app.service
+    if not call.accepts(MEDIA_TYPE):
+        found = await service.changes(call.who, call.session_id, since)
+        await call.json(200, {"events": render(found), "next": found[-1].sequence if found else since})
+        return
+    since = last_event(call) or since
+    pages = service.follow(call.who, call.session_id, since)
+    # Records that are gone, or a session that is, are told before the stream begins.
+    first: list[Event] = await anext(pages, [])
+    await send_events(call, _events(call, first, pages), have_end=False)
+
+
+async def _events(call: Call, first: list[Event], pages: AsyncIterator[list[Event]]) -> AsyncIterator[bytes]:
+    if first:
+        yield _page(first)
+    known = time.monotonic()
+    try:
+        async for page in pages:
+            if time.monotonic() - known >= KNOWN_SECONDS:
+                await call.app.identify(call)
+                known = time.monotonic()
+            if page:
+                yield _page(page)
+    except CarrelError as error:
+        yield event("error", render_error(error, retry=wire(error.code).retry))
+
+
+def _page(events: list[Event]) -> bytes:
+    return b"".join(event("change", render(each), each.sequence) for each in events)

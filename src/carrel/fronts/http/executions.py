@@ -1,0 +1,146 @@
+"""Commands and code: run them, watch them, stop them."""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from carrel.errors import CarrelError, RequestError
+from carrel.fronts.http.call import Call, GoneError
+from carrel.fronts.http.events import MEDIA_TYPE, event, last_event, send_events, text_or_bytes
+from carrel.fronts.http.tools import Context
+from carrel.remote.forms import render, render_error
+from carrel.service.executions import Execution
+from carrel.service.wire import wire
+from carrel.service.work import Code, Command, Work
+
+
+class ExecuteBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to run: exactly one of `command`, `code` and `file`."""
+
+    command: str | None = None
+    """A command line for the shell."""
+    code: str | None = None
+    """Python for the guest."""
+    file: str | None = None
+    """A file of the workspace with Python for the guest."""
+    argv: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    stdin: str = ""
+    stdin_encoding: Literal["utf-8", "base64"] = "utf-8"
+    timeout_seconds: float | None = None
+    shell: str | None = None
+    """A name for a shell that remembers where it is."""
+    stateful: bool = False
+    context: Context = Context()
+
+
+class ExecutionState(Struct, frozen=True, kw_only=True):
+    """A command or code that runs, or has just ended."""
+
+    execution_id: str
+    session_id: str
+    is_done: bool
+    result: Any = None  # Any: a `ShellResult` or a `SandboxResult`, as JSON says it
+    """How it ended; absent while it runs."""
+
+
+async def start(call: Call) -> None:
+    """Run a command or code."""
+    body = await call.document(ExecuteBody)
+    work = _work(body)
+    execution = await call.app.service.start(call.who, call.session_id, work, role=body.context.role)
+    with execution.attached():
+        if call.accepts(MEDIA_TYPE):
+            await send_events(call, _events(execution, 0), have_end=True)
+        else:
+            await _wait(call, execution)
+
+
+def _work(body: ExecuteBody) -> Work:
+    if sum(each is not None for each in (body.command, body.code, body.file)) != 1:
+        raise RequestError("exactly one of 'command', 'code' and 'file' must be given")
+    stdin = _stdin(body)
+    if body.command is None:
+        return Code(
+            code=body.code,
+            file=body.file,
+            argv=body.argv,
+            env=body.env,
+            stdin=stdin,
+            timeout_seconds=body.timeout_seconds,
+            stateful=body.stateful,
+        )
+    if body.argv or body.env or body.stateful:
+        raise RequestError("'argv', 'env' and 'stateful' are for code, not for a command")
+    return Command(command=body.command, stdin=stdin, timeout_seconds=body.timeout_seconds, shell=body.shell)
+
+
+def _stdin(body: ExecuteBody) -> bytes:
+    try:
+        if body.stdin_encoding == "utf-8":
+            return body.stdin.encode("utf-8")
+        return b64decode(body.stdin, validate=True)
+    except ValueError:
+        raise RequestError(f"'stdin' is no {body.stdin_encoding}") from None
+
+
+async def _wait(call: Call, execution: Execution) -> None:
+    """Answer when it has ended; a client that does not wait for that wants it stopped."""
+    gone = asyncio.ensure_future(call.gone())
+    ending = asyncio.ensure_future(execution.result())
+    try:
+        await asyncio.wait((gone, ending), return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
+            execution.cancel()
+            raise GoneError
+        await call.json(200, _state(execution) | {"result": render(ending.result())})
+    finally:
+        gone.cancel()
+        ending.cancel()
+        await asyncio.wait((gone, ending))
+
+
+async def watch(call: Call) -> None:
+    """Go on with the output of what runs, or tell whether it still does."""
+    execution = call.app.service.execution(call.who, call.session_id, call.values[1])
+    if call.accepts(MEDIA_TYPE):
+        with execution.attached():
+            await send_events(call, _events(execution, last_event(call) or 0), have_end=True)
+        return
+    document = _state(execution)
+    if execution.is_done:
+        document["result"] = render(await execution.result())
+    await call.json(200, document)
+
+
+async def cancel(call: Call) -> None:
+    """Stop what runs."""
+    call.app.service.execution(call.who, call.session_id, call.values[1]).cancel()
+    await call.empty()
+
+
+def _state(execution: Execution) -> dict[str, object]:
+    return {
+        "execution_id": execution.id,
+        "session_id": execution.session_id,
+        "is_done": execution.is_done,
+    }
+
+
+async def _events(execution: Execution, after: int) -> AsyncIterator[bytes]:
+    """`start`, what is printed beyond the offset *after*, and `exit` with the result, or `error`."""
+    yield event("start", _state(execution), after)
+    async for output in execution.events(after):
+        after = output.offset
+        yield event(output.stream, text_or_bytes(output.data), after)
+    try:
+        result = await execution.result()
+    except CarrelError as error:
+        yield event("error", render_error(error, retry=wire(error.code).retry), after)
+    else:
+        yield event("exit", render(result), after)

@@ -1,0 +1,78 @@
+"""What was done so far, for Prometheus."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from carrel.service.service import Service
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_BOUNDS = (*map(str, _SECONDS), "+Inf")
+
+
+class _Row:
+    """The requests to one route that were answered alike."""
+
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * len(_BOUNDS)
+        """How many took at most so long, and longer than the one before."""
+        self.seconds = 0.0
+
+
+class Metrics(Collector):
+    """The numbers of one service.
+
+    They are counted here and not by the library, whose locks cost more than all the rest of a small request,
+    and nothing but one event loop counts.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.running = 0
+        """Requests now."""
+        self._service = service
+        self._sent_bytes = 0
+        self._rows: dict[tuple[str, str, int], _Row] = {}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def observe(self, route: str, method: str, status: int, seconds: float, sent_bytes: int) -> None:
+        """Count one request."""
+        row = self._rows.get((route, method, status))
+        if row is None:
+            row = self._rows[route, method, status] = _Row()
+        row.counts[bisect_left(_SECONDS, seconds)] += 1
+        row.seconds += seconds
+        self._sent_bytes += sent_bytes
+
+    def render(self) -> bytes:
+        """All numbers as Prometheus reads them."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """All numbers as the library takes them."""
+        labels = ("route", "method", "status")
+        seconds = HistogramMetricFamily(
+            "carrel_http_request_seconds", "How long requests took.", labels=labels
+        )
+        for (route, method, status), row in self._rows.items():
+            buckets = list(zip(_BOUNDS, accumulate(row.counts), strict=True))
+            seconds.add_metric((route, method, str(status)), buckets, row.seconds)
+        yield seconds
+        yield CounterMetricFamily("carrel_http_sent_bytes", "Bytes of all answers.", self._sent_bytes)
+        yield GaugeMetricFamily("carrel_http_requests_running", "Requests now.", self.running)
+        yield GaugeMetricFamily(
+            "carrel_executions_running", "Commands and code now.", len(self._service.executions)
+        )
+        yield GaugeMetricFamily(
+            "carrel_sessions_open", "Sessions that are open now.", len(self._service.sessions)
+        )

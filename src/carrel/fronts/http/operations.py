@@ -1,0 +1,39 @@
+"""The operations of a workspace, each by its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from carrel.fronts.http.call import Call
+from carrel.remote.forms import render
+
+
+class SearchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to search for."""
+
+    query: str
+    path: str = "."
+    regex: bool = True
+    ignore_case: bool = False
+    include: list[str] = []
+    hidden: bool = False
+    context: int = 0
+
+
+async def run(call: Call) -> None:
+    """Do one operation of the table."""
+    await _answer(call, call.values[1], await call.document(dict[str, Any]))
+
+
+async def search(call: Call) -> None:
+    """Find lines; the operation of the same name, with the arguments in the query."""
+    query = call.query(SearchQuery)
+    arguments = {name: getattr(query, name) for name in query.__struct_fields__}
+    await _answer(call, "search", arguments)
+
+
+async def _answer(call: Call, operation: str, arguments: dict[str, Any]) -> None:
+    result = await call.app.service.call(call.who, call.session_id, operation, arguments)
+    await call.json(200, render(result))

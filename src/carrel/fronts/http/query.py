@@ -1,0 +1,58 @@
+"""What the query of a URL asks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeVar, get_origin
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from carrel.errors import RequestError
+
+T = TypeVar("T")
+_MOST_FIELDS = 256
+
+
+def parse_query(text: bytes, kind: type[T]) -> T:
+    """The fields of *kind* as the query *text* gives them.
+
+    Raises:
+        RequestError: A field is unknown, missing, given twice or of another kind.
+    """
+    given: dict[str, Any] = {}  # Any: a text, or a list of them
+    if text:
+        many = _lists(kind)  # type: ignore[arg-type]  # a class can be hashed
+        for name, value in _pairs(text):
+            if name in many:
+                given.setdefault(name, []).append(value)
+            elif name in given:
+                raise RequestError(f"the query gives {name[:80]!r} more than once")
+            else:
+                given[name] = value
+    try:
+        return msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise RequestError(f"the query cannot be used: {error}") from None
+
+
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(
+            text.decode("latin-1"),
+            keep_blank_values=True,
+            errors="surrogateescape",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError:
+        raise RequestError(f"the query has more than {_MOST_FIELDS} fields") from None
+
+
+@cache
+def _lists(kind: Any) -> frozenset[str]:  # Any: a struct, which has no type of its own
+    """The fields that may be given more than once."""
+    return frozenset(
+        each.name
+        for each in msgspec.structs.fields(kind)
+        if get_origin(each.type) in (list, tuple) or each.type in (list, tuple)
+    )

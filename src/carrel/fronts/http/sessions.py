@@ -1,0 +1,92 @@
+"""Sessions: make, list, look at, extend, empty and remove them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from msgspec import UNSET, Struct, UnsetType
+
+from carrel.fronts.http.call import Call
+from carrel.remote.forms import render
+from carrel.service.session_info import NewSession, SessionInfo
+from carrel.values import Limits
+from carrel.workspace.sessions import CONFIGURED
+
+
+class NewSessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a new session is to be like; what is left out is as configured."""
+
+    session_id: str | None = None
+    ttl_seconds: float | UnsetType | None = UNSET
+    """How long it may be idle; `null`, which only the operator may ask for, is for ever."""
+    limits: Limits | None = None
+    role: str | None = None
+    labels: dict[str, str] = {}
+
+
+class ExtendBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long a session may be idle from now on."""
+
+    ttl_seconds: float | None
+
+
+class PageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which sessions to list."""
+
+    after: str | None = None
+    """Those whose ids follow this one."""
+    count: int = 100
+
+
+async def create(call: Call) -> None:
+    """Make a session."""
+    body = await call.document(NewSessionBody)
+    new = NewSession(
+        session_id=body.session_id,
+        ttl_seconds=CONFIGURED if isinstance(body.ttl_seconds, UnsetType) else body.ttl_seconds,
+        limits=body.limits,
+        role=body.role,
+        labels=body.labels,
+    )
+    info = await call.app.service.create_session(call.who, new)
+    place = f"/api/v1/sessions/{quote(info.session_id, safe='')}".encode("ascii")
+    await call.json(201, render(info), [(b"location", place)])
+
+
+async def list_page(call: Call) -> None:
+    """One page of the caller's sessions."""
+    query = call.query(PageQuery)
+    page = await call.app.service.list_sessions(call.who, after=query.after, count=query.count)
+    await call.json(200, render(page))
+
+
+async def show(call: Call) -> None:
+    """What is known about a session."""
+    await _tell(call, await call.app.service.session(call.who, call.session_id))
+
+
+async def ensure(call: Call) -> None:
+    """A session, made if it is missing."""
+    await _tell(call, await call.app.service.ensure_session(call.who, call.session_id))
+
+
+async def extend(call: Call) -> None:
+    """Let a session be idle for longer, or shorter."""
+    body = await call.document(ExtendBody)
+    await _tell(call, await call.app.service.extend_session(call.who, call.session_id, body.ttl_seconds))
+
+
+async def delete(call: Call) -> None:
+    """Remove a session."""
+    await call.app.service.delete_session(call.who, call.session_id)
+    await call.empty()
+
+
+async def reset(call: Call) -> None:
+    """Remove all files of a session."""
+    await call.app.service.reset_session(call.who, call.session_id)
+    await call.empty()
+
+
+async def _tell(call: Call, info: SessionInfo) -> None:
+    await call.json(200, render(info))

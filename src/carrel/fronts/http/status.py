@@ -1,0 +1,50 @@
+"""Whether the service runs and takes calls, what it has done, and what it offers."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from carrel.errors import StoppingError, UnknownRequestError
+from carrel.fronts.http.call import Call
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """How the service is."""
+
+    status: str
+    version: str
+
+
+async def healthy(call: Call) -> None:
+    """Say that the service runs."""
+    await call.json(200, Status(status="ok", version=call.app.version))
+
+
+async def ready(call: Call) -> None:
+    """Say that the service takes calls, or why it does not."""
+    if call.app.stopping.is_set():
+        raise StoppingError("the service is about to end")
+    await call.app.require_ready()
+    await call.json(200, Status(status="ready", version=call.app.version))
+
+
+async def metrics(call: Call) -> None:
+    """What was done so far, as Prometheus reads it."""
+    if not call.app.settings.metrics:
+        raise UnknownRequestError("metrics are switched off")
+    body = call.app.metrics.render()
+    await call.answer(
+        200,
+        body,
+        [
+            (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),
+            (b"cache-control", b"no-store"),
+        ],
+    )
+
+
+async def openapi(call: Call) -> None:
+    """What can be asked and what is answered, as OpenAPI says it."""
+    await call.answer(
+        200, call.app.openapi, [(b"content-type", b"application/json"), (b"cache-control", b"no-cache")]
+    )

@@ -1,0 +1,208 @@
+"""Serves many clients over streamable HTTP, in both eras of the protocol at one address."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
+from carrel.fronts.mcp import progress
+from carrel.fronts.mcp.calls import Calls
+from carrel.fronts.mcp.server import Context, make_server
+from carrel.fronts.mcp.subscriptions import Subscriptions
+from carrel.fronts.mcp.visit import DEFAULT_PROFILES, SESSIONS, Visit
+from carrel.remote.forms import render_error
+from carrel.service.callers import Callers, shown_once
+from carrel.service.principal import Principal
+from carrel.service.rate import Rates
+from carrel.service.service import Service
+from carrel.service.wire import wire
+from carrel.tools.spec import Profile
+from carrel.values import MIB
+
+IDLE_SECONDS = 1800
+"""A connection of the older protocol that is not used for so long is forgotten."""
+MOST_CONNECTIONS = 1000
+MOST_OF_ONE_CALLER = 200
+"""Of those, so that nobody takes up the room of all others."""
+MOST_BODY_BYTES = 32 * MIB
+"""A request is read as a whole before it is looked at."""
+_VERSION = "mcp-protocol-version"
+_VISIT = "carrel.visit"
+
+
+class McpApp:
+    """An ASGI application for one path.
+
+    The query may choose `profile` (more than once), `role` and `session`, as the options of `carrel mcp` do.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        callers: Callers,
+        rates: Rates,
+        *,
+        progress_seconds: float = progress.INTERVAL_SECONDS,
+    ) -> None:
+        self._callers = callers
+        self._rates = rates
+        self._subscriptions = Subscriptions(service)
+        self._stopping = asyncio.Event()
+        calls = Calls(service, progress_seconds=progress_seconds)
+        self._clients = StreamableHTTPSessionManager(
+            make_server(service, _visit_of, calls, self._subscriptions),
+            session_idle_timeout=IDLE_SECONDS,
+            max_sessions=MOST_CONNECTIONS,
+            max_request_body_size=min(MOST_BODY_BYTES, service.settings.serve.max_body_bytes),
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Answer meanwhile; the application in which this is mounted does it in its lifespan, once."""
+        async with self._clients.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            visit = await self._visit(scope)
+            self._require_room(visit.caller, scope)
+        except CarrelError as error:
+            await _refusal(error)(scope, receive, send)
+            return
+        await self._serve({**scope, _VISIT: visit, "user": _user(visit.caller)}, receive, send)
+
+    def stop(self) -> None:
+        """End what would never end by itself: the streams of those who only listen. Calls go on."""
+        self._subscriptions.stop()
+        self._stopping.set()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request, as long as its caller is known."""
+        has_begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = has_begun or message["type"] == "http.response.start"
+            await send(message)
+
+        serve = self._listen if scope["method"] == "GET" else self._clients.handle_request
+        try:
+            async with self._callers.while_known(Headers(scope=scope).get("authorization")):
+                await serve(scope, receive, watched)
+        except (UnauthenticatedError, StoppingError) as error:
+            if not has_begun:
+                await _refusal(error)(scope, receive, send)
+            else:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a stream of notifications of the older protocol until the client or the service ends.
+
+        Raises:
+            StoppingError: The service does.
+        """
+        serving = asyncio.create_task(self._clients.handle_request(scope, receive, send))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
+            is_over = serving.done()
+        finally:
+            serving.cancel()
+            stopping.cancel()
+            await asyncio.wait((serving, stopping))
+        if not is_over:
+            raise StoppingError("the service is about to end")
+        serving.result()
+
+    def _require_room(self, caller: Principal, scope: Scope) -> None:
+        """Refuse to begin one connection of the older protocol too many; one that there is goes on.
+
+        Raises:
+            LimitError: The caller has so many already.
+        """
+        headers = Headers(scope=scope)
+        if MCP_SESSION_ID_HEADER in headers or headers.get(_VERSION) in MODERN_PROTOCOL_VERSIONS:
+            return
+        # The SDK alone knows which of them have ended.
+        owners = (json.loads(owner["client_id"]) for owner in self._clients._session_owners.values())
+        count = sum((tenant, name) == (caller.tenant, caller.name) for tenant, name, *_ in owners)
+        if count >= MOST_OF_ONE_CALLER:
+            raise LimitError(
+                "requests",
+                limit=MOST_OF_ONE_CALLER,
+                asked=count + 1,
+                message=f"{count} connections of yours are open, and no more may be: end some of them",
+            )
+
+    async def _visit(self, scope: Scope) -> Visit:
+        headers = Headers(scope=scope)
+        client = scope.get("client")
+        caller = await self._callers.identify(
+            authorization=shown_once(headers.getlist("authorization")),
+            peer_is_local=self._callers.is_local(None if client is None else client[0], headers.items()),
+        )
+        self._rates.take(caller)
+        return _chosen(caller, QueryParams(scope["query_string"]))
+
+
+def mcp_app(service: Service, callers: Callers, rates: Rates) -> McpApp:
+    """The application for *service*, whose callers are found by their keys."""
+    return McpApp(service, callers, rates)
+
+
+def _visit_of(ctx: Context) -> Visit:
+    assert ctx.request is not None  # noqa: S101  # that of the transport, which has one
+    visit: Visit = ctx.request.scope[_VISIT]
+    return visit
+
+
+def _chosen(caller: Principal, query: QueryParams) -> Visit:
+    """The caller as the query has it.
+
+    Raises:
+        RoleDeniedError: The caller may not choose that role.
+        SessionMissingError: The caller is bound to another session.
+        RequestError: There is no such profile.
+    """
+    caller = caller.acting_as(query.get("role"))
+    if (session := query.get("session")) is not None:
+        caller.require_session(session)
+        caller = replace(caller, session=session)
+    profiles = tuple(query.getlist("profile")) or DEFAULT_PROFILES
+    for profile in profiles:
+        if profile not in (*Profile, SESSIONS):
+            raise RequestError(f"there is no profile {profile[:40]!r}")
+    return Visit(caller=caller, profiles=profiles)
+
+
+def _user(caller: Principal) -> AuthenticatedUser:
+    """Who opened a connection, so that nobody else can use it."""
+    who = json.dumps([caller.tenant, caller.name, caller.role, caller.session])
+    return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[]))
+
+
+def _refusal(error: CarrelError) -> Response:
+    row = wire(error.code)
+    document: Mapping[str, Any] = {"error": render_error(error, retry=row.retry)}
+    headers = {}
+    if row.http_status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if (seconds := getattr(error, "retry_after_seconds", None)) is not None:
+        headers["retry-after"] = str(seconds)
+    return Response(
+        json.dumps(document), status_code=row.http_status, headers=headers, media_type="application/json"
+    )

@@ -1,0 +1,312 @@
+"""The tools about sessions themselves: to make, look at, reset and end them, and to run code in them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+from carrel.errors import ToolError
+from carrel.fronts.mcp import runtimes
+from carrel.fronts.mcp.progress import Report, told
+from carrel.fronts.mcp.visit import Visit
+from carrel.policy.roles import CODE, WRITING, Role
+from carrel.remote.forms import render
+from carrel.runtimes.result import SandboxResult
+from carrel.service.service import Service
+from carrel.service.session_info import NewSession
+from carrel.service.work import Code
+from carrel.tools.kind import Param
+from carrel.tools.parameters import Parameters
+from carrel.tools.result import ToolResult
+from carrel.workspace.sessions import CONFIGURED
+
+CODE_CHARACTERS = 10_000
+"""Longest code that is run."""
+PAGE = 100
+
+
+class About(StrEnum):
+    """What a tool is about."""
+
+    ONE = "one session"
+    MANY = "sessions"
+    """It is of no use to a caller who is bound to one."""
+    NONE = "no session"
+
+
+class Call(NamedTuple):
+    """One call of such a tool."""
+
+    service: Service
+    visit: Visit
+    session: str
+    """The one that it is about; empty for a tool that is about none."""
+    arguments: Any  # Any: the dataclass of the tool
+    report: Report
+    progress_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionTool:
+    """All that is known about one tool."""
+
+    name: str
+    summary: str
+    notes: str
+    parameters: Parameters[Any]
+    run: Callable[[Call], Awaitable[ToolResult]]
+    needs: str | None = None
+    """The tool that a role must have for this one."""
+    about: About = About.ONE
+    reads: bool = False
+    destructive: bool = False
+    idempotent: bool = True
+
+    def allowed(self, visit: Visit, role: Role) -> bool:
+        """Whether the caller is offered it: its role may, and it is not bound where that makes no sense."""
+        if visit.is_bound and self.about is About.MANY:
+            return False
+        return self.needs is None or role.allows(self.needs)
+
+    def render(self) -> dict[str, Any]:  # Any: whatever JSON can say
+        """What a client is told about it."""
+        return {
+            "name": self.name,
+            "title": self.summary,
+            "description": f"{self.summary}. {self.notes}".strip(),
+            "inputSchema": self.parameters.schema(),
+            "annotations": {
+                "readOnlyHint": self.reads,
+                "destructiveHint": self.destructive,
+                "idempotentHint": self.idempotent,
+                "openWorldHint": False,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """No arguments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    """Arguments of `create_session`."""
+
+    session_id: Annotated[str | None, Param("Its name; a fresh one by default", least=1)] = None
+    ttl_seconds: Annotated[
+        int | None, Param("It ends when it is not used for so long; as configured by default", least=1)
+    ] = None
+
+
+async def create_session(call: Call) -> ToolResult:
+    """Make a session."""
+    asked: New = call.arguments
+    made = await call.service.create_session(
+        call.visit.caller,
+        NewSession(session_id=asked.session_id, ttl_seconds=asked.ttl_seconds or CONFIGURED),
+    )
+    return ToolResult(success=True, output=render(made))
+
+
+async def destroy_session(call: Call) -> ToolResult:
+    """End a session and delete its files."""
+    await call.service.delete_session(call.visit.caller, call.session)
+    return ToolResult(success=True, output=f"Session {call.session} is gone, with all its files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Arguments of `get_active_sessions`."""
+
+    after: Annotated[str | None, Param("`next` of an answer, to go on from there")] = None
+    count: Annotated[int, Param("How many at most", least=1, most=1000)] = PAGE
+
+
+async def get_active_sessions(call: Call) -> ToolResult:
+    """List the caller's sessions."""
+    asked: Page = call.arguments
+    page = await call.service.list_sessions(call.visit.caller, after=asked.after, count=asked.count)
+    return ToolResult(success=True, output=render(page))
+
+
+async def get_workspace_info(call: Call) -> ToolResult:
+    """Tell what is known about a session."""
+    return ToolResult(
+        success=True, output=render(await call.service.session(call.visit.caller, call.session))
+    )
+
+
+async def reset_workspace(call: Call) -> ToolResult:
+    """Delete all files of a session."""
+    await call.service.reset_session(call.visit.caller, call.session)
+    return ToolResult(success=True, output=f"Session {call.session} has no files any more")
+
+
+async def list_runtimes(call: Call) -> ToolResult:
+    """Tell what code may be written in."""
+    return ToolResult(success=True, output={"runtimes": runtimes.runtimes()})
+
+
+async def list_available_packages(call: Call) -> ToolResult:
+    """Tell what code can import."""
+    return ToolResult(success=True, output={runtimes.PYTHON: runtimes.packages()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Arguments of `execute_code`."""
+
+    code: Annotated[str, Param("The source; print what you want to see", least=1, most=CODE_CHARACTERS)]
+    language: Annotated[str, Param("What it is written in")] = runtimes.PYTHON
+    timeout: Annotated[int, Param("Longest time it may take, in seconds", least=1, most=300)] = 30
+
+
+async def execute_code(call: Call) -> ToolResult:
+    """Run code on the files of a session."""
+    asked: Source = call.arguments
+    if asked.language != runtimes.PYTHON:
+        raise ToolError(
+            "arguments",
+            f"Unsupported language: {asked.language[:40]!r}; the languages are: {runtimes.PYTHON}",
+        )
+    code = Code(code=asked.code, timeout_seconds=asked.timeout)
+    execution = await call.service.start(call.visit.caller, call.session, code, make=True)
+    printed = 0
+
+    async def ended() -> SandboxResult:
+        nonlocal printed
+        async for output in execution.events():
+            printed = output.offset
+        result = await execution.result()
+        assert isinstance(result, SandboxResult)  # noqa: S101  # what code gives
+        return result
+
+    with execution.attached():
+        try:
+            result = await told(
+                ended(),
+                call.report,
+                lambda: f"{execution.id}: {printed} bytes of output",
+                interval_seconds=call.progress_seconds,
+            )
+        finally:
+            execution.cancel()
+    return _told(execution.id, result)
+
+
+def _told(execution_id: str, result: SandboxResult) -> ToolResult:
+    """What the code did; that it failed is told, and is no failure of ours."""
+    document = render(result)
+    error = None
+    if not result.success:
+        said = result.stderr.strip().splitlines()
+        reason = result.trap_reason or f"status {result.exit_status}"
+        error = f"The code ended with {reason}" + (f": {said[-1]}" if said else "")
+    metadata = {"execution_id": execution_id, "duration_ms": round(result.duration_ms, 3)}
+    if error is not None:
+        metadata["code"] = "tool.status"
+    return ToolResult(success=result.success, output=document, error=error, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """Arguments of `cancel_execution`."""
+
+    execution_id: Annotated[str, Param("As the progress of execute_code tells it", least=1)]
+
+
+async def cancel_execution(call: Call) -> ToolResult:
+    """Stop code that runs."""
+    asked: Running = call.arguments
+    execution = call.service.execution(call.visit.caller, call.session, asked.execution_id)
+    was_done = execution.is_done
+    execution.cancel()
+    return ToolResult(success=True, output={"execution_id": execution.id, "cancelled": not was_done})
+
+
+_ROWS = (
+    SessionTool(
+        name="create_session",
+        summary="Make a session with files of its own",
+        notes="Gives its name, which every other tool takes as `session`.",
+        parameters=Parameters(New),
+        run=create_session,
+        about=About.MANY,
+        idempotent=False,
+    ),
+    SessionTool(
+        name="destroy_session",
+        summary="End a session and delete all its files",
+        notes="",
+        parameters=Parameters(Nothing),
+        run=destroy_session,
+        needs=WRITING,
+        destructive=True,
+    ),
+    SessionTool(
+        name="get_active_sessions",
+        summary="List your sessions",
+        notes="In the order of their names; if there are more, `next` says where to go on.",
+        parameters=Parameters(Page),
+        run=get_active_sessions,
+        about=About.MANY,
+        reads=True,
+    ),
+    SessionTool(
+        name="get_workspace_info",
+        summary="Tell how much a session holds, what it may hold, and when it ends",
+        notes="",
+        parameters=Parameters(Nothing),
+        run=get_workspace_info,
+        reads=True,
+    ),
+    SessionTool(
+        name="reset_workspace",
+        summary="Delete all files of a session, which goes on",
+        notes="",
+        parameters=Parameters(Nothing),
+        run=reset_workspace,
+        needs=WRITING,
+        destructive=True,
+    ),
+    SessionTool(
+        name="execute_code",
+        summary="Run code on the files of a session",
+        notes="It runs in a sandbox, without network and processes; what it prints comes back.",
+        parameters=Parameters(Source),
+        run=execute_code,
+        needs=CODE,
+        destructive=True,
+        idempotent=False,
+    ),
+    SessionTool(
+        name="list_runtimes",
+        summary="List the languages that execute_code runs",
+        notes="",
+        parameters=Parameters(Nothing),
+        run=list_runtimes,
+        about=About.NONE,
+        reads=True,
+    ),
+    SessionTool(
+        name="list_available_packages",
+        summary="List what code can import besides the standard library",
+        notes="",
+        parameters=Parameters(Nothing),
+        run=list_available_packages,
+        about=About.NONE,
+        reads=True,
+    ),
+    SessionTool(
+        name="cancel_execution",
+        summary="Stop code that execute_code runs",
+        notes="",
+        parameters=Parameters(Running),
+        run=cancel_execution,
+        needs=CODE,
+    ),
+)
+SESSION_TOOLS: Mapping[str, SessionTool] = {row.name: row for row in _ROWS}

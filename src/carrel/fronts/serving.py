@@ -1,0 +1,243 @@
+"""The service with all its fronts in one process and one event loop; the only place that knows them all."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from carrel.errors import UnavailableError
+from carrel.fronts.http.app import Application
+from carrel.fronts.http.call import Call
+from carrel.fronts.http.protocol import Protocol
+from carrel.fronts.http.route import Route
+from carrel.fronts.request_log import LOGGER, RequestLog
+from carrel.service.callers import Callers
+from carrel.service.keys import Keys
+from carrel.service.rate import Rates
+from carrel.service.service import Service
+
+if TYPE_CHECKING:
+    from carrel.fronts.grpc.server import GrpcServer
+    from carrel.fronts.mcp.app import McpApp
+
+BACKLOG = 2048
+KEEP_ALIVE_SECONDS = 75
+MCP = "/mcp"
+DESCRIPTORS = 2**16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """Where the service listens."""
+
+    http: str
+    """A URL."""
+    grpc: str | None
+    """Host and port."""
+    has_callers: bool
+    """Whether there may be anybody whom it knows; if not, somebody has to be given a key."""
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to whoever runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def run(service: Service, on_start: Callable[[Served], None]) -> None:
+    """Serve until SIGTERM or SIGINT; *on_start* is told where.
+
+    Raises:
+        UnavailableError: A port cannot be listened at.
+    """
+    _allow_descriptors()
+    # Quicker than asyncio's own; where it is not installed, that one does.
+    factory = None
+    if find_spec("uvloop"):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(_until_told(service, on_start))
+
+
+def _allow_descriptors() -> None:
+    """Let this process have as many connections and sessions open as the host allows, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def log_requests(*, enabled: bool) -> None:
+    """Write each request on standard error, or none."""
+    logger = logging.getLogger(LOGGER)
+    logger.propagate = False
+    logger.setLevel(logging.INFO if enabled else logging.CRITICAL)
+    logger.addHandler(RequestLog(sys.stderr))
+
+
+async def _until_told(service: Service, on_start: Callable[[Served], None]) -> None:
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    async with serving(service) as served:
+        # What was loaded stays, so that nobody need look through it again for what is not used any more.
+        gc.collect()
+        gc.freeze()
+        on_start(served)
+        await told.wait()
+
+
+@asynccontextmanager
+async def serving(service: Service, *, more_routes: tuple[Route, ...] = ()) -> AsyncIterator[Served]:
+    """Serve meanwhile; afterwards what runs is finished or, after the time for that, cancelled.
+
+    A program that embeds the service may answer at *more_routes* of its own.
+
+    Raises:
+        UnavailableError: A port cannot be listened at.
+    """
+    settings = service.settings.serve
+    async with AsyncExitStack() as stack:
+        listener = _listener(settings.host, settings.port)
+        stack.callback(listener.close)
+        await stack.enter_async_context(service)
+        keys = Keys(service.tenants.own.root)
+        stack.callback(keys.close)
+        callers = Callers(service.settings, keys, logger=service.logger)
+        rates = Rates(settings.rate_per_minute)
+        mcp = _mcp(service, callers, rates)
+        routes = more_routes if mcp is None else (*more_routes, *_routes(mcp))
+        app = Application(service, callers, rates, more_routes=routes)
+        grpc = await _started_grpc(service, callers, rates)
+        if mcp is not None:
+            # As late as can be: what fails meanwhile comes out in a group of errors.
+            await stack.enter_async_context(mcp.running())
+        http = await _started_http(app, listener)
+        try:
+            yield Served(
+                http=_url(listener),
+                grpc=None if grpc is None else grpc.address,
+                has_callers=callers.knows_some,
+            )
+        finally:
+            if mcp is not None:
+                mcp.stop()
+            await asyncio.gather(
+                http.stop(), *(() if grpc is None else (grpc.stop(settings.shutdown_seconds),))
+            )
+
+
+class _Http:
+    """The HTTP front while it runs."""
+
+    def __init__(self, app: Application, server: _Server, running: asyncio.Task[None]) -> None:
+        self._app = app
+        self._server = server
+        self._running = running
+
+    async def stop(self) -> None:
+        """Take no more requests, and wait until those that run have ended or were cancelled."""
+        self._app.stopping.set()
+        self._server.should_exit = True
+        await self._running
+        self._app.log.flush()
+
+
+async def _started_http(app: Application, listener: socket.socket) -> _Http:
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=app.settings.shutdown_seconds,
+            backlog=BACKLOG,
+        )
+    )
+    # What it would tell is in our own log already.
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
+    running = asyncio.create_task(server.serve([listener]))
+    while not server.started and not running.done():
+        await asyncio.sleep(0.01)
+    return _Http(app, server, running)
+
+
+async def _started_grpc(service: Service, callers: Callers, rates: Rates) -> GrpcServer | None:
+    settings = service.settings.serve
+    if not settings.grpc:
+        return None
+    from carrel.fronts.grpc.server import serve_grpc
+
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return await serve_grpc(service, callers, rates, f"{host}:{settings.grpc_port}")
+
+
+def _mcp(service: Service, callers: Callers, rates: Rates) -> McpApp | None:
+    if find_spec("mcp") is None:
+        return None
+    from carrel.fronts.mcp.app import mcp_app
+
+    return mcp_app(service, callers, rates)
+
+
+def _routes(app: McpApp) -> tuple[Route, ...]:
+    """Where MCP is spoken; the application itself finds out who calls."""
+
+    async def delegate(call: Call) -> None:
+        await call.delegate(app)
+
+    return tuple(
+        Route(
+            name="mcp",
+            method=method,
+            path=MCP,
+            group="mcp",
+            summary="Speak MCP",
+            handler=delegate,
+            replies=(),
+            is_open=True,
+            is_lasting=True,
+        )
+        for method in ("GET", "POST", "DELETE")
+    )
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    """A socket that listens at *host*, whose port is *port* or any if that is 0."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address, family=family, backlog=BACKLOG)
+    except socket.gaierror:
+        raise UnavailableError(f"cannot listen at {host}: no address of that name is known") from None
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UnavailableError(f"cannot listen at {host} port {port}: {reason}") from None
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

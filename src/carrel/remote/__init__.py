@@ -1,0 +1,1 @@
+"""Using a service as if it were the library."""

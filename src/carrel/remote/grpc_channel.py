@@ -1,0 +1,158 @@
+"""A channel to a service that speaks gRPC: where it leads, who calls, and what its errors mean."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from carrel.errors import (
+    CarrelError,
+    ConfigError,
+    LimitError,
+    StoppingError,
+    UnauthenticatedError,
+    UnknownRequestError,
+    UnreachableError,
+)
+from carrel.remote.api import placed, require_key
+from carrel.remote.forms import parse_error
+
+PORT = 50051
+ERROR = "carrel-error-bin"
+"""The trailing metadata that hold all of an error, as JSON."""
+ROLE = "carrel-role"
+"""The metadata that choose a role where the request does not."""
+CLIENT = "carrel-client"
+"""How the user agent of our channels begins; a service sends them longer errors than others can take."""
+_LOCAL = ("127.", "localhost", "[::1]")
+_ADDRESS = re.compile(r"(?:(grpcs?)://)?(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
+_METADATA_BYTES = 2**17
+"""Errors name the path that they are about, which may be long."""
+Options = tuple[tuple[str, int | str], ...]
+_OPTIONS: Options = (
+    ("grpc.primary_user_agent", CLIENT),
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_metadata_size", _METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", _METADATA_BYTES),
+    # A service that was started anew is found again at once, and one that is not there soon given up.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 5_000),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    # A machine that is gone does not say so.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcAddress:
+    """Where a service is."""
+
+    host: str
+    port: int
+    secure: bool = False
+    """Whether the connection is encrypted, by TLS."""
+
+    @classmethod
+    def parse(cls, text: str) -> GrpcAddress:
+        """The address that *text* says: `host:port`, `grpc://host:port`, or `grpcs://host:port` for TLS.
+
+        Raises:
+            ConfigError: It is no such address.
+        """
+        found = _ADDRESS.fullmatch(text)
+        if found is None or not 0 < int(found[3] or PORT) < 2**16:
+            # What is wrong is not repeated: it may hold a password.
+            raise ConfigError(
+                "the address of a service must be host:port, grpc://host:port or grpcs://host:port"
+            )
+        return cls(host=found[2], port=int(found[3] or PORT), secure=found[1] == "grpcs")
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def options(self) -> Options:
+        """How a channel there is set up."""
+        # A proxy leads to other machines, so what is on this one is asked directly.
+        return (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if self.host.startswith(_LOCAL) else _OPTIONS
+
+
+def open_channel(address: GrpcAddress) -> grpc.Channel:
+    """A channel to *address*, which connects when it is first used."""
+    if address.secure:
+        return grpc.secure_channel(str(address), grpc.ssl_channel_credentials(), options=address.options)
+    return grpc.insecure_channel(str(address), options=address.options)
+
+
+def open_async_channel(address: GrpcAddress) -> grpc.aio.Channel:
+    """The same as `open_channel` for the running event loop."""
+    if address.secure:
+        return grpc.aio.secure_channel(str(address), grpc.ssl_channel_credentials(), options=address.options)
+    return grpc.aio.insecure_channel(str(address), options=address.options)
+
+
+def metadata_of(key: str | None = None, role: str | None = None) -> tuple[tuple[str, str], ...]:
+    """What a call says about its caller.
+
+    Raises:
+        ConfigError: The key or the role cannot be sent.
+    """
+    require_key(key)
+    said = (("authorization", None if key is None else f"Bearer {key}"), (ROLE, role))
+    metadata = tuple((name, value) for name, value in said if value is not None)
+    for name, value in metadata:
+        if not (value.isascii() and value.isprintable()):
+            # Not what it is: nobody else may know a key.
+            raise ConfigError(f"the {'role' if name == ROLE else 'key'} holds a sign that cannot be sent")
+    return metadata
+
+
+def error_of(
+    failure: grpc.RpcError, address: GrpcAddress, *, timeout_seconds: float | None = None
+) -> CarrelError:
+    """What a call that failed means: the service's own error, or why there is none."""
+    call: Any = failure  # every failure of a call is one too, which no type says
+    for name, value in call.trailing_metadata() or ():
+        if name == ERROR:
+            return placed(_told(value), address)
+    match call.code():
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return LimitError(
+                "time",
+                limit=int(timeout_seconds or 0),
+                asked=None,
+                message=f"the service at {address} did not answer in time",
+            )
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return LimitError(
+                "requests",
+                limit=0,
+                asked=None,
+                message=f"the service at {address} has too much to do, or was sent too much at once",
+            )
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return UnknownRequestError(f"what answers at {address} does not know this call")
+        case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
+            return UnauthenticatedError(f"what answers at {address} refuses this caller")
+        case grpc.StatusCode.CANCELLED:
+            return StoppingError(f"the call to the service at {address} was ended")
+        case grpc.StatusCode.UNAVAILABLE:
+            return UnreachableError(
+                f"no service answers at {address}: check that `carrel serve` runs there, that the address is"
+                " right, and that nothing in between stops it"
+            )
+    return CarrelError(f"the service at {address} failed unexpectedly")
+
+
+def _told(document: bytes | str) -> CarrelError:
+    try:
+        return parse_error(json.loads(document))
+    except ValueError:
+        return parse_error(None)

@@ -1,0 +1,175 @@
+"""Two lines to a service that speaks HTTP: one that blocks, and one for an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+import httpx2
+
+from carrel.remote.api import Source, require_open
+from carrel.remote.pieces import awaited
+
+CONNECT_SECONDS = 10.0
+QUIET_SECONDS = 45.0
+"""A service lets a stream be silent for a third of this, and then says that it is still there."""
+CONNECTIONS = 100
+"""Most at the same time."""
+
+
+class Line(Protocol):
+    """Sends requests and receives answers; what goes wrong is an error of httpx2."""
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Source | None = None,
+        is_stream: bool = False,
+    ) -> httpx2.Request:
+        """A request to be sent, *target* being encoded as it must be; streams may be silent for longer."""
+        ...
+
+    async def open(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer to a request, of which only the head was read.
+
+        Raises:
+            ClosedError: The line was closed.
+        """
+        ...
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        """All of the body."""
+        ...
+
+    def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        """The body as it comes."""
+        ...
+
+    async def end(self, response: httpx2.Response) -> None:
+        """Leave an answer, whether it was read or not."""
+        ...
+
+    async def pause(self, seconds: float) -> None:
+        """Wait a while."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        ...
+
+
+class BlockingLine:
+    """A line that blocks; its coroutines never wait for an event loop. Threads may share it."""
+
+    def __init__(self, url: str, headers: dict[str, str], *, timeout: float | None) -> None:
+        self._timeouts = _timeouts(timeout)
+        self._client = httpx2.Client(
+            base_url=url,
+            headers=headers,
+            limits=_limits(),
+            trust_env=not is_local(url),
+        )
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Source | None = None,
+        is_stream: bool = False,
+    ) -> httpx2.Request:
+        return self._client.build_request(
+            method, target, headers=headers, content=content, timeout=self._timeouts[is_stream]
+        )
+
+    async def open(self, request: httpx2.Request) -> httpx2.Response:
+        require_open(is_closed=self._client.is_closed)
+        return self._client.send(request, stream=True)
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        return response.read()
+
+    async def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        for piece in response.iter_bytes():
+            yield piece
+
+    async def end(self, response: httpx2.Response) -> None:
+        response.close()
+
+    async def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    async def close(self) -> None:
+        self._client.close()
+
+
+class AwaitingLine:
+    """A line for the event loop in which it is first used."""
+
+    def __init__(self, url: str, headers: dict[str, str], *, timeout: float | None) -> None:
+        self._timeouts = _timeouts(timeout)
+        self._client = httpx2.AsyncClient(
+            base_url=url,
+            headers=headers,
+            limits=_limits(),
+            trust_env=not is_local(url),
+        )
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes | Source | None = None,
+        is_stream: bool = False,
+    ) -> httpx2.Request:
+        body = content if content is None or isinstance(content, bytes) else awaited(content)
+        return self._client.build_request(
+            method, target, headers=headers, content=body, timeout=self._timeouts[is_stream]
+        )
+
+    async def open(self, request: httpx2.Request) -> httpx2.Response:
+        require_open(is_closed=self._client.is_closed)
+        return await self._client.send(request, stream=True)
+
+    async def read(self, response: httpx2.Response) -> bytes:
+        return await response.aread()
+
+    async def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        async for piece in response.aiter_bytes():
+            yield piece
+
+    async def end(self, response: httpx2.Response) -> None:
+        await response.aclose()
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _timeouts(seconds: float | None) -> tuple[httpx2.Timeout, httpx2.Timeout]:
+    """How long to wait for whole answers, and for the next piece of a stream."""
+    connect = CONNECT_SECONDS if seconds is None else min(seconds, CONNECT_SECONDS)
+    quiet = None if seconds is None else max(seconds, QUIET_SECONDS)
+    return httpx2.Timeout(seconds, connect=connect), httpx2.Timeout(seconds, connect=connect, read=quiet)
+
+
+def _limits() -> httpx2.Limits:
+    return httpx2.Limits(
+        max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=30
+    )
+
+
+def is_local(url: str) -> bool:
+    """Whether *url* is on this machine, which a proxy that leads to others must not be asked for."""
+    host = httpx2.URL(url).host
+    return host in ("localhost", "::1") or host.startswith("127.")

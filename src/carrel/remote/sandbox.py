@@ -1,0 +1,174 @@
+"""Guest code in a session that a service keeps."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, BinaryIO, Self, TypedDict, Unpack
+
+from carrel.errors import TextError
+from carrel.remote.api import Transport
+from carrel.remote.blocking import now
+from carrel.remote.forms import parse
+from carrel.remote.running import OnOutput, Run, Runs, in_thread
+from carrel.runtimes.result import SandboxResult
+
+
+class RunOptions(TypedDict, total=False):
+    """What one call may be given; see `CallOptions` for what the library takes besides these."""
+
+    stdin: bytes | str | BinaryIO | None
+    """Its standard input; an open file is read before the call."""
+    argv: tuple[str, ...] | list[str] | None
+    """`sys.argv` after the name of the script."""
+    env: Mapping[str, str] | None
+    """Its variables."""
+    timeout_seconds: float | None
+    """No longer than the service allows."""
+    on_output: OnOutput | None
+    """Is given `stdout` or `stderr` and bytes, as soon as they come."""
+    keep_output: bool
+    """Whether the result has the output as well, where `on_output` takes it; it has by default."""
+    on_start: Callable[[Callable[[], object]], object] | None
+    """Is given a function that stops this call alone, from any thread; only by a client that blocks."""
+
+
+class AsyncRemoteSandbox:
+    """Runs Python on the files of a session that a service keeps; calls are awaited."""
+
+    def __init__(self, transport: Transport, session_id: str, *, stateful: bool) -> None:
+        """Run code there; most callers want `AsyncRemoteWorkspace.sandbox`."""
+        self.session_id = session_id
+        self.stateful = stateful
+        self.runs = Runs(transport, session_id)
+
+    async def execute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
+        """Run *code* and tell what it did; code that fails is a result, not an exception.
+
+        Raises:
+            RuntimeDisabledError: The service has guest code switched off.
+            RuntimeMissingError: The service has no engine.
+        """
+        return await self.execute_in(self.runs.begin(), {"code": _text(code)}, options)
+
+    aexecute = execute
+
+    async def execute_file(self, path: str, **options: Unpack[RunOptions]) -> SandboxResult:
+        """Run a script that lies in the workspace, as `python FILE` would.
+
+        Raises:
+            MissingError: There is no such file.
+        """
+        return await self.execute_in(self.runs.begin(), {"file": path}, options)
+
+    async def execute_in(self, run: Run, source: Mapping[str, str], options: RunOptions) -> SandboxResult:
+        """Run code as *run*, by which it can be stopped."""
+        for name in options:
+            if name not in RunOptions.__annotations__:
+                raise TypeError(f"there is no option {name!r} for code that a service runs")
+        on_output, keep = options.get("on_output"), options.get("keep_output", True)
+        outcome = await self.runs.outcome(run, self._work(source, options), on_output, keep=False)
+        result = parse(outcome.result, SandboxResult)
+        return result if keep or on_output is None else replace(result, stdout="", stderr="")
+
+    def _work(self, source: Mapping[str, str], options: RunOptions) -> dict[str, Any]:
+        work: dict[str, Any] = {**source, "stateful": self.stateful}
+        if stdin := _input(options.get("stdin")):
+            work["stdin"] = stdin
+        if (argv := options.get("argv")) is not None:
+            work["argv"] = list(argv)
+        if (env := options.get("env")) is not None:
+            work["env"] = dict(env)
+        if (seconds := options.get("timeout_seconds")) is not None:
+            work["timeout_seconds"] = seconds
+        return work
+
+    async def cancel(self) -> int:
+        """Stop what runs in this sandbox; how many calls that were."""
+        return await self.runs.cancel()
+
+    async def close(self) -> None:
+        """Stop what runs; files, and the variables of a stateful session, stay."""
+        await self.cancel()
+
+
+class RemoteSandbox:
+    """Runs Python on the files of a session that a service keeps, as `PythonSandbox` does in a workspace."""
+
+    def __init__(self, far: AsyncRemoteSandbox) -> None:
+        """Use *far*, whose line blocks; most callers want `RemoteWorkspace.sandbox`."""
+        self._far = far
+        self.session_id = far.session_id
+        self.stateful = far.stateful
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def execute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
+        """Run *code* and tell what it did; code that fails is a result, not an exception."""
+        return self._execute({"code": _text(code)}, options)
+
+    def execute_file(self, path: str, **options: Unpack[RunOptions]) -> SandboxResult:
+        """Run a script that lies in the workspace, as `python FILE` would.
+
+        Raises:
+            MissingError: There is no such file.
+        """
+        return self._execute({"file": path}, options)
+
+    def _execute(self, source: Mapping[str, str], options: RunOptions) -> SandboxResult:
+        run = self._far.runs.begin()
+        if (on_start := options.get("on_start")) is not None:
+            on_start(lambda: now(run.cancel()))
+        return now(self._far.execute_in(run, source, options))
+
+    async def aexecute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
+        """The same as `execute`, awaitable; a task that is cancelled stops the code first.
+
+        `on_output` is called in the event loop.
+        """
+        loop = asyncio.get_running_loop()
+        if (on_output := options.get("on_output")) is not None:
+
+            def output(name: str, data: bytes) -> None:
+                loop.call_soon_threadsafe(on_output, name, data)
+
+            options["on_output"] = output
+        run, source = self._far.runs.begin(), {"code": _text(code)}
+        return await in_thread(run, lambda: now(self._far.execute_in(run, source, options)))
+
+    def cancel(self) -> int:
+        """Stop what runs in this sandbox, from any thread; how many calls that were."""
+        return now(self._far.cancel())
+
+    def close(self) -> None:
+        """Stop what runs; files, and the variables of a stateful session, stay."""
+        self.cancel()
+
+
+def _text(code: str | bytes) -> str:
+    if isinstance(code, str):
+        return code
+    if not isinstance(code, bytes):
+        raise TypeError(f"the code must be str or bytes, not {type(code).__name__}")
+    try:
+        return code.decode("utf-8")
+    except UnicodeDecodeError:
+        raise TextError("the code is not UTF-8") from None
+
+
+def _input(stdin: bytes | str | BinaryIO | None) -> bytes:
+    if stdin is None:
+        return b""
+    if isinstance(stdin, bytes):
+        return stdin
+    if not isinstance(stdin, str):
+        return bytes(stdin.read())
+    try:
+        return stdin.encode()
+    except UnicodeEncodeError:
+        raise TextError("standard input holds characters that UTF-8 cannot have") from None

@@ -1,0 +1,57 @@
+"""A session, as a service tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from carrel.values import Limits, Usage
+from carrel.workspace.session_record import SessionRecord
+
+if TYPE_CHECKING:
+    from carrel.workspace.sessions import SessionStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What is known about a session; times are nanoseconds since the epoch."""
+
+    session_id: str
+    created_ns: int
+    used_ns: int
+    ttl_seconds: float | None
+    role: str | None
+    labels: Mapping[str, str]
+    limits: Limits
+    """The ceilings in force."""
+    usage: Usage | None = None
+    in_use: bool | None = None
+
+    def record(self) -> SessionRecord:
+        """What is known besides its files."""
+        return SessionRecord(
+            session_id=self.session_id,
+            created_ns=self.created_ns,
+            used_ns=self.used_ns,
+            ttl_seconds=self.ttl_seconds,
+            role=self.role,
+            limits=self.limits,
+            labels=self.labels,
+        )
+
+    def status(self) -> SessionStatus:
+        """The session as it is now."""
+        # Late: it brings the whole of what keeps sessions, which a client does not need.
+        from carrel.workspace.sessions import SessionStatus
+
+        return SessionStatus(record=self.record(), usage=self.usage, in_use=bool(self.in_use))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """Some sessions in the order of their ids."""
+
+    sessions: tuple[Session, ...]
+    next: str | None = None
+    """Where to go on; `None` at the end."""

@@ -1,0 +1,60 @@
+"""A walk through a tree of which only one directory at a time can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+
+from carrel.errors import EscapeError, HostDeniedError, MissingError, NotDirectoryError
+from carrel.fs.tree import too_deep, too_many
+from carrel.values import FileInfo, Limits
+
+List = Callable[[str], Awaitable[list[FileInfo]]]
+"""Gives the entries of one directory, sorted by name."""
+
+
+async def walk(
+    entries: List, top: str, limits: Limits, enter: Callable[[FileInfo], bool] | None
+) -> AsyncGenerator[FileInfo]:
+    """Everything beneath *top* in the order of `Workspace.walk`: parents first, names in order.
+
+    Raises:
+        LimitError: After everything within the limits was given, or at the limit of entries.
+    """
+    seen = 0
+    deeper: str | None = None
+    levels = [iter(await entries(top))]
+    while levels:
+        info = next(levels[-1], None)
+        if info is None:
+            levels.pop()
+            continue
+        if limits.walk_entries is not None and seen >= limits.walk_entries:
+            raise too_many(limits.walk_entries, top)
+        seen += 1
+        yield info
+        if not info.is_directory or (enter is not None and not enter(info)):
+            continue
+        if limits.depth is not None and len(levels) >= limits.depth:
+            deeper = deeper or info.path
+        else:
+            levels.append(await _inside(entries, info))
+    if deeper is not None and limits.depth is not None:
+        raise too_deep(limits.depth, deeper)
+
+
+async def _inside(entries: List, info: FileInfo) -> Iterator[FileInfo]:
+    """What is in a directory; nothing if it is gone, is none any more, is shut to the service or a mount."""
+    try:
+        return iter(await entries(info.path))
+    except (MissingError, NotDirectoryError, HostDeniedError, EscapeError):
+        return iter(())
+
+
+class Unreadable:
+    """A content that could not be read, and says so to whoever tries."""
+
+    def __init__(self, error: OSError) -> None:
+        self._error = error
+
+    def __iter__(self) -> Iterator[bytes]:
+        raise self._error

@@ -1,0 +1,151 @@
+"""`RemoteWorkspace`: the files of a session that a service keeps, used like a `Workspace`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from functools import wraps
+from itertools import chain, islice
+from typing import Concatenate, ParamSpec, TypeVar
+
+from carrel.audit.event import Event
+from carrel.fs.api import Content, Wants
+from carrel.paths.rel import StrPath
+from carrel.remote.aio import AsyncRemoteWorkspace
+from carrel.remote.blocking import Answer, items, now
+from carrel.remote.sandbox import RemoteSandbox
+from carrel.remote.shell import RemoteShell
+from carrel.remote.toolbox import RemoteToolbox
+from carrel.values import Limits
+from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.workspace import MOUNT
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+
+def _now(
+    method: Callable[Concatenate[AsyncRemoteWorkspace, Params], Answer[Result]],
+) -> Callable[Concatenate[RemoteWorkspace, Params], Result]:
+    """The same, over a line that blocks."""
+
+    @wraps(method)
+    def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        return now(method(self.far, *args, **kwargs))
+
+    return call
+
+
+def _begun(
+    method: Callable[Concatenate[AsyncRemoteWorkspace, Params], AsyncGenerator[Result]],
+) -> Callable[Concatenate[RemoteWorkspace, Params], Iterator[Result]]:
+    """The same, over a line that blocks; what is wrong is told at once, as the library does."""
+
+    @wraps(method)
+    def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Iterator[Result]:
+        found = items(method(self.far, *args, **kwargs))
+        return chain(tuple(islice(found, 1)), found)
+
+    return call
+
+
+class RemoteWorkspace:
+    """The files of a session that a service keeps, with the methods of `Workspace`."""
+
+    mount = MOUNT
+    """What those inside call the workspace."""
+
+    def __init__(self, far: AsyncRemoteWorkspace) -> None:
+        """Use *far*, whose line blocks; most callers want `Client.open`."""
+        self.far = far
+
+    @property
+    def session_id(self) -> str:
+        """The session whose files these are."""
+        return self.far.session_id
+
+    @property
+    def limits(self) -> Limits:
+        """The ceilings in force."""
+        return self.far.limits
+
+    @property
+    def created_ns(self) -> int:
+        """When its session was made, which tells it from an earlier one with the same id."""
+        return self.far.created_ns
+
+    def __repr__(self) -> str:
+        return repr(self.far).replace("AsyncRemoteWorkspace", "RemoteWorkspace", 1)
+
+    def __enter__(self) -> RemoteWorkspace:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def read_tree(
+        self,
+        path: StrPath = ".",
+        *,
+        enter: Wants | None = None,
+        wants: Wants | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> Iterator[Content]:
+        """The regular files beneath a directory with their content, names in order, never through a link.
+
+        A file is read when its chunks are iterated.
+        """
+        for info in self.walk(path, enter=None if enter is None else lambda info: enter(info.name)):
+            if info.is_file and (wants is None or wants(info.name)):
+                yield Content(info.path, self.read_chunks(info.path, chunk_bytes=chunk_bytes))
+
+    def follow(self, since: int = 0) -> Iterator[Event]:
+        """The same as `changes`, and then what happens, until the session is deleted.
+
+        A connection that breaks is made anew, and nothing is missed or told twice.
+
+        Raises:
+            SessionMissingError: It was deleted before.
+            RotatedError: Some of that is no longer kept.
+        """
+        return items(self.far.follow(since))
+
+    def shell(self) -> RemoteShell:
+        """A shell in the session, which remembers where it is from line to line."""
+        return RemoteShell(self.far.shell())
+
+    def sandbox(self, *, stateful: bool = False) -> RemoteSandbox:
+        """What runs guest code on the files; with *stateful*, variables last from call to call."""
+        return RemoteSandbox(self.far.sandbox(stateful=stateful))
+
+    def toolbox(self, role: str | None = None, *, profile: str = "agent") -> RemoteToolbox:
+        """The tools of *role*, one that the key allows; by default of the key's own."""
+        return RemoteToolbox(self.far.toolbox(role, profile=profile))
+
+    append = _now(AsyncRemoteWorkspace.append)
+    archive = _begun(AsyncRemoteWorkspace.archive)
+    changes = _begun(AsyncRemoteWorkspace.changes)
+    close = _now(AsyncRemoteWorkspace.close)
+    copy = _now(AsyncRemoteWorkspace.copy)
+    edit = _now(AsyncRemoteWorkspace.edit)
+    exists = _now(AsyncRemoteWorkspace.exists)
+    extract = _now(AsyncRemoteWorkspace.extract)
+    glob = _now(AsyncRemoteWorkspace.glob)
+    list = _now(AsyncRemoteWorkspace.list)
+    list_files = _now(AsyncRemoteWorkspace.list_files)
+    list_names = _now(AsyncRemoteWorkspace.list_names)
+    mkdir = _now(AsyncRemoteWorkspace.mkdir)
+    move = _now(AsyncRemoteWorkspace.move)
+    read = _now(AsyncRemoteWorkspace.read)
+    read_chunks = _begun(AsyncRemoteWorkspace.read_chunks)
+    read_lines = _now(AsyncRemoteWorkspace.read_lines)
+    read_text = _now(AsyncRemoteWorkspace.read_text)
+    read_with_info = _now(AsyncRemoteWorkspace.read_with_info)
+    recount = _now(AsyncRemoteWorkspace.recount)
+    remove = _now(AsyncRemoteWorkspace.remove)
+    search = _now(AsyncRemoteWorkspace.search)
+    stat = _now(AsyncRemoteWorkspace.stat)
+    touch = _now(AsyncRemoteWorkspace.touch)
+    usage = _now(AsyncRemoteWorkspace.usage)
+    walk = _begun(AsyncRemoteWorkspace.walk)
+    write = _now(AsyncRemoteWorkspace.write)
+    write_chunks = _now(AsyncRemoteWorkspace.write_chunks)

@@ -1,0 +1,41 @@
+"""A workspace knows whether it is small, without waiting for anybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from carrel.policy.rules import AccessMode, PathRule
+from carrel.workspace.gate import SMALL_ENTRIES
+from carrel.workspace.sessions import WorkspaceManager
+
+
+def test_a_session_is_small_once_it_was_counted_and_until_it_holds_much(tmp_path: Path) -> None:
+    with WorkspaceManager(tmp_path / "sessions").create("one") as workspace:
+        said = [workspace.gate.guards_little]
+        workspace.usage()
+        said.append(workspace.gate.guards_little)
+        for number in range(SMALL_ENTRIES):
+            workspace.mkdir(str(number))
+        said.append(workspace.gate.guards_little)
+        workspace.mkdir("more")
+        said += [
+            workspace.gate.guards_little,
+            workspace.narrowed(mode=AccessMode.READ_ONLY).gate.guards_little,
+        ]
+    assert said == [False, True, True, False, False]
+
+
+def test_what_lies_behind_other_rules_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    manager = WorkspaceManager(tmp_path / "sessions")
+    manager.create("one").close()
+    rule = PathRule(str(tmp_path / "extra"), AccessMode.READ_ONLY)
+    with manager.open("one", allow=[rule]) as workspace:
+        workspace.usage()
+        assert not workspace.gate.guards_little
+
+
+def test_a_workspace_that_is_closed_is_not_small(tmp_path: Path) -> None:
+    with WorkspaceManager(tmp_path / "sessions").create("one") as workspace:
+        workspace.usage()
+    assert not workspace.gate.guards_little
