@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from carrel.errors import UnavailableError
+from carrel.fronts import event_loop
 from carrel.fronts.http.app import Application
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.protocol import Protocol
@@ -66,14 +67,7 @@ def run(service: Service, on_start: Callable[[Served], None]) -> None:
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
-    # Quicker than asyncio's own; where it is not installed, that one does.
-    factory = None
-    if find_spec("uvloop"):
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_until_told(service, on_start))
+    event_loop.run(_until_told(service, on_start))
 
 
 def _allow_descriptors() -> None:

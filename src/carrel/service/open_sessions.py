@@ -61,7 +61,7 @@ class OpenSession:
         self.used = 0.0
         self._workspace = workspace
         self._place = place
-        self._identity = identity(place)
+        self._identity = _identity(place)
         self._settings = settings
         self._engine = engine
         self._desks: dict[Role | None, Desk] = {}
@@ -72,7 +72,7 @@ class OpenSession:
     @property
     def is_there(self) -> bool:
         """Whether the session is still the one that was opened."""
-        return identity(self._place) == self._identity
+        return _identity(self._place) == self._identity
 
     def desk(self, role: Role | None) -> Desk:
         """What the caller may do in that role."""
@@ -241,7 +241,7 @@ def _close_all(sessions: Iterable[OpenSession]) -> None:
         session.close()
 
 
-def identity(place: str) -> tuple[int, int] | None:
+def _identity(place: str) -> tuple[int, int] | None:
     """Tells a directory from another that has its name later; `None` if there is none."""
     try:
         found = os.lstat(place)

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from carrel.errors import CarrelError, LimitError, RequestError
+from carrel.fronts.event_loop import in_time
 from carrel.fronts.grpc.call import Call, stopping
 from carrel.fronts.grpc.refusal import Refusal
 from carrel.fronts.grpc.table import Function
@@ -83,7 +84,7 @@ class Door:
             async def work(visit: Visit) -> Any:
                 call = await self._let_in(context, visit)
                 _require_readable(request, visit)
-                return await self._in_time(function(call, request))
+                return await in_time(function(call, request), self._service.settings.serve.timeout_seconds)
 
             return await self._answered(name, context, work)
 
@@ -193,19 +194,6 @@ class Door:
             )
             error.retry_after_seconds = RETRY_SECONDS
             raise error
-
-    async def _in_time(self, work: Awaitable[Any]) -> Any:
-        seconds = self._service.settings.serve.timeout_seconds
-        timer = asyncio.timeout(seconds)
-        try:
-            async with timer:
-                return await work
-        except TimeoutError:
-            if not timer.expired():
-                raise
-            raise LimitError(
-                "time", limit=seconds, asked=None, message=f"the call took longer than {seconds} s"
-            ) from None
 
 
 async def _ended(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.Task[Any]]:

@@ -8,12 +8,11 @@ import re
 import secrets
 import time
 from collections import Counter
-from collections.abc import Coroutine
 from functools import lru_cache
 from importlib.metadata import version
-from typing import Any
 
 from carrel.errors import CarrelError, LimitError, StoppingError, UnknownRequestError
+from carrel.fronts.event_loop import in_time
 from carrel.fronts.http.access_log import AccessLog
 from carrel.fronts.http.call import (
     GONE,
@@ -215,7 +214,9 @@ class Application:
 
     def _handled(self, route: Route, call: Call) -> Step:
         step = route.handler(call)
-        return step if route.is_lasting or isinstance(step, Answer) else self._in_time(step)
+        if route.is_lasting or isinstance(step, Answer):
+            return step
+        return in_time(step, self.settings.timeout_seconds)
 
     def _require_room(self) -> None:
         if self.stopping.is_set():
@@ -253,19 +254,6 @@ class Application:
         if call.has_only(_HARMLESS):
             return self._is_local_host(call.peer, call.header(b"host"))
         return self._callers.is_local(call.peer, call.headers)
-
-    async def _in_time(self, step: Coroutine[Any, Any, None]) -> None:
-        seconds = self.settings.timeout_seconds
-        deadline = asyncio.timeout(seconds)
-        try:
-            async with deadline:
-                await step
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise LimitError(
-                "time", limit=seconds, asked=None, message=f"it took longer than {seconds} seconds"
-            ) from None
 
     # Web pages
 

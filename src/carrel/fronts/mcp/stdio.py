@@ -9,11 +9,11 @@ import stat
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import partial
-from importlib.util import find_spec
 from typing import Any
 
 from mcp.server.stdio import stdio_server
 
+from carrel.fronts import event_loop
 from carrel.fronts.mcp.calls import Calls
 from carrel.fronts.mcp.express import Express, Tools
 from carrel.fronts.mcp.lines import Answers, Requests
@@ -27,14 +27,8 @@ _IN, _OUT, _ERROR = 0, 1, 2
 
 def serve(service: Service, visit: Visit) -> None:
     """Answer until standard input ends, or SIGTERM comes; every request is one of *visit*."""
-    # Quicker than asyncio's own; where it is not installed, that one does.
-    factory = None
-    if find_spec("uvloop"):
-        import uvloop
-
-        factory = uvloop.new_event_loop
-    with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(_serve(service, visit))
+    with suppress(asyncio.CancelledError):
+        event_loop.run(_serve(service, visit))
 
 
 async def _serve(service: Service, visit: Visit) -> None:

@@ -1,0 +1,41 @@
+"""The event loop that a front runs in, and the time that one request may take in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Coroutine
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from carrel.errors import LimitError
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run *main* to its end, in the quickest loop that is installed."""
+    factory = None
+    if find_spec("uvloop"):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+async def in_time(work: Awaitable[T], seconds: int) -> T:
+    """What *work* gives.
+
+    Raises:
+        LimitError: It took longer than so many *seconds*.
+    """
+    deadline = asyncio.timeout(seconds)
+    try:
+        async with deadline:
+            return await work
+    except TimeoutError:
+        if not deadline.expired():
+            raise
+        raise LimitError(
+            "time", limit=seconds, asked=None, message=f"it took longer than {seconds} seconds"
+        ) from None
