@@ -35,7 +35,15 @@ from carrel.config.file import NAME as FILE_NAME
 from carrel.config.key import Key
 from carrel.config.kind import NONE
 from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS, ROLE_TOOLS, TIMEOUT_MS
-from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolError
+from carrel.errors import (
+    CarrelError,
+    ContainerError,
+    EditError,
+    EngineError,
+    LimitError,
+    QuotaError,
+    ToolError,
+)
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from carrel.fronts.cli.report import LOCAL, USAGE
 from carrel.paths.match import PATTERN_CHARACTERS
@@ -48,7 +56,7 @@ from carrel.shell.lexer import COMMAND_CHARACTERS
 from carrel.shell.table import COMMANDS
 from carrel.tools.kind import Schema
 from carrel.tools.options import ANSWER_BYTES, ToolOptions
-from carrel.tools.spec import Profile, Tool
+from carrel.tools.spec import Profile, Tool, Where
 from carrel.tools.table import TOOLS
 from carrel.values import Limits
 from carrel.workspace.extract_limits import ExtractLimits
@@ -91,6 +99,8 @@ def errors_page() -> str:
         """,
         table(("code", "class", "also a", "exit", "HTTP", "gRPC", "retry", "meaning"), rows),
         "## Codes with several cases",
+        f"`container.*` is one of {', '.join(f'`container.{case}`' for case in container_cases())};"
+        f" `engine.*` is one of {', '.join(f'`engine.{case}`' for case in engine_cases())}.",
         f"`edit.*` is one of {', '.join(f'`edit.{case}`' for case in edit_cases())}.",
         f"`limit.*` is one of {', '.join(f'`limit.{case}`' for case in limit_cases())}; of an"
         f" archive, {', '.join(f'`limit.{case}`' for case in archive_cases())}; of all sessions together,"
@@ -159,7 +169,7 @@ def cli_page() -> str:
                 (
                     "`session sweep`",
                     '`{"dry_run", "deleted": [id], "skipped": [{"session_id", "reason"}], "errors":'
-                    ' [{"session_id", "problem"}], "reclaimed_bytes"}`',
+                    ' [{"session_id", "problem"}], "reclaimed_bytes", "containers"}`',
                 ),
                 (
                     "`files ls`",
@@ -199,7 +209,8 @@ def cli_page() -> str:
                     "`doctor`",
                     '`{"carrel", "python", "platform", "config": {"file", "is_there"}, "settings":'
                     ' [{"key", "value", "origin", "is_used"}], "sessions", "quota", "confinement", "parts",'
-                    ' "notes", "problems": [{"problem", "remedy"}]}`;'
+                    ' "guest", "containers": {"image", "tools", "engine", "has_image", "limits_missing",'
+                    ' "loosened", "problem"}, "notes", "problems": [{"problem", "remedy"}]}`;'
                     ' an origin is `{"source", "name", "line", "is_alias"}`',
                 ),
             ],
@@ -474,6 +485,9 @@ def tool_parts(tool: Tool) -> Iterator[str]:
     schema = loaded.parameters.schema()
     yield f"### {tool.profile} {tool.name}"
     yield plain(loaded.description)
+    contained = tool.load(Where.CONTAINER).description
+    if contained != loaded.description:
+        yield f"In a [container](../how-to/use-containers.md#for-the-tools-of-agents): {plain(contained)}"
     rows = list(argument_rows(schema))
     yield table(("argument", "type", "default", "meaning"), rows) if rows else "It takes no arguments."
 
@@ -975,7 +989,14 @@ def coded() -> Iterator[tuple[str, type[CarrelError]]]:
 
 def kinds() -> dict[str, type[CarrelError]]:
     """Every class of error by its code, or by its area where it has a code per case."""
-    areas = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*", ToolError: "tool.*"}
+    areas = {
+        ContainerError: "container.*",
+        EditError: "edit.*",
+        EngineError: "engine.*",
+        LimitError: "limit.*",
+        QuotaError: "quota.*",
+        ToolError: "tool.*",
+    }
     found = [kind for _, kind in inspect.getmembers(carrel.errors, inspect.isclass)]
     return {areas.get(kind, kind.code): kind for kind in found if issubclass(kind, CarrelError)}
 
@@ -988,6 +1009,23 @@ def builtins_of(kind: type[CarrelError]) -> list[str]:
         for each in found
         if not any(other is not each and issubclass(other, each) for other in found)
     ]
+
+
+def container_cases() -> list[str]:
+    """What the sources give to `ContainerError` as the problem."""
+    return sorted({case for text in sources() for case in first_arguments(text, ContainerError.__name__)})
+
+
+def engine_cases() -> list[str]:
+    """What the sources give to `EngineError` as the problem."""
+    return sorted({case for text in sources() for case in first_arguments(text, EngineError.__name__)})
+
+
+def sources() -> Iterator[str]:
+    """Everything that is written by hand."""
+    for folder in carrel.__path__:
+        for file in sorted(Path(folder).rglob("*.py")):
+            yield file.read_text()
 
 
 def edit_cases() -> list[str]:

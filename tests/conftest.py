@@ -16,6 +16,7 @@ from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
+from tests.engines import needs_engine
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
@@ -25,6 +26,14 @@ ENVIRON = dict(os.environ)
 # Clocks lie on busy machines; what took how long decides nothing here.
 settings.register_profile("carrel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("carrel")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a Docker engine, so that it can be left out."""
+    for item in items:
+        if needs_engine(item):
+            item.add_marker("engine")
 
 
 @pytest.fixture(autouse=True, scope="session")

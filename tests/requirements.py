@@ -411,6 +411,20 @@ REQUIREMENTS: dict[str, Requirement] = {
     "SE-15": Requirement("without context there is none"),
     "SE-16": Requirement("context ends at the ends of the file"),
     "SE-17": Requirement("the tool has ceilings of its own"),
+    # Containers
+    "CT-1": Requirement("a container that is not registered is named in an error that says what to do"),
+    "CT-2": Requirement("a container is made once, used again while it runs, and started when it stopped"),
+    "CT-3": Requirement("of all who want one container at the same time one makes it"),
+    "CT-4": Requirement("a missing image is an error that names it, unless it may be pulled"),
+    "CT-5": Requirement("no argument of a command is read by a shell"),
+    "CT-6": Requirement("a command begins in a directory inside, and nowhere else"),
+    "CT-7": Requirement("a command has the variables that it is given"),
+    "CT-8": Requirement("a command that takes too long is ended, says so and keeps its output so far"),
+    "CT-9": Requirement("output is not trimmed"),
+    "CT-10": Requirement("the status says whether it is registered, exists and runs, and its id"),
+    "CT-11": Requirement("stopping and removing can be repeated"),
+    "CT-12": Requirement("closing leaves no container behind"),
+    "CT-13": Requirement("files of 10 MB are read and written, and 1,000 entries listed, in a container"),
 }
 
 

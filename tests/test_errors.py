@@ -14,7 +14,9 @@ from carrel import errors
 from carrel.errors import (
     CarrelError,
     ChangedError,
+    ContainerError,
     EditError,
+    EngineError,
     LimitError,
     PolicyValidationError,
     QuotaError,
@@ -41,8 +43,8 @@ def make(kind: type[CarrelError], message: str = "it went wrong", path: str = "a
         return QuotaError("bytes", limit=10, asked=20, message=message, path=path)
     if kind is ChangedError:
         return ChangedError(message, path=path, version="1a-2-3")
-    if kind is EditError:
-        return EditError("ambiguous", message, path=path)
+    if kind in (ContainerError, EditError, EngineError):
+        return kind("ambiguous", message, path=path)
     if kind is ToolError:
         return ToolError("arguments", message, path=path)
     return kind(message, path=path)

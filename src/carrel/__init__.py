@@ -11,6 +11,7 @@ __all__ = [
     "Budget",
     "CarrelError",
     "Client",
+    "ContainerSandbox",
     "ExecutionPolicy",
     "FileInfo",
     "Limits",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from carrel.remote.client import AsyncClient, Client, connect
     from carrel.runtimes.api import RuntimeType
     from carrel.runtimes.result import SandboxResult
+    from carrel.sandbox.container import ContainerSandbox
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
     from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
     from carrel.sandbox.shell import Shell
@@ -74,6 +76,7 @@ else:
         "Budget": "carrel.shell.budget",
         "CarrelError": "carrel.errors",
         "Client": "carrel.remote.client",
+        "ContainerSandbox": "carrel.sandbox.container",
         "ExecutionPolicy": "carrel.policy.execution",
         "FileInfo": "carrel.values",
         "Limits": "carrel.values",

@@ -50,7 +50,9 @@ Every error a caller may catch derives from `CarrelError` and from the builtin t
     ├── RequestError        ValueError            request.invalid     a request that makes no sense
     │   └── UnknownRequestError LookupError       request.unknown     nothing of that name is offered
     ├── StoppingError       ConnectionAbortedError  service.stopping  the service takes no more calls
-    └── UnreachableError    ConnectionRefusedError  service.unreachable  no service answers there
+    ├── UnreachableError    ConnectionRefusedError  service.unreachable  no service answers there
+    ├── EngineError         ConnectionRefusedError  engine.*          no Docker engine that can be used
+    └── ContainerError      OSError               container.*         a container cannot be used as it must
 
 `code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
 """
@@ -453,12 +455,57 @@ class UnreachableError(CarrelError, ConnectionRefusedError):
     number = errno.ECONNREFUSED
 
 
+class EngineError(CarrelError, ConnectionRefusedError):
+    """There is no Docker engine that can be used: missing, refusing, slow, of another version, or failed."""
+
+    number = errno.ECONNREFUSED
+    detail: str = ""
+    """What the engine said in its own words; for the operator alone, it may name paths of the host."""
+
+    def __init__(self, problem: str, message: str, *, path: str | None = None, detail: str = "") -> None:
+        self.code = f"engine.{problem}"  # type: ignore[misc]  # one class, a code per problem
+        super().__init__(message, path=path)
+        if detail:
+            self.detail = detail
+
+    @property
+    def problem(self) -> str:
+        """What is wrong: the code without its area."""
+        return self.code.partition(".")[2]
+
+
+class ContainerError(CarrelError, OSError):
+    """A container cannot be used as it must: missing, without its image, or not in a state for that."""
+
+    number = errno.EIO
+    detail: str = ""
+    """What the engine said in its own words; for the operator alone, it may name paths of the host."""
+
+    def __init__(self, problem: str, message: str, *, path: str | None = None, detail: str = "") -> None:
+        self.code = f"container.{problem}"  # type: ignore[misc]  # one class, a code per problem
+        super().__init__(message, path=path)
+        if detail:
+            self.detail = detail
+
+    @property
+    def problem(self) -> str:
+        """What is wrong: the code without its area."""
+        return self.code.partition(".")[2]
+
+
 def class_of(code: str) -> type[CarrelError]:
     """The class of the errors with that *code*; `CarrelError` for one that this version does not know."""
     return _classes().get(code) or _AREAS.get(code.partition(".")[0], CarrelError)
 
 
-_AREAS = {"limit": LimitError, "quota": QuotaError, "edit": EditError, "tool": ToolError}
+_AREAS: dict[str, type[CarrelError]] = {
+    "limit": LimitError,
+    "quota": QuotaError,
+    "edit": EditError,
+    "tool": ToolError,
+    "engine": EngineError,
+    "container": ContainerError,
+}
 """Those with a code per case."""
 
 

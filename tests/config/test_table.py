@@ -76,6 +76,41 @@ SAMPLES = {
     "files.max_file_size": Sample('"2KB"', 2048, lambda s: s.files.max_file_bytes, 10 * 2**20),
     "files.allowed_paths": Sample('["a", "b"]', ("a", "b"), lambda s: s.files.allowed_paths, ()),
     "files.timeout_ms": Sample("5", 5, lambda s: s.files.timeout_ms, 30_000),
+    "containers.image": Sample('"box"', "box", lambda s: s.containers.image, None, "box", '"other"'),
+    "containers.address": Sample(
+        '"unix:///e"', "unix:///e", lambda s: s.containers.address, None, "unix:///e", '"tcp://e:1"'
+    ),
+    "containers.pull": Sample("true", True, lambda s: s.containers.pull, False, "yes"),
+    "containers.user": Sample('"7:8"', "7:8", lambda s: s.containers.user, None, "7:8", '"1:1"'),
+    "containers.memory_mb": Sample(
+        "8", 8 * 2**20, lambda s: s.containers.memory_bytes, 512 * 2**20, "8", "9"
+    ),
+    "containers.cpus": Sample("0.5", 0.5, lambda s: s.containers.cpus, 1.0, "0.5", "2"),
+    "containers.pids": Sample("9", 9, lambda s: s.containers.pids, 128, "9", "8"),
+    "containers.tmp_mb": Sample("1", 2**20, lambda s: s.containers.tmp_bytes, 64 * 2**20, "1"),
+    "containers.network": Sample(
+        '"bridge"', "bridge", lambda s: s.containers.network, "none", "bridge", '"mine"'
+    ),
+    "containers.read_only": Sample("false", False, lambda s: s.containers.read_only, True, "no"),
+    "containers.capabilities": Sample(
+        '["CHOWN", "CAP_KILL"]',
+        ("CHOWN", "KILL"),
+        lambda s: s.containers.capabilities,
+        (),
+        "CHOWN, CAP_KILL",
+        "[]",
+    ),
+    "containers.seccomp": Sample(
+        '"unconfined"',
+        "unconfined",
+        lambda s: s.containers.seccomp,
+        None,
+        "unconfined",
+        f'"{Path(__file__).parent / "filter.json"}"',
+    ),
+    "containers.new_privileges": Sample("true", True, lambda s: s.containers.new_privileges, False, "on"),
+    "containers.timeout_seconds": Sample("9", 9, lambda s: s.containers.timeout_seconds, 30, "9"),
+    "containers.tools": Sample("true", True, lambda s: s.containers.tools, False, "1"),
     "serve.host": Sample('"0.0.0.0"', "0.0.0.0", lambda s: s.serve.host, "127.0.0.1", "0.0.0.0", '"::1"'),
     "serve.port": Sample("0", 0, lambda s: s.serve.port, 8080, "0"),
     "serve.grpc": Sample("false", False, lambda s: s.serve.grpc, True, "no"),
@@ -153,8 +188,8 @@ def test_a_row_is_complete_and_plain(key: Key[object]) -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_value_says_whether_its_setting_is_used(key: Key[object], home: Home) -> None:
-    used = ("session.", "sandbox.", "python.", "shell.", "workspace.", "files.", "serve.", "roles")
-    assert key.is_used == key.name.startswith(used)
+    tables = ("session", "sandbox", "python", "shell", "workspace", "files", "containers", "serve", "roles")
+    assert key.is_used == (key.name.partition(".")[0] in tables)
     assert value_of(home.load(), key).is_used == key.is_used
 
 

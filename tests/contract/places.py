@@ -26,8 +26,11 @@ from carrel.fs.scratch import Scratch
 from carrel.paths.rel import Where, parse
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind, Limits
+from tests.contract.slots import Slot, take_slot
+from tests.engines import missing
 
-KINDS = ("kernel", "walk", "scratch", "memory", "part", "checked")
+KINDS = ("kernel", "walk", "scratch", "memory", "part", "checked", "container", "archive")
+IN_CONTAINERS = ("container", "archive")
 NO_LIMITS = Limits(file_bytes=None, read_bytes=None, list_entries=None, walk_entries=None, depth=None)
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where to make very many small trees, if the host has such a place."""
@@ -71,7 +74,8 @@ class Place(Protocol):
 class HostPlace:
     """A `Root` on a directory of the host, with something to steal beside it."""
 
-    def __init__(self, base: Path, kind: str) -> None:
+    def __init__(self, base: Path, kind: str, slot: Slot | None = None) -> None:
+        self._slot = slot
         self.directory = tree(base / "ws")
         self._outside = tree(base / "outside", "secret = secret data", "dir/secret = secret data")
         self._before = self._watched()
@@ -79,6 +83,8 @@ class HostPlace:
         self.files: Files = self._open(kind)
 
     def _open(self, kind: str) -> Files:
+        if self._slot is not None:
+            return self._slot.open()
         if kind == "checked":
             return CheckedFiles(Root.open(self.directory), lambda: None)
         if kind == "part":
@@ -150,7 +156,18 @@ class MemoryPlace:
 
 def open_place(kind: str, base: Path) -> Place:
     """An empty implementation; those on the host live in *base*."""
+    if kind in IN_CONTAINERS:
+        slot = take_slot(kind)
+        return HostPlace(slot.base, kind, slot)
     return MemoryPlace() if kind == "memory" else HostPlace(base, kind)
+
+
+def kinds_here() -> list[str]:
+    """Those that can do everything and be opened here: without an engine for tests, not in containers."""
+    lacking = {"archive"}
+    if missing() is not None and not os.environ.get("CI"):
+        lacking.add("container")
+    return [kind for kind in KINDS if kind not in lacking]
 
 
 def refill(place: Place, *lines: str) -> None:

@@ -1,4 +1,4 @@
-"""Kernel, walk, scratch and memory give the same answers on any tree, and nothing outside is ever changed.
+"""All implementations give the same answers on any tree, and nothing outside is ever changed.
 
 The examples are the same with every run. `CARREL_TEST_RANDOM=1` looks at others each time, and
 `CARREL_TEST_EXAMPLES` says how many.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from carrel.errors import CarrelError, EscapeError
@@ -25,18 +25,23 @@ from carrel.fs.api import Files, Links
 from carrel.paths.rel import parse
 from carrel.values import FileInfo
 from tests.contract.operations import Operation
-from tests.contract.places import IN_MEMORY, KINDS, HostPlace, Place, open_place
+from tests.contract.places import IN_CONTAINERS, IN_MEMORY, HostPlace, Place, kinds_here, open_place
 from tests.contract.places import read as read_all
 from tests.contract.strategies import changes, looks, paths, trees
+from tests.depth import IS_THOROUGH
+from tests.engines import require_engine
 from tests.paths.settings import repeatable
 from tests.requirements import requirement
 
+USUAL = [kind for kind in kinds_here() if IS_THOROUGH or kind not in IN_CONTAINERS]
+"""Containers are in only when tests are thorough, because they take so much longer."""
+
 
 @contextmanager
-def same_tree(lines: Sequence[str]) -> Iterator[dict[str, Place]]:
+def same_tree(lines: Sequence[str], kinds: Sequence[str] = USUAL) -> Iterator[dict[str, Place]]:
     """One tree behind every implementation."""
     with tempfile.TemporaryDirectory(prefix="carrel-test-", dir=IN_MEMORY) as base:
-        opened = {kind: open_place(kind, Path(base) / kind) for kind in KINDS}
+        opened = {kind: open_place(kind, Path(base) / kind) for kind in kinds}
         for place in opened.values():
             place.plant(*lines)
         yield opened
@@ -66,6 +71,16 @@ def test_all_change_the_same(lines: tuple[str, ...], operations: list[Operation]
         require_one_tree(opened)
 
 
+@settings(repeatable, max_examples=repeatable.max_examples // 5)
+@given(trees(), st.lists(changes | changes | looks, min_size=1, max_size=10))
+def test_files_in_a_container_change_the_same(lines: tuple[str, ...], operations: list[Operation]) -> None:
+    require_engine()
+    with same_tree(lines, ("kernel", "container")) as opened:
+        for operation in operations:
+            require_one_answer(operation, opened)
+        require_one_tree(opened)
+
+
 @repeatable
 @given(trees(), st.lists(changes, min_size=1, max_size=6))
 def test_a_refused_change_changes_nothing(lines: tuple[str, ...], operations: list[Operation]) -> None:
@@ -80,12 +95,12 @@ def test_a_refused_change_changes_nothing(lines: tuple[str, ...], operations: li
 def require_one_answer(operation: Operation, opened: dict[str, Place]) -> None:
     answers = {kind: operation.run(place.files) for kind, place in opened.items()}
     note(f"{operation} -> {answers['kernel']}")
-    assert answers == dict.fromkeys(KINDS, answers["kernel"]), operation
+    assert answers == dict.fromkeys(opened, answers["kernel"]), operation
 
 
 def require_one_tree(opened: dict[str, Place]) -> list[str]:
     found = {kind: place.lines() for kind, place in opened.items()}
-    assert found == dict.fromkeys(KINDS, found["kernel"])
+    assert found == dict.fromkeys(opened, found["kernel"])
     return found["kernel"]
 
 

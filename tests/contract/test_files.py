@@ -17,12 +17,14 @@ from carrel.values import Limits
 from tests.contract import operations as ops
 from tests.contract.operations import Operation
 from tests.contract.places import (
+    IN_CONTAINERS,
     KINDS,
     NO_LIMITS,
     HostPlace,
     Place,
     Ticks,
     at_once,
+    kinds_here,
     open_place,
     read,
     refill,
@@ -96,6 +98,8 @@ def test_every_operation_of_the_protocol_is_tried() -> None:
         ("memory", "memory"),
         ("part", "kernel"),
         ("checked", "kernel"),
+        ("container", "container"),
+        ("archive", "archive"),
     ],
 )
 def test_each_says_how_it_confines(kind: str, confinement: str, tmp_path: Path) -> None:
@@ -129,7 +133,7 @@ def test_an_error_names_the_path_as_it_was_asked_for(place: Place) -> None:
 
 @requirement("R-04", "W-17")
 def test_no_error_and_no_answer_tells_where_on_the_host_the_place_is(tmp_path: Path) -> None:
-    for kind in KINDS:
+    for kind in kinds_here():
         place = open_place(kind, tmp_path / kind)
         place.plant(*TREE)
         for make in EVERY:
@@ -138,7 +142,7 @@ def test_no_error_and_no_answer_tells_where_on_the_host_the_place_is(tmp_path: P
                 assert str(tmp_path) not in repr(operation.run(place.files)), operation
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "memory"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("memory", *IN_CONTAINERS)])
 def test_no_operation_leaves_a_descriptor_open(kind: str, tmp_path: Path) -> None:
     place = open_place(kind, tmp_path)
     before = _descriptors()
@@ -157,7 +161,7 @@ def _descriptors() -> int:
 
 
 def test_two_places_know_nothing_of_each_other(tmp_path: Path) -> None:
-    for kind in KINDS:
+    for kind in kinds_here():
         one, other = open_place(kind, tmp_path / kind / "1"), open_place(kind, tmp_path / kind / "2")
         write(one.files, "f", b"one")
         write(other.files, "f", b"other")

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from carrel.errors import AbsoluteError, CarrelError, EscapeError, PathError
 from carrel.fs.api import Existing, Files, Links, Parents
 from carrel.paths.rel import parse
 from carrel.testing import tree
-from tests.contract.places import IN_MEMORY, KINDS, Place, open_place, refill, show
+from tests.contract.places import IN_CONTAINERS, IN_MEMORY, KINDS, Place, open_place, refill, show
+from tests.depth import IS_THOROUGH, pairs
 from tests.requirements import requirement
 
 SPELLINGS = ("b", "b/", "b/.", "d/../b", "./b", "../ws/b", "/ws/b", "d//b")
@@ -170,10 +172,20 @@ CALLS = [
 ]
 
 
+CASES = [
+    *product((kind for kind in KINDS if kind not in IN_CONTAINERS), CALLS, STANDING),
+    *(("container", call, standing) for call, standing in pairs(CALLS, list(STANDING))),
+    *(() if IS_THOROUGH else (("container", *each) for each in zip(reversed(CALLS), STANDING, strict=True))),
+]
+"""In a container each call and each obstacle, and all pairs of them when tests are thorough."""
+
+
+def _id(value: object) -> str:
+    return value.name if isinstance(value, Call) else str(value)
+
+
 @requirement("P-05", "P-06", "P-07", "P-09")
-@pytest.mark.parametrize("standing", STANDING)
-@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "call", "standing"), CASES, ids=_id)
 def test_the_answer_is_that_of_the_host(kind: str, call: Call, standing: str) -> None:
     with tempfile.TemporaryDirectory(prefix="carrel-test-", dir=IN_MEMORY) as base:
         place = open_place(kind, Path(base))

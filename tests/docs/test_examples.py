@@ -13,6 +13,7 @@ import pytest
 
 from tests.docs.pages import PAGES, Example, examples, name_of
 from tests.docs.service import GRPC, HTTP, Running, is_needed, serving
+from tests.engines import PYTHON, require_engine
 
 MARK = "\n-- the next block --\n"
 
@@ -20,6 +21,13 @@ MARK = "\n-- the next block --\n"
 def environment() -> dict[str, str]:
     """The environment with the `carrel` of this interpreter first."""
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
+def require_for(blocks: list[Example], patch: pytest.MonkeyPatch) -> None:
+    """Name the engine and the image for tests if *blocks* need them; without an engine they are not run."""
+    if any("container" in block.text for block in blocks):
+        patch.setenv("CARREL_CONTAINER_ENGINE", require_engine())
+        patch.setenv("CARREL_CONTAINER_IMAGE", PYTHON)
 
 
 def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subprocess.CompletedProcess[str]:
@@ -47,8 +55,11 @@ def service(blocks: list[Example], directory: Path) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "python")], ids=name_of)
-def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_python_of_a_page_runs_and_prints_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks = examples(page, "python")
+    require_for(blocks, monkeypatch)
     script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
     with service(blocks, tmp_path) as running:
         done = run(sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=running.there(script))
@@ -61,8 +72,11 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page: Path, tmp_path:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "console")], ids=name_of)
-def test_the_commands_of_a_page_run_and_print_what_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_run_and_print_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blocks = examples(page, "console")
+    require_for(blocks, monkeypatch)
     with service(blocks, tmp_path) as running:
         for block in blocks:
             shown = ""

@@ -70,6 +70,7 @@ def test_what_differs_in_an_async_workspace_is_in_the_reference() -> None:
 def test_the_reference_names_no_parameter_that_is_not_there() -> None:
     owners = {
         "`Client`": RemoteWorkspace,
+        "`ContainerSandbox`": carrel.ContainerSandbox,
         "`PythonSandbox`": carrel.PythonSandbox,
         "`Shell`": carrel.Shell,
         "`Toolbox`": carrel.Toolbox,

@@ -44,7 +44,7 @@ class Arena:
         self.top = top
         self.out = top / "out"
         self.workspace = self._open(confinement, session=session)
-        self.inside = self.workspace.host_path(".")
+        self.inside = self._inside()
         self._fds: list[int] = []
         self.turns: dict[str, bool] = {}
         """Which way the next edit of a path goes."""
@@ -62,6 +62,9 @@ class Arena:
             )
         (self.top / "ws").mkdir()
         return Workspace.open(self.top / "ws", confinement=confinement, logger=quiet())
+
+    def _inside(self) -> Path:
+        return self.workspace.host_path(".")
 
     def _build(self) -> None:
         for directory, text in (

@@ -8,6 +8,8 @@ a trap that was sprung is set once more.
 How long each state lasts is drawn at random, the honest one longer: an operation that finds the link at once
 is refused at once, and it is in the middle of one that the exchange has to come.
 
+A variable `PACE` lets every state last so many times as long, for operations that take longer.
+
 The number of exchanges is kept in the first eight bytes of the file COUNTER.
 """
 
@@ -80,8 +82,8 @@ def _kind(path: bytes) -> str:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def swap_for_ever(traps: list[Trap], counter: mmap.mmap) -> None:
-    """Exchange the names of all traps, and soon again."""
+def swap_for_ever(traps: list[Trap], counter: mmap.mmap, pace: int) -> None:
+    """Exchange the names of all traps, and soon again; every state lasts *pace* times as long."""
     exchange = ctypes.CDLL(None).renameat2
     exchange.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     dice = random.Random(0)  # the same every time; chance comes from the scheduler
@@ -94,7 +96,7 @@ def swap_for_ever(traps: list[Trap], counter: mmap.mmap) -> None:
                 else:
                     set_again(trap)
             counter[:8] = done.to_bytes(8, "little")
-            for _ in range(dice.randrange(HONEST_SPINS if turn % 2 else LINK_SPINS)):
+            for _ in range(pace * dice.randrange(HONEST_SPINS if turn % 2 else LINK_SPINS)):
                 pass
         for trap in traps:
             set_again(trap)
@@ -108,7 +110,7 @@ def main(counter_path: str, *traps: str) -> None:
     with open(counter_path, "r+b") as file:
         counter = mmap.mmap(file.fileno(), 8)
     os.write(1, b"ready\n")
-    swap_for_ever([Trap.parse(text) for text in traps], counter)
+    swap_for_ever([Trap.parse(text) for text in traps], counter, int(os.environ.get("PACE", "1")))
 
 
 if __name__ == "__main__":

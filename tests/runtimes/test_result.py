@@ -116,6 +116,7 @@ def test_the_reasons_are_a_promise() -> None:
         "out_of_fuel",
         "file_operations",
         "stack_overflow",
+        "quota_exceeded",
         "lost_write",
         "engine_crash",
         "aborted",

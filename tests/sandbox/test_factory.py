@@ -35,7 +35,7 @@ def test_a_runtime_that_there_is_not_is_refused_and_nothing_is_made(house: House
         get_session_sandbox("one", "invalid", workspace_root=house.root)
     with pytest.raises(ValueError, match="Invalid runtime type"):
         create_sandbox("invalid")
-    with pytest.raises(RuntimeMissingError, match="'container'"):
+    with pytest.raises(RuntimeMissingError, match="no image"):
         create_session_sandbox("container", workspace_root=house.root)
     assert not house.root.exists()
 

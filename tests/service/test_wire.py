@@ -8,10 +8,25 @@ import grpc
 import pytest
 
 from carrel import errors
-from carrel.errors import CarrelError, EditError, LimitError, QuotaError, ToolError
+from carrel.errors import (
+    CarrelError,
+    ContainerError,
+    EditError,
+    EngineError,
+    LimitError,
+    QuotaError,
+    ToolError,
+)
 from carrel.service.wire import TABLE, ExitStatus, wire
 
-AREAS = {LimitError: "limit.*", EditError: "edit.*", QuotaError: "quota.*", ToolError: "tool.*"}
+AREAS = {
+    ContainerError: "container.*",
+    EditError: "edit.*",
+    EngineError: "engine.*",
+    LimitError: "limit.*",
+    QuotaError: "quota.*",
+    ToolError: "tool.*",
+}
 CASES = {
     "limit.executions",
     "limit.rate",
@@ -65,6 +80,8 @@ def test_the_table_is_sorted() -> None:
         ("workspace.closed", ExitStatus.UNAVAILABLE),
         ("policy.invalid", ExitStatus.INVALID),
         ("runtime.disabled", ExitStatus.REFUSED),
+        ("engine.missing", ExitStatus.UNAVAILABLE),
+        ("container.image", ExitStatus.UNAVAILABLE),
     ],
 )
 def test_a_code_gives_its_exit_status(code: str, status: ExitStatus) -> None:
@@ -77,6 +94,7 @@ def test_a_code_nobody_foresaw_simply_failed() -> None:
 
 def test_only_what_may_work_later_is_to_be_tried_again() -> None:
     assert {code for code, row in TABLE.items() if row.retry} == {
+        "engine.*",
         "limit.executions",
         "limit.rate",
         "limit.requests",

@@ -562,6 +562,7 @@ def test_a_sweep_logs_each_step(
                 "skipped_count": 0,
                 "error_count": 0,
                 "reclaimed_bytes": 7,
+                "container_count": 0,
             },
         ),
     ]

@@ -8,11 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from carrel.config import serve, table
+from carrel.config import containers, serve, table
+from carrel.config.document import Unreadable, read_text
 from carrel.config.file import ConfigFile, home_of, read
 from carrel.config.key import Key
 from carrel.config.kind import Wrong, did_you_mean
 from carrel.config.settings import (
+    ContainerSettings,
     FilesSettings,
     OperatorSettings,
     Origin,
@@ -144,6 +146,7 @@ def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
         shell=_shell(values),
         operator=_operator(values),
         files=_files(values),
+        containers=_containers(values),
         serve=_serve(values),
         roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
         values=tuple(_listed(values)),
@@ -201,6 +204,59 @@ def _files(values: _Values) -> FilesSettings:
         allowed_paths=values.of(table.ALLOWED_PATHS),
         timeout_ms=values.of(table.TIMEOUT_MS),
     )
+
+
+def _containers(values: _Values) -> ContainerSettings:
+    return ContainerSettings(
+        image=values.of(containers.IMAGE),
+        address=values.of(containers.ADDRESS),
+        pull=values.of(containers.PULL),
+        user=values.of(containers.USER),
+        memory_bytes=values.of(containers.MEMORY_MB) * MIB,
+        cpus=values.of(containers.CPUS),
+        pids=values.of(containers.PIDS),
+        tmp_bytes=values.of(containers.TMP_MB) * MIB,
+        network=values.of(containers.NETWORK),
+        read_only=values.of(containers.READ_ONLY),
+        capabilities=values.of(containers.CAPABILITY_NAMES),
+        seccomp=_seccomp(values),
+        new_privileges=values.of(containers.NEW_PRIVILEGES),
+        timeout_seconds=values.of(containers.TIMEOUT_SECONDS),
+        tools=values.of(containers.TOOLS),
+    )
+
+
+def _seccomp(values: _Values) -> str | None:
+    """The text of the filter that is named; the engine wants that, and cannot open our files.
+
+    Raises:
+        ConfigError: The file cannot be read, or is not JSON.
+    """
+    name = values.of(containers.SECCOMP)
+    if name is None or name == containers.UNCONFINED:
+        return name
+    import json
+
+    where = _where(values.value(containers.SECCOMP))
+    try:
+        text = read_text(Path(name))
+        if text is None:
+            raise Unreadable("is not there")
+        if not isinstance(json.loads(text), dict):
+            raise Unreadable("is not an object in JSON")
+    except Unreadable as error:
+        problem = str(error)
+    except (ValueError, RecursionError):
+        problem = "is not JSON"
+    else:
+        return text
+    raise ConfigError(f"{where} names a file that {problem}", path=name)
+
+
+def _where(value: Value) -> str:
+    """Where a value was given, as the beginning of a sentence."""
+    origin = value.origin
+    return f"{origin.name}:{origin.line}: {value.name}" if origin.line else str(origin.name)
 
 
 def _serve(values: _Values) -> ServeSettings:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from carrel.config.kind import AllowedPath, Mode, Roles
+from carrel.values import MIB
 
 
 class Source(StrEnum):
@@ -85,6 +86,41 @@ class PythonSettings:
     """A stateful interpreter that is not used for so long is ended."""
     cache: Path | None
     """Holds the compiled guest; `None` if nothing names it and there is no home directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSettings:
+    """The engine for containers, what they are made of, and what they may take; locked down by default."""
+
+    image: str | None = None
+    """What containers are made of; `None`: there are none."""
+    address: str | None = None
+    """Where the Docker engine is; `None`: where `DOCKER_HOST` says, or at the usual socket."""
+    pull: bool = False
+    """Whether a missing image is fetched from its registry."""
+    user: str | None = None
+    """Who programs run as, `uid:gid`; `None`: the user of this process, or nobody if that is root."""
+    memory_bytes: int = 512 * MIB
+    """Of all processes of one container and of its `/tmp`."""
+    cpus: float = 1.0
+    pids: int = 128
+    """Most processes and threads of one container."""
+    tmp_bytes: int = 64 * MIB
+    """What its `/tmp` may hold, in memory."""
+    network: str = "none"
+    """The engine's network that containers are in."""
+    read_only: bool = True
+    """Whether their root cannot be written."""
+    capabilities: tuple[str, ...] = ()
+    """Those that they keep."""
+    seccomp: str | None = None
+    """Another filter of system calls than the engine's own: `unconfined`, or its text as JSON."""
+    new_privileges: bool = False
+    """Whether programs may gain privileges, as by a set-user-id file."""
+    timeout_seconds: float = 30.0
+    """Longest time until the engine answers."""
+    tools: bool = False
+    """Whether the tools `bash` and `python_executor` work in containers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +205,7 @@ class Settings:
     shell: ShellSettings
     operator: OperatorSettings
     files: FilesSettings
+    containers: ContainerSettings
     serve: ServeSettings
     roles: Roles
     """The tools of each role."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
+from carrel.config.containers import CONTAINER_KEYS
 from carrel.config.key import Key
 from carrel.config.kind import (
     ABSOLUTE,
@@ -280,6 +281,7 @@ KEYS: tuple[Key[object], ...] = (
     MAX_FILE_SIZE,
     ALLOWED_PATHS,
     TIMEOUT_MS,
+    *CONTAINER_KEYS,
     *SERVE_KEYS,
     ROLE_TOOLS,
 )

@@ -15,6 +15,7 @@ from carrel.fs._content import FileReader, not_a_file, read_on, too_large
 from carrel.fs._translate import translate, translated
 from carrel.fs._tree_reading import TreeReading
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
+from carrel.fs.bypass import Bypass
 from carrel.fs.handle import Handle
 from carrel.paths.rel import Where, parse
 from carrel.values import FileInfo, Limits, Named, Usage
@@ -183,6 +184,10 @@ class RootReading:
     def _measure(self, where: Where, limit: int | None) -> Usage:
         top = Handle(self._beneath.open(where, LIST))
         return tree.measure(self._beneath.resolver.open, top, limit)
+
+    def bypass(self) -> Bypass:
+        """What has to be known about it when programs change it without asking."""
+        return Bypass(self._beneath)
 
 
 def _translating(found: Iterator[Found], where: Where) -> Iterator[Found]:

@@ -144,6 +144,14 @@ def chmod_held_unchecked(fd: int, mode: int) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 
+def chown_held_unchecked(fd: int, user: int, group: int) -> None:
+    """Give what the `O_PATH` descriptor *fd* holds to another user, wherever its name went."""
+    try:
+        os.chown(f"/proc/self/fd/{fd}", user, group)
+    except FileNotFoundError:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+
+
 def touch_held_unchecked(fd: int, modified_ns: int) -> None:
     """Set when what the `O_PATH` descriptor *fd* holds was changed last, wherever its name went."""
     try:

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from carrel.errors import LimitError
 from carrel.fs._resolve import Open
@@ -22,7 +22,7 @@ from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN, unlock
 from carrel.values import FileInfo, FileKind, Named, Usage
 
-_KINDS = {
+KINDS = {
     stat.S_IFREG: FileKind.FILE,
     stat.S_IFDIR: FileKind.DIRECTORY,
     stat.S_IFLNK: FileKind.LINK,
@@ -42,7 +42,7 @@ def info_of(
 ) -> FileInfo:
     """What *found* says about *path*."""
     mode = found.st_mode
-    kind = _KINDS.get(mode & 0o170000, _OTHER)
+    kind = KINDS.get(mode & 0o170000, _OTHER)
     return FileInfo(
         path=path,
         kind=kind,
@@ -190,29 +190,41 @@ def too_deep(limit: int, path: str) -> LimitError:
     )
 
 
-def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
-    """Count everything beneath *top*, each inode once; two descriptors, whatever the depth.
+class Look(Protocol):
+    """What is done in every directory of a tree."""
 
-    A directory that is shut to its owner is opened for the time; one of somebody else counts as empty.
+    def enter(self, fd: int, name: bytes) -> list[bytes]:
+        """Look at the directory *fd*, called *name* in the one before; the names in it to go into next."""
+        ...
+
+    def leave(self) -> None:
+        """The directory that was entered last, and not left yet, is done."""
+        ...
+
+
+def descend(open_child: Open, top: Handle, look: Look) -> None:
+    """Let *look* see every directory from *top* on; two descriptors, whatever the depth.
+
+    A directory that is shut to its owner is opened for the time; one of somebody else is left out.
 
     Raises:
-        LimitError: There are more than *limit* entries.
         OSError: EAGAIN if directories were moved meanwhile.
     """
-    count = _Count(limit)
     here = top
-    levels = [_Level(_identity(top.fd), count.add(top.fd), None)]
+    levels = [_Level(_identity(top.fd), look.enter(top.fd, b""), None)]
     while True:
         _, directories, shut = levels[-1]
         if directories:
-            child, mode = _open_to_count(open_child, here.fd, directories.pop())
+            name = directories.pop()
+            child, mode = _open_shut(open_child, here.fd, name)
             if child is not None:
                 here = child
-                levels.append(_Level(_identity(here.fd), count.add(here.fd), mode))
+                levels.append(_Level(_identity(here.fd), look.enter(here.fd, name), mode))
             continue
+        look.leave()
         levels.pop()
         if not levels:
-            return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
+            return
         above = Handle(os.open("..", SCAN, dir_fd=here.fd))
         if shut is not None:
             os.fchmod(here.fd, shut)
@@ -221,12 +233,24 @@ def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
+def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
+    """Count everything beneath *top*, each inode once; a directory of somebody else counts as empty.
+
+    Raises:
+        LimitError: There are more than *limit* entries.
+        OSError: EAGAIN if directories were moved meanwhile.
+    """
+    count = _Count(limit)
+    descend(open_child, top, count)
+    return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
+
+
 class _Level(NamedTuple):
-    """A directory on the way from the top to where a count is."""
+    """A directory on the way from the top to where a descent is."""
 
     identity: tuple[int, int]
     directories: list[bytes]
-    """Those in it that are still to be counted."""
+    """Those in it that are still to be gone into."""
     shut: int | None
     """The mode it gets back, if it had to be opened first."""
 
@@ -246,7 +270,7 @@ class _Count:
         self._seen: set[tuple[int, int]] = set()
         """Files that have other names."""
 
-    def add(self, fd: int) -> list[bytes]:
+    def enter(self, fd: int, name: bytes) -> list[bytes]:
         """Count what the directory *fd* holds, and return the names of its directories."""
         directories: list[bytes] = []
         with os.scandir(fd) as entries:
@@ -264,6 +288,9 @@ class _Count:
                     self._add_file(found)
         return directories
 
+    def leave(self) -> None:
+        """Nothing is kept of a directory."""
+
     def _add_file(self, found: os.stat_result) -> None:
         if found.st_nlink > 1:
             if (found.st_dev, found.st_ino) in self._seen:
@@ -272,8 +299,8 @@ class _Count:
         self.disk_bytes += found.st_size
 
 
-def _open_to_count(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
-    """The directory *name*, and its mode if that shut it; no directory if it cannot be counted."""
+def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
+    """The directory *name*, and its mode if that shut it; no directory if it cannot be opened."""
     try:
         return Handle(open_child(parent, name, SCAN)), None
     except PermissionError:

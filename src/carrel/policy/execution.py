@@ -22,6 +22,8 @@ MOST = 2**63 - 1
 """Where a number has no other ceiling: what an engine can count to."""
 MEMORY_BYTES = 40 * MIB
 """What the guest begins with."""
+MOST_MEMORY_BYTES = 4096 * MIB
+"""What the guest can have at most."""
 TIMEOUT_SECONDS = 365 * 86_400
 """The longest timeout: a year."""
 WORKSPACE = "/workspace"
@@ -29,7 +31,7 @@ WORKSPACE = "/workspace"
 DATA = "/data"
 TABLE = "execution"
 _RANGES = {
-    "memory_bytes": (MEMORY_BYTES, 4096 * MIB),
+    "memory_bytes": (MEMORY_BYTES, MOST_MEMORY_BYTES),
     "stdout_max_bytes": (1, MOST),
     "stderr_max_bytes": (1, MOST),
     "fuel_budget": (1, MOST),

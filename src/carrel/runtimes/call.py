@@ -89,6 +89,11 @@ class Capture:
             self._pieces.append(kept)
         return kept
 
+    @property
+    def has_any(self) -> bool:
+        """Whether anything came."""
+        return self._size > 0
+
     def content(self) -> bytes:
         """All that was kept."""
         return b"".join(self._pieces)
@@ -273,7 +278,7 @@ class _Run:
     def _give_input(self) -> None:
         """Answer the guest that wants to read, once there is something or it has to stop."""
         now = time.monotonic()
-        data = _read_some(self._script.stdin, self._wanted_bytes, min(self._stop_at, now + _SLICE_SECONDS))
+        data = read_some(self._script.stdin, self._wanted_bytes, min(self._stop_at, now + _SLICE_SECONDS))
         if data is None and now < self._stop_at and not self._call.is_cancelled:
             return
         self._wanted_bytes = 0
@@ -355,7 +360,7 @@ def _lost(told: list[object]) -> list[dict[str, str]]:
     ]
 
 
-def _read_some(source: bytes | BinaryIO, count: int, until: float) -> bytes | None:
+def read_some(source: bytes | BinaryIO, count: int, until: float) -> bytes | None:
     """Up to *count* bytes of *source*; `None` if there are none *until* then."""
     if isinstance(source, bytes):
         return b""

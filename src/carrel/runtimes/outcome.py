@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from carrel.errors import CarrelError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.call import Ending
-from carrel.runtimes.changes import Changes
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.workspace.workspace import Workspace
 
@@ -17,22 +18,42 @@ _TOLD = {
     TrapReason.FUEL: "OutOfFuel: the script used up its budget of {fuel_budget} instructions",
     TrapReason.FILE_OPERATIONS: "FileOperations: the script made more than {file_operations} file operations",
     TrapReason.STACK: "StackOverflow: the script called deeper than the engine can",
+    TrapReason.QUOTA: "QuotaExceeded: the script wrote more than the workspace may hold",
     TrapReason.ENGINE: "EngineCrash: the engine failed",
     TrapReason.ABORTED: "Aborted: the interpreter gave itself up",
 }
 """What is added to standard error when a script does not end by itself."""
 
 
+class ChangedFiles(Protocol):
+    """The files that a script made, changed and removed."""
+
+    @property
+    def created(self) -> list[str]: ...
+
+    @property
+    def modified(self) -> list[str]: ...
+
+    @property
+    def deleted(self) -> list[str]: ...
+
+
 def result_of(
     ending: Ending,
     policy: ExecutionPolicy,
     workspace: Workspace,
-    changes: Changes,
+    changes: ChangedFiles,
     state: dict[str, object],
     duration_ms: float,
+    *,
+    memory_bytes: int | None = None,
 ) -> SandboxResult:
-    """The result of a script that ended so, with what it changed and what is known of its interpreter."""
-    stderr, told = ending.stderr.decode("utf-8", "replace"), _told(ending, policy)
+    """The result of a script that ended so, with what it changed and what is known of its interpreter.
+
+    Where it had other *memory_bytes* than those of the policy, they are told.
+    """
+    most_bytes = policy.memory_bytes if memory_bytes is None else memory_bytes
+    stderr, told = ending.stderr.decode("utf-8", "replace"), _told(ending, policy, most_bytes)
     return SandboxResult(
         success=ending.reason is None and ending.exit_code == 0,
         stdout=ending.stdout.decode("utf-8", "replace"),
@@ -54,7 +75,7 @@ def result_of(
             "stdout_truncated": "stdout" in ending.truncated,
             "stderr_truncated": "stderr" in ending.truncated,
             "memory_pages": None if ending.memory_bytes is None else ending.memory_bytes // _PAGE_BYTES,
-            "memory_limit_bytes": policy.memory_bytes,
+            "memory_limit_bytes": most_bytes,
             "fuel_budget": policy.fuel_budget,
             "file_operations": ending.file_operations,
             "lost_writes": ending.lost,
@@ -68,13 +89,13 @@ def _fuel(ending: Ending, policy: ExecutionPolicy) -> int | None:
     return policy.fuel_budget if ending.reason is TrapReason.FUEL else ending.fuel_consumed
 
 
-def _told(ending: Ending, policy: ExecutionPolicy) -> str:
+def _told(ending: Ending, policy: ExecutionPolicy, memory_bytes: int) -> str:
     """Why the script ended, for those who read only standard error."""
     lines = [f"carrel: the write of {one['path']!r} was lost: {one['error']}\n" for one in ending.lost]
     if ending.reason in _TOLD:
         text = _TOLD[ending.reason].format(
             timeout_seconds=policy.timeout_seconds,
-            memory_bytes=policy.memory_bytes,
+            memory_bytes=memory_bytes,
             fuel_budget=policy.fuel_budget,
             file_operations=policy.file_operations,
         )

@@ -27,6 +27,8 @@ class TrapReason(StrEnum):
     """It used up its budget of operations on files."""
     STACK = "stack_overflow"
     """It called deeper than the engine can."""
+    QUOTA = "quota_exceeded"
+    """It wrote more than its workspace may hold, where that is only seen afterwards."""
     LOST_WRITE = "lost_write"
     """Something that it wrote was refused, and it ended without noticing."""
     ENGINE = "engine_crash"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Lock
 
+from carrel.containers.hold import held_alone
 from carrel.runtimes.call import Call
 
 _SLICE_SECONDS = 0.05
@@ -50,3 +52,20 @@ def _acquire(lock: Lock, call: Call, until: float) -> bool:
         if call.is_cancelled or time.monotonic() >= until:
             return False
     return True
+
+
+@contextmanager
+def turn_of_processes(path: Path, call: Call, until: float) -> Iterator[bool]:
+    """Wait until no other process has the lock *path*; whether that was before *call* was cancelled.
+
+    The kernel lets go of the lock of a process that is gone.
+    """
+    while True:
+        with held_alone(path) as hold:
+            if hold is not None:
+                yield True
+                return
+        if call.is_cancelled or time.monotonic() >= until:
+            yield False
+            return
+        time.sleep(_SLICE_SECONDS)

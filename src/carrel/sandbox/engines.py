@@ -8,15 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from carrel.config.settings import PythonSettings
+from carrel.config.settings import ContainerSettings, PythonSettings
+from carrel.errors import ConfigError
 from carrel.runtimes.api import Runtime
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.pool import Pool, PoolSettings
 from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.stateful import StatefulInterpreters
 from carrel.values import MIB
+
+if TYPE_CHECKING:
+    from carrel.runtimes.container import ContainerRuntime
 
 FindEngine = Callable[[PythonSettings], Runtime]
 """Gives the engine that runs guest code under some settings."""
@@ -28,6 +34,7 @@ class Engines:
     def __init__(self) -> None:
         self._lock = Lock()
         self._found: dict[PythonSettings, PythonRuntime] = {}
+        self._containers: dict[ContainerSettings, ContainerRuntime] = {}
 
     def get(self, settings: PythonSettings) -> PythonRuntime:
         """The engine with these *settings*."""
@@ -37,18 +44,31 @@ class Engines:
                 found = self._found[settings] = make_engine(settings)
             return found
 
+    def container(self, settings: ContainerSettings) -> ContainerRuntime:
+        """What runs programs in containers with these *settings*."""
+        with self._lock:
+            found = self._containers.get(settings)
+            if found is None:
+                found = self._containers[settings] = make_containers(settings)
+            return found
+
     def close(self) -> None:
-        """End all processes."""
+        """End all processes, and remove the containers that nobody else uses."""
         with self._lock:
             found, self._found = self._found, {}
+            containers, self._containers = self._containers, {}
         for engine in found.values():
             engine.close()
+        for runtime in containers.values():
+            runtime.close()
 
     def abandon(self) -> None:
         """Begin anew in a child that was forked; what runs is the parent's."""
         self._lock = Lock()
         for engine in self._found.values():
             engine.abandon()
+        for runtime in self._containers.values():
+            runtime.abandon()
 
 
 def make_engine(settings: PythonSettings) -> PythonRuntime:
@@ -64,6 +84,27 @@ def make_engine(settings: PythonSettings) -> PythonRuntime:
     )
     kept = StatefulInterpreters(most=settings.stateful, idle_seconds=settings.idle_seconds)
     return PythonRuntime(guest, pool, kept)
+
+
+def make_containers(settings: ContainerSettings) -> ContainerRuntime:
+    """What runs programs in containers, which the caller closes."""
+    from carrel.runtimes.container import ContainerRuntime
+
+    return ContainerRuntime(settings, state=_state)
+
+
+def _state() -> Path:
+    """Where it is noted which containers are used by workspaces that are no sessions.
+
+    Raises:
+        ConfigError: There is no home directory.
+    """
+    given, home = os.environ.get("XDG_STATE_HOME", ""), os.environ.get("HOME", "")
+    if given.startswith("/"):
+        return Path(given, "carrel", "containers")
+    if not home.startswith("/"):
+        raise ConfigError("a container for a directory needs HOME or XDG_STATE_HOME, to be noted there")
+    return Path(home, ".local", "state", "carrel", "containers")
 
 
 @cache

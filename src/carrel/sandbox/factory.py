@@ -7,20 +7,25 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
+from carrel.config.settings import ContainerSettings
 from carrel.errors import RuntimeDisabledError, RuntimeMissingError
 from carrel.paths.names import require_session_id
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
-from carrel.sandbox.engines import FindEngine, engines, make_engine
+from carrel.sandbox.engines import FindEngine, engines, make_containers, make_engine
 from carrel.sandbox.place import DirectoryPlace, OpenPlace, Place, SessionPlace
 from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
 from carrel.values import Limits
 from carrel.workspace.session_managers import session_managers
 from carrel.workspace.sessions import CONFIGURED, WorkspaceManager
 from carrel.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from carrel.sandbox.container import ContainerSandbox
 
 DEFAULT_SESSION = "default"
 """Where a sandbox works that is given no workspace."""
@@ -44,13 +49,14 @@ def create_sandbox(
         stateful: Whether variables and imports last from call to call.
 
     Raises:
-        ValueError: There is no such runtime.
+        ValueError: There is no such runtime, or it cannot be *stateful*.
+        RuntimeMissingError: No image is configured for containers.
         RuntimeDisabledError: The configuration switches guest code off.
         UnavailableError: The directory is not there.
     """
     if workspace is None:
         return get_session_sandbox(DEFAULT_SESSION, runtime, policy, None, logger, stateful=stateful)
-    kind = _allowed(runtime)
+    kind = _allowed(runtime, stateful=stateful)
     if isinstance(workspace, Workspace):
         return _sandbox(kind, OpenPlace(workspace), policy, logger, stateful=stateful)
     place = DirectoryPlace(workspace, SandboxLogger.of(logger))
@@ -85,7 +91,7 @@ def create_session_sandbox(
         SessionExistsError: The id is taken.
         RuntimeDisabledError: The configuration switches guest code off.
     """
-    kind = _allowed(runtime)
+    kind = _allowed(runtime, stateful=stateful)
     manager = _manager(workspace_root, logger)
     ttl = CONFIGURED if ttl_seconds is None else ttl_seconds
     with manager.create(session_id, ttl_seconds=ttl, limits=limits) as workspace:
@@ -112,7 +118,7 @@ def get_session_sandbox(
         RuntimeDisabledError: The configuration switches guest code off.
     """
     session_id = require_session_id(session_id)
-    kind = _allowed(runtime)
+    kind = _allowed(runtime, stateful=stateful)
     manager = _manager(workspace_root, logger)
     manager.get_workspace(session_id).close()
     return _sandbox(kind, SessionPlace(manager, session_id), policy, logger, stateful=stateful)
@@ -153,13 +159,39 @@ def lone_sandbox(
         yield PythonSandbox(SessionPlace(manager, session_id), engine=engine, policy=policy, logger=logger)
 
 
-def _allowed(runtime: RuntimeType | str) -> RuntimeType:
-    """The runtime, if there is one of that name and guest code may run."""
+@contextmanager
+def lone_container_sandbox(
+    manager: WorkspaceManager,
+    session_id: str,
+    policy: ExecutionPolicy | None = None,
+    logger: SandboxLogger | None = None,
+) -> Iterator[ContainerSandbox]:
+    """A sandbox in a container for one call; the container goes afterwards, unless others use it.
+
+    Raises:
+        RuntimeMissingError: No image is configured.
+        RuntimeDisabledError: The configuration switches guest code off.
+    """
+    from carrel.sandbox.container import ContainerSandbox
+
+    _allowed(RuntimeType.CONTAINER)
+    manager.get_workspace(session_id).close()
+    with closing(make_containers(load(os.environ).containers)) as runtime:
+        yield ContainerSandbox(
+            SessionPlace(manager, session_id), engine=runtime, policy=policy, logger=logger
+        )
+
+
+def _allowed(runtime: RuntimeType | str, *, stateful: bool = False) -> RuntimeType:
+    """The runtime, if there is one of that name that can be so, guest code may run, and there is an image."""
     kind = RuntimeType(runtime)
-    if not load(os.environ).sandbox:
+    settings = load(os.environ)
+    if not settings.sandbox:
         raise RuntimeDisabledError("guest code is switched off: sandbox.enabled")
-    if kind is not RuntimeType.PYTHON:
-        raise RuntimeMissingError(f"the runtime {str(kind)!r} is not there")
+    if kind is RuntimeType.CONTAINER and stateful:
+        raise ValueError("a container keeps no interpreter: stateful is not offered")
+    if kind is RuntimeType.CONTAINER and settings.containers.image is None:
+        raise RuntimeMissingError("no image: containers.image")
     return kind
 
 
@@ -176,5 +208,20 @@ def _sandbox(
     *,
     stateful: bool,
 ) -> BaseSandbox:
-    found = (engine or engines().get)(load(os.environ).python)
+    settings = load(os.environ)
+    if kind is RuntimeType.CONTAINER:
+        return _container_sandbox(place, settings.containers, policy, logger)
+    found = (engine or engines().get)(settings.python)
     return PythonSandbox(place, engine=found, policy=policy, logger=logger, stateful=stateful)
+
+
+def _container_sandbox(
+    place: Place,
+    settings: ContainerSettings,
+    policy: ExecutionPolicy | None,
+    logger: SandboxLogger | None,
+) -> BaseSandbox:
+    from carrel.sandbox.container import ContainerSandbox
+
+    found = engines().container(settings)
+    return ContainerSandbox(place, engine=found, policy=policy, logger=logger)

@@ -1,4 +1,4 @@
-"""`BaseSandbox`, what every sandbox offers, and `PythonSandbox`."""
+"""`BaseSandbox`, what every sandbox offers; `RuntimeSandbox`, one on any runtime; and `PythonSandbox`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import BinaryIO, Self, TypedDict, Unpack
+from typing import BinaryIO, Generic, Self, TypedDict, TypeVar, Unpack
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.kind import did_you_mean
@@ -28,6 +28,9 @@ from carrel.runtimes.compiled import OnProgress, Progress
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
 from carrel.sandbox.place import Place
+from carrel.workspace.workspace import Workspace
+
+Engine = TypeVar("Engine", bound=Runtime)
 
 _THREADS = 256
 """Most calls that are awaited at the same time."""
@@ -102,19 +105,17 @@ class BaseSandbox(ABC):
         """Stop what runs; files, and the variables of a stateful session, stay."""
 
 
-class PythonSandbox(BaseSandbox):
-    """Runs Python in WebAssembly on the files of one workspace.
+class RuntimeSandbox(BaseSandbox, Generic[Engine]):
+    """Runs code by a runtime on the files of one workspace.
 
     Calls of one session run one after another, those of different sessions at the same time.
     """
-
-    runtime = RuntimeType.PYTHON
 
     def __init__(
         self,
         place: Place,
         *,
-        engine: Runtime,
+        engine: Engine,
         policy: ExecutionPolicy | None = None,
         logger: SandboxLogger | None = None,
         stateful: bool = False,
@@ -124,7 +125,7 @@ class PythonSandbox(BaseSandbox):
         self.policy = policy or ExecutionPolicy()
         self.stateful = stateful
         self._place = place
-        self._engine = engine
+        self._engine: Engine = engine
         self._logger = SandboxLogger.of(logger)
         self._lock = Lock()
         self._calls: set[Call] = set()
@@ -153,10 +154,16 @@ class PythonSandbox(BaseSandbox):
 
     async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
         """The same as `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
-        loop = asyncio.get_running_loop()
         call = Call()
-        run = partial(self._execute, call, _source(code), None, _in_loop(loop, options))
-        running = loop.run_in_executor(call_threads(), copy_context().run, run)
+        return await self._awaited(call, options, partial(self._execute, call, _source(code), None))
+
+    async def _awaited(
+        self, call: Call, options: CallOptions, run: Callable[[CallOptions], SandboxResult]
+    ) -> SandboxResult:
+        """Let a thread *run* a call, with its callbacks in the event loop."""
+        loop = asyncio.get_running_loop()
+        work = partial(run, _in_loop(loop, options))
+        running = loop.run_in_executor(call_threads(), copy_context().run, work)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -186,22 +193,17 @@ class PythonSandbox(BaseSandbox):
         self.cancel()
 
     def _execute(self, call: Call, source: bytes, file: str | None, options: CallOptions) -> SandboxResult:
-        _require_known(options)
-        policy = _policy_of_call(self.policy, options)
-        script = Script(
-            source=source,
-            file=file,
-            label=options.get("name"),
-            argv=policy.argv,
-            cwd=options.get("cwd") or policy.guest_mount_path,
-            stdin=_input(options.get("stdin")),
-            keep_output=options.get("keep_output", True),
-        )
-        if (on_start := options.get("on_start")) is not None:
-            on_start(call.cancel)
-        with self._counted(call), self._place.open() as workspace:
-            self._logger.log_execution_start(self.runtime, policy, self.session_id)
-            result = self._engine.execute(
+        def execute(workspace: Workspace, policy: ExecutionPolicy) -> SandboxResult:
+            script = Script(
+                source=source,
+                file=file,
+                label=options.get("name"),
+                argv=policy.argv,
+                cwd=options.get("cwd") or policy.guest_mount_path,
+                stdin=input_of(options),
+                keep_output=options.get("keep_output", True),
+            )
+            return self._engine.execute(
                 script,
                 workspace,
                 policy,
@@ -211,6 +213,24 @@ class PythonSandbox(BaseSandbox):
                 on_output=options.get("on_output"),
                 on_progress=options.get("on_progress") or self._tell_progress(),
             )
+
+        return self._in_call(call, options, execute)
+
+    def _in_call(
+        self,
+        call: Call,
+        options: CallOptions,
+        execute: Callable[[Workspace, ExecutionPolicy], SandboxResult],
+    ) -> SandboxResult:
+        """Let *execute* run something that can be cancelled as *call*, and log it."""
+        _require_known(options)
+        policy = _policy_of_call(self.policy, options)
+        input_of(options)
+        if (on_start := options.get("on_start")) is not None:
+            on_start(call.cancel)
+        with self._counted(call), self._place.open() as workspace:
+            self._logger.log_execution_start(self.runtime, policy, self.session_id)
+            result = execute(workspace, policy)
             result = _with_logs(result) if policy.preserve_logs else result
             self._logger.log_execution_complete(result, self.runtime, self.session_id)
             return result
@@ -241,6 +261,15 @@ class PythonSandbox(BaseSandbox):
                 )
 
         return tell
+
+
+class PythonSandbox(RuntimeSandbox[Runtime]):
+    """Runs Python in WebAssembly on the files of one workspace.
+
+    Calls of one session run one after another, those of different sessions at the same time.
+    """
+
+    runtime = RuntimeType.PYTHON
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptions:
@@ -288,7 +317,9 @@ def _encoded(text: str, what: str) -> bytes:
         raise TextError(f"{what} holds characters that UTF-8 cannot have") from None
 
 
-def _input(stdin: bytes | str | BinaryIO | None) -> bytes | BinaryIO:
+def input_of(options: CallOptions) -> bytes | BinaryIO:
+    """The standard input of a call."""
+    stdin = options.get("stdin")
     if stdin is None:
         return b""
     if not isinstance(stdin, str | bytes) and not hasattr(stdin, "read"):

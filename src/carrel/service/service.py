@@ -32,10 +32,12 @@ from carrel.service.tenants import Tenants
 from carrel.service.work import Work
 from carrel.tools.deadline import Deadline
 from carrel.tools.formats import Format, render
+from carrel.tools.options import Chosen
 from carrel.tools.result import ToolResult
 from carrel.tools.spec import Effect, Profile
 from carrel.tools.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
+from carrel.tools.whereabouts import where_for
 from carrel.workspace.sessions import WorkspaceManager
 
 MOST_SESSIONS = 1000
@@ -415,7 +417,9 @@ class Service:
         """
         found = await self.tool_role(caller, session_id, role=role)
         shape = _choice(Format, format)
-        return [render(tool.load(), shape) for tool in tools_of(found, _choice(Profile, profile)).values()]
+        where = where_for(found, Chosen.of(self.settings, {}))
+        tools = tools_of(found, _choice(Profile, profile)).values()
+        return [render(tool.load(where), shape) for tool in tools]
 
     async def call_tool(
         self,

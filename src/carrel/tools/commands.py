@@ -13,6 +13,7 @@ from carrel.tools.context import Context
 from carrel.tools.outputs import Output
 from carrel.tools.printed import Problem
 from carrel.tools.result import ToolResult
+from carrel.tools.spec import Where
 
 _STATUS = "tool.status"
 _ECHO_CHARACTERS = 1000
@@ -51,7 +52,7 @@ def run_text(
         ctx.restart_shell()
         if command is None:
             return ToolResult(
-                success=True, output="The shell has been restarted.", metadata={"cwd": ctx.shell.cwd}
+                success=True, output="The shell has been restarted.", metadata={"cwd": _cwd(ctx)}
             )
     if command is None:
         raise ToolError("arguments", "Wrong arguments: 'command' is missing")
@@ -71,9 +72,12 @@ def _as_text(ctx: Context, command: str, seconds: float) -> Output:
 def _run(ctx: Context, command: str, seconds: float) -> tuple[ShellResult, dict[str, Any]]:
     most = ctx.options.shell_timeout_seconds
     seconds = seconds if most is None else min(seconds, most)
-    budget = Budget(seconds=seconds, output_bytes=ctx.options.shell_output_bytes)
-    result = ctx.shell.run(command, budget=budget, on_start=ctx.on_stop)
-    return result, {
+    if ctx.where is Where.HERE:
+        budget = Budget(seconds=seconds, output_bytes=ctx.options.shell_output_bytes)
+        result = ctx.shell.run(command, budget=budget, on_start=ctx.on_stop)
+    else:
+        result = _run_contained(ctx, command, seconds)
+    metadata = {
         "command": command if len(command) <= _ECHO_CHARACTERS else f"{command[:_ECHO_CHARACTERS]}...",
         "cwd": result.cwd,
         "exit_code": result.exit_code,
@@ -82,6 +86,19 @@ def _run(ctx: Context, command: str, seconds: float) -> tuple[ShellResult, dict[
         "stdout_bytes": len(result.stdout),
         "stderr_bytes": len(result.stderr),
     }
+    if ctx.where is not Where.HERE and result.truncated:
+        metadata["output_lost"] = True
+    return result, metadata
+
+
+def _run_contained(ctx: Context, command: str, seconds: float) -> ShellResult:
+    from carrel.tools.container_commands import run_contained
+
+    return run_contained(ctx, command, seconds)
+
+
+def _cwd(ctx: Context) -> str:
+    return ctx.shell.cwd if ctx.where is Where.HERE else ctx.workspace.mount
 
 
 def _problem(result: ShellResult, gist: str) -> Problem | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -14,9 +15,12 @@ from carrel.shell.table import COMMANDS, Effect
 from carrel.tools.deadline import Deadlines
 from carrel.tools.options import Chosen
 from carrel.tools.outputs import Outputs
+from carrel.tools.spec import Where
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from carrel.policy.execution import ExecutionPolicy
+    from carrel.sandbox.container import ContainerSandbox
     from carrel.sandbox.sandbox import BaseSandbox
     from carrel.sandbox.shell import Shell
 
@@ -24,9 +28,17 @@ if TYPE_CHECKING:
 class Context:
     """What the tools of one toolbox share."""
 
-    def __init__(self, workspace: Workspace, role: Role, options: Chosen, deadlines: Deadlines) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        role: Role,
+        options: Chosen,
+        deadlines: Deadlines,
+    ) -> None:
         """Work on *workspace*, which allows no more than *role* may do."""
         self.workspace = workspace
+        self.where = Where.HERE
+        """Where commands and code run."""
         self.role = role
         self.options = options
         self.outputs = Outputs()
@@ -68,7 +80,10 @@ class Context:
             return self._shell
 
     def restart_shell(self) -> None:
-        """Stop what runs in the shell, and begin anew."""
+        """Stop what runs in the shell, and begin anew; a container loses what is in its `/tmp`."""
+        if self.where is not Where.HERE:
+            self.container_shell.reset()
+            return
         with self._lock:
             before, self._shell = self._shell, None
         if before is not None:
@@ -104,12 +119,32 @@ class Context:
         self.workspace.close()
 
     @cached_property
+    def container_shell(self) -> ContainerSandbox:
+        """What runs command lines in the container of the session, with the ceilings of the shell."""
+        most = self.options.shell_output_bytes
+        policy = self._container(self.options.policy).policy
+        if most is not None:
+            policy = replace(policy, stdout_max_bytes=max(1, most), stderr_max_bytes=max(1, most))
+        return self._container(policy)
+
+    def _container(self, policy: ExecutionPolicy | None) -> ContainerSandbox:
+        from carrel.runtimes.api import RuntimeType
+        from carrel.sandbox.container import ContainerSandbox
+        from carrel.sandbox.factory import create_sandbox
+
+        made = create_sandbox(RuntimeType.CONTAINER, policy, self.workspace)
+        assert isinstance(made, ContainerSandbox)  # noqa: S101  # for the type checker
+        return made
+
+    @cached_property
     def python(self) -> BaseSandbox:
-        """What runs guest code on the same files.
+        """What runs code on the same files.
 
         Raises:
             RuntimeDisabledError: The configuration switches guest code off.
         """
+        if self.where is not Where.HERE:
+            return self._container(self.options.policy)
         from carrel.sandbox.factory import workspace_sandbox
 
         return workspace_sandbox(

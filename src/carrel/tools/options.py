@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from carrel.tools.encoding import ENCODINGS
 
 if TYPE_CHECKING:
-    from carrel.config.settings import Settings
+    from carrel.config.settings import ContainerSettings, Settings
     from carrel.policy.execution import ExecutionPolicy
     from carrel.sandbox.engines import FindEngine
 
@@ -62,6 +62,8 @@ class Chosen:
     policy: ExecutionPolicy | None
     stateful: bool
     engine: FindEngine | None
+    containers: ContainerSettings | None
+    """What commands and code run in; `None`: not in containers. Only the configuration says so."""
 
     @classmethod
     def of(cls, settings: Settings, options: ToolOptions) -> Chosen:
@@ -94,6 +96,7 @@ class Chosen:
         if any(isinstance(tools, str) for tools in values["roles"].values()):
             raise TypeError("roles must give each role a list of tools, not one text")
         values["allowed_paths"] = tuple(values["allowed_paths"])
+        values["containers"] = _containers(settings)
         return cls(**values)
 
     def __post_init__(self) -> None:
@@ -108,3 +111,9 @@ class Chosen:
             raise ValueError(f"shell_timeout_seconds must be more than 0, not {self.shell_timeout_seconds!r}")
         if self.shell_output_bytes is not None and self.shell_output_bytes < 0:
             raise ValueError(f"shell_output_bytes must be at least 0, not {self.shell_output_bytes!r}")
+
+
+def _containers(settings: Settings) -> ContainerSettings | None:
+    """Those that tools work in, if the operator wants that and lets guest code run at all."""
+    found = settings.containers
+    return found if found.tools and found.image is not None and settings.sandbox else None

@@ -55,6 +55,17 @@ class Purpose(StrEnum):
     RUN = "run"
 
 
+class Where(StrEnum):
+    """Where commands and code run."""
+
+    HERE = "here"
+    """In the shell of this process and in the guest."""
+    CONTAINER = "container"
+    """In the container of the session, which has no network."""
+    NETWORKED = "networked container"
+    """In one that the operator put into a network."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool of one profile: all that roles, help and lists need."""
@@ -75,9 +86,9 @@ class Tool:
     also: tuple[Purpose, ...] = ()
     """What else it is good for."""
 
-    def load(self) -> Loaded:
-        """The tool itself, imported now."""
-        return _loaded(self)
+    def load(self, where: Where = Where.HERE) -> Loaded:
+        """The tool itself, imported now, described as it is *where* commands and code run."""
+        return _loaded(self, where)
 
 
 class Loaded(NamedTuple):
@@ -94,10 +105,15 @@ class Loaded(NamedTuple):
     """For the model that decides whether to call it."""
 
 
+_NETWORK = {Where.CONTAINER: "without network", Where.NETWORKED: "in a network that its operator chose"}
+
+
 @cache
-def _loaded(tool: Tool) -> Loaded:
+def _loaded(tool: Tool, where: Where) -> Loaded:
     module = importlib.import_module(f"carrel.tools.{tool.profile}.{tool.name}")
-    notes = getattr(module, "NOTES", "")
+    notes: str = getattr(module, "NOTES", "")
+    if where is not Where.HERE:
+        notes = getattr(module, "CONTAINER_NOTES", notes).replace("{network}", _NETWORK[where])
     return Loaded(
         tool,
         Parameters(module.Args),

@@ -29,6 +29,7 @@ from carrel.tools.options import Chosen, ToolOptions
 from carrel.tools.result import ToolResult
 from carrel.tools.spec import Effect, Loaded, Profile, Purpose, Tool
 from carrel.tools.table import TOOLS, tools_of
+from carrel.tools.whereabouts import where_on
 from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
 
@@ -50,7 +51,8 @@ class Toolbox:
 
     A tool that the role does not have is neither listed nor callable: it answers like one that does not
     exist. A role without `file_write` changes nothing by a command or by code, since both work on a read-only
-    view of the workspace.
+    view of the workspace. Where the operator lets tools work in containers (`containers.tools`), the commands
+    and the code of a role that may write and run code do; all others run here.
 
     Where a service is named, by *address* or in the configuration (`sandbox.address`), the calls go to the
     session of the same id there, and its configuration holds. One that cannot be reached is an error of the
@@ -107,6 +109,7 @@ class Toolbox:
             Context(self._view(workspace, mode, chosen), self.role, chosen, self._deadlines)
             for mode in (AccessMode.READ_ONLY, AccessMode.READ_WRITE)
         )
+        self._where = self._writing.where = where_on(self._writing.workspace, self.role, chosen)
 
     def _remote(
         self,
@@ -177,7 +180,7 @@ class Toolbox:
         """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
         if self._afar is not None:
             return self._afar.schemas(format)
-        return [render(tool.load(), Format(format)) for tool in self._tools.values()]
+        return [render(tool.load(self._where), Format(format)) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
         """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
@@ -299,7 +302,7 @@ class Toolbox:
         tool = self._find(name)
         if tool is None:
             raise self._unknown(name)
-        loaded = tool.load()
+        loaded = tool.load(self._where)
         return loaded, loaded.parameters.read(arguments)
 
     def _called(self, loaded: Loaded, args: Any, deadline: Deadline) -> ToolResult:

@@ -308,6 +308,10 @@ class Gate:
         """Collect what is recorded meanwhile by this thread and those it starts; see `Recorder.watching`."""
         return self._recorder.watching()
 
+    def position(self) -> int:
+        """How far the journal has come."""
+        return self._recorder.position()
+
     def events(self, since: int) -> Iterator[Event]:
         """The records after *since*."""
         if self.is_closed:

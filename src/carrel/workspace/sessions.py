@@ -15,7 +15,7 @@ from typing import Final
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
-from carrel.config.settings import session_rules
+from carrel.config.settings import ContainerSettings, session_rules
 from carrel.errors import LimitError, SessionExistsError, SessionMissingError
 from carrel.fs.api import Confinement
 from carrel.fs.platform import require_platform
@@ -27,6 +27,7 @@ from carrel.workspace.ledger import Ledger, read_page
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
 from carrel.workspace.registry import Registry
+from carrel.workspace.session_containers import SessionContainers
 from carrel.workspace.session_lock import SessionLock
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sqlite_registry import SqliteRegistry
@@ -78,6 +79,7 @@ class WorkspaceManager:
         max_sessions: int | None = MAX_SESSIONS,
         min_free_bytes: int = 0,
         rules: Iterable[PathRule] = (),
+        containers: ContainerSettings | None = None,
         logger: SandboxLogger | None = None,
         confinement: Confinement | str | None = None,
         clock: Clock = time.time_ns,
@@ -91,6 +93,7 @@ class WorkspaceManager:
             max_sessions: Most sessions at one time; `None` means no ceiling.
             min_free_bytes: Writes are refused while the host's disk has less than this free.
             rules: Other directories that every session may use.
+            containers: Where the engine is that has the containers of sessions, if there are any.
             logger: Where events go.
             confinement: Demand `kernel` or `walk` instead of what the host offers.
             clock: Where the time comes from.
@@ -110,7 +113,10 @@ class WorkspaceManager:
         self._confinement = None if confinement is None else Confinement(confinement)
         self._clock = clock
         self._store = Store(self.root)
+        self._container_settings = containers or ContainerSettings()
+        self._containers = SessionContainers(self._store, self._container_settings, logger=self._logger)
         self._registry: Registry = SqliteRegistry(self._store.state)
+        self._containers.start()
 
     @classmethod
     def from_env(
@@ -138,6 +144,7 @@ class WorkspaceManager:
                 PathRule(os.fspath(rule.path), AccessMode.parse(rule.mode))
                 for rule in session_rules(settings, os.getcwd())
             ],
+            containers=settings.containers,
             logger=logger,
         )
 
@@ -154,6 +161,7 @@ class WorkspaceManager:
             max_sessions=self._max_sessions,
             min_free_bytes=self._min_free_bytes,
             rules=self._rules,
+            containers=self._container_settings,
             logger=self._logger,
             confinement=self._confinement,
             clock=self._clock,
@@ -473,6 +481,8 @@ class WorkspaceManager:
                 return False
             claim.throw_away()
             self._registry.remove(session_id)
+            # Now that the files are out of the way no new one can be made for them.
+            self._containers.remove(session_id)
         return True
 
     def sweep(self, *, dry_run: bool = False, idle_seconds: float | None = None) -> SweepResult:
@@ -485,7 +495,7 @@ class WorkspaceManager:
         return self._sweeper().run(dry_run=dry_run, idle_seconds=idle_seconds)
 
     def _sweeper(self) -> Sweeper:
-        return Sweeper(self._store, self._registry, logger=self._logger, clock=self._clock)
+        return Sweeper(self._store, self._registry, self._containers, logger=self._logger, clock=self._clock)
 
     def _log(self, event: str, session_id: str) -> None:
         self._logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))

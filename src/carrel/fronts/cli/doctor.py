@@ -55,6 +55,7 @@ def _report(document: Document) -> Iterator[str]:
         ("Confinement", _confinement_lines(document["confinement"])),
         ("Parts", _part_lines(document["parts"])),
         ("Guest", _guest_lines(document["guest"])),
+        ("Containers", _container_lines(document["containers"])),
         ("Notes", iter(document["notes"])),
         ("Problems", (f"{each['problem']}: {each['remedy']}" for each in document["problems"])),
     ):
@@ -137,6 +138,33 @@ def _guest_lines(guest: Document) -> Iterator[str]:
         f"its processes are also held by {' and '.join(held)}" if held else "nothing else holds its processes"
     )
     yield f"compiled for runs with fuel: {'yes' if guest['metered'] else 'not yet: carrel setup --fuel'}"
+
+
+def _container_lines(containers: Document) -> Iterator[str]:
+    engine, problem = containers["engine"], containers["problem"]
+    if engine is not None:
+        yield f"engine {engine['version']} (API {engine['api_version']}) at {shown(engine['address'])}"
+        yield f"on {engine['system']}, storage {engine['storage']}"
+        if not containers["limits_missing"]:
+            yield "memory, processes and processors are limited, system calls are filtered"
+        yield from containers["limits_missing"]
+    yield from _image_lines(containers)
+    if problem is not None and containers["image"] is None:
+        # Nobody needs the engine, so it is told only here.
+        yield f"{problem['problem']}: {problem['remedy']}"
+    if containers["loosened"]:
+        yield f"loosened by {', '.join(containers['loosened'])}"
+
+
+def _image_lines(containers: Document) -> Iterator[str]:
+    image = containers["image"]
+    if image is None:
+        also = "; containers.tools has no effect" if containers["tools"] else ""
+        yield f"off: containers.image is not set{also}"
+        return
+    states = {True: "is there", False: "is not there", None: "could not be looked for"}
+    yield f"image {shown(image)} {states[containers['has_image']]}"
+    yield f"bash and python_executor work {'in containers' if containers['tools'] else 'without them'}"
 
 
 def _unless_used(thing: Document) -> str:

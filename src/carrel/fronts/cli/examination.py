@@ -1,4 +1,4 @@
-"""What `carrel doctor` looks at: the settings, the sessions directory, the resolver, the parts, the guest."""
+"""What `carrel doctor` looks at: settings, the sessions directory, the resolver, parts, guest, containers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from carrel.config.kind import AllowedPath
 from carrel.config.settings import Origin, PythonSettings, Settings, Source, Value
 from carrel.config.table import DIRECTORY
 from carrel.errors import CarrelError, ConfigError, RuntimeMissingError, UnavailableError
+from carrel.fronts.cli.container_examination import container_problems, examine_containers
 from carrel.fronts.cli.report import shown
 from carrel.fs.api import Links
 from carrel.fs.owned import open_store
@@ -50,7 +51,7 @@ PARTS = (
     Part("uvicorn", "uvicorn", "the HTTP service", "pip install 'carrel[serve]'"),
     Part("grpcio", "grpc", "gRPC", "pip install 'carrel[serve]'"),
     Part("mcp", "mcp", "MCP", "pip install 'carrel[mcp]'"),
-    Part("docker", "docker", "containers", "pip install 'carrel[docker]'", is_used=False),
+    Part("docker", "docker", "containers", "pip install 'carrel[docker]'"),
 )
 
 
@@ -63,6 +64,7 @@ def examine(settings: Settings, given: Path | None) -> Document:
     sessions = _sessions(directory)
     parts = [_part(part) for part in PARTS]
     guest = _guest(settings.python)
+    containers = examine_containers(settings.containers)
     return {
         **_versions(),
         "config": {"file": settings.file and str(settings.file), "is_there": settings.has_file},
@@ -72,11 +74,13 @@ def examine(settings: Settings, given: Path | None) -> Document:
         "confinement": _confinement(_nearest(directory)),
         "parts": parts,
         "guest": guest,
+        "containers": containers,
         "notes": list(settings.notes),
         "problems": [
             *_sessions_problems(sessions, settings.session.min_free_bytes),
             *_part_problems(parts),
             *_guest_problems(guest),
+            *container_problems(containers),
         ],
     }
 

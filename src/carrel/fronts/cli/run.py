@@ -1,4 +1,4 @@
-"""`carrel run`: run Python in a session."""
+"""`carrel run`: run Python, or a command in a container, in a session."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from carrel.fronts.cli.report import print_json
 if TYPE_CHECKING:
     from carrel.policy.execution import ExecutionPolicy
     from carrel.runtimes.result import SandboxResult
-    from carrel.sandbox.sandbox import CallOptions
+    from carrel.sandbox.container import ContainerSandbox
+    from carrel.sandbox.sandbox import BaseSandbox, CallOptions
 
+CONTAINER = "--container"
 INSIDE = ("/workspace/", "/app/")
 """How the path of a script in the session begins."""
 
@@ -26,20 +28,27 @@ class Run(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the session off the front; options may follow it, and end at the first word that is none."""
+        if args[:1] == [CONTAINER]:
+            args = [*args[1:2], CONTAINER, *args[2:]]
         is_named = bool(args) and not args[0].startswith("-")
         rest = super().parse_args(ctx, ["--session", *args] if is_named else args)
         if not is_named:
             raise click.UsageError("Missing argument 'SESSION'.", ctx)
+        before = len(args) - len(ctx.params["arguments"]) - 1
+        ctx.params["is_command"] = ctx.params["container"] and args[before] == "--"
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """What follows `Usage: carrel run`."""
-        return ["SESSION", "[OPTIONS]", "FILE | -c CODE | -", "[ARGUMENTS]..."]
+        return ["SESSION", "[OPTIONS]", "FILE | -c CODE | - | -- COMMAND", "[ARGUMENTS]..."]
 
 
 @click.command(cls=Run, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--session", hidden=True)
 @click.option("-c", "code", metavar="CODE", help="Run CODE.")
+@click.option(
+    CONTAINER, is_flag=True, help="Run it in a container, with the image's own Python; a command after --."
+)
 @click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop it after so long.")
 @click.option("--memory-mb", type=int, metavar="MIB", help="Most memory of the guest.")
 @click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
@@ -52,6 +61,8 @@ def run(
     place: Place,
     session: str,
     code: str | None,
+    container: bool,
+    is_command: bool,
     timeout_seconds: float | None,
     memory_mb: int | None,
     fuel_budget: int | None,
@@ -63,35 +74,67 @@ def run(
     """Run Python in a session, which is made if it is missing.
 
     The script is FILE on this machine, /workspace/FILE in the session, or - for standard input; or it is
-    given by -c. What follows are its arguments. Its output comes as it is written; the exit status is the
-    script's own, 124 if it took too long, 4 if it met another limit.
+    given by -c. What follows are its arguments. With --container it runs in a container, where a command of
+    the image may be run instead of Python: it follows after --. The output comes as it is written; the exit
+    status is that of the script or command, 124 if it took too long, 4 if it met another limit.
 
     \b
     carrel run demo -c 'print(6 * 7)'
     carrel run demo analyse.py data.csv
     carrel run demo /workspace/analyse.py
     echo 'print(1)' | carrel run demo -
+    carrel run --container demo -- ls -la
     """  # noqa: D301  # the sign with which click keeps lines apart
     if code is None and not arguments:
         raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
-    policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables)
-    options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
-    source: str | bytes = code or b""
-    is_inside = code is None and arguments[0].startswith(INSIDE)
-    if code is None and not is_inside:
-        source, options["name"] = _read(arguments[0]), arguments[0]
-    from carrel.sandbox.factory import lone_sandbox
+    policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables, in_container=container)
+    order = Order(code, arguments, is_command=is_command and code is None, as_json=as_json)
+    with place.manager() as manager:
+        if container:
+            from carrel.sandbox.factory import lone_container_sandbox
 
-    with place.manager() as manager, lone_sandbox(manager, session, policy, place.logger()) as sandbox:
-        if is_inside:
-            result = sandbox.execute_file(arguments[0], **options)
+            with lone_container_sandbox(manager, session, policy, place.logger()) as contained:
+                result = order.run_contained(contained)
         else:
-            result = sandbox.execute(source, **options)
+            from carrel.sandbox.factory import lone_sandbox
+
+            with lone_sandbox(manager, session, policy, place.logger()) as sandbox:
+                result = order.run(sandbox)
     if as_json:
         print_json(_document(result))
     elif result.metadata["message"]:
         click.echo(str(result.metadata["message"]), err=True, nl=False)
     return result.exit_status
+
+
+class Order:
+    """What is to be run."""
+
+    def __init__(
+        self, code: str | None, arguments: tuple[str, ...], *, is_command: bool, as_json: bool
+    ) -> None:
+        """Read the script, if it is in a file of this machine or on standard input."""
+        self._is_command = is_command
+        self._first = arguments[0] if arguments else ""
+        self._arguments = arguments
+        self._source: str | bytes = code or b""
+        self._is_inside = code is None and self._first.startswith(INSIDE)
+        self._options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
+        if code is None and not self._is_inside and not is_command:
+            self._source, self._options["name"] = _read(self._first), self._first
+
+    def run(self, sandbox: BaseSandbox) -> SandboxResult:
+        """Run Python."""
+        if self._is_inside:
+            return sandbox.execute_file(self._first, **self._options)
+        return sandbox.execute(self._source, **self._options)
+
+    def run_contained(self, sandbox: ContainerSandbox) -> SandboxResult:
+        """Run Python or a command."""
+        if not self._is_command:
+            return self.run(sandbox)
+        del self._options["argv"]
+        return sandbox.run(self._arguments, **self._options)
 
 
 def _policy(
@@ -100,14 +143,19 @@ def _policy(
     memory_mb: int | None,
     fuel_budget: int | None,
     variables: tuple[str, ...],
+    *,
+    in_container: bool,
 ) -> ExecutionPolicy:
     from dataclasses import replace
 
-    from carrel.policy.execution import ExecutionPolicy
+    from carrel.policy.execution import MOST_MEMORY_BYTES, ExecutionPolicy
 
     if policy_file is not None and not Path(policy_file).exists():
         raise LocalError(f"no such file: {policy_file!r}", path=policy_file)
-    policy = ExecutionPolicy() if policy_file is None else ExecutionPolicy.load(policy_file)
+    # The whole memory of the container, if nobody says less.
+    policy = ExecutionPolicy(memory_bytes=MOST_MEMORY_BYTES) if in_container else ExecutionPolicy()
+    if policy_file is not None:
+        policy = ExecutionPolicy.load(policy_file)
     given = {
         "timeout_seconds": timeout_seconds,
         "memory_bytes": None if memory_mb is None else memory_mb * 2**20,

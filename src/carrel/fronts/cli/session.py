@@ -364,4 +364,5 @@ def _swept_as_json(result: SweepResult) -> dict[str, Any]:
         "skipped": [{"session_id": each, "reason": why} for each, why in result.skipped.items()],
         "errors": [{"session_id": each, "problem": what} for each, what in result.errors.items()],
         "reclaimed_bytes": result.reclaimed_bytes,
+        "containers": result.containers,
     }

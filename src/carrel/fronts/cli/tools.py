@@ -93,8 +93,11 @@ def _print_ours(settings: Settings, name: str, profile: str, format: str | None,
     offered = tools_of(role, Profile(profile)).values()
     if format is not None:
         from carrel.tools.formats import Format, render
+        from carrel.tools.options import Chosen
+        from carrel.tools.whereabouts import where_for
 
-        print_json([render(tool.load(), Format(format)) for tool in offered])
+        where = where_for(role, Chosen.of(settings, {}))
+        print_json([render(tool.load(where), Format(format)) for tool in offered])
     elif as_json:
         print_json({"role": name, "profile": profile, "tools": [_described(tool) for tool in offered]})
     else:

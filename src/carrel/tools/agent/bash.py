@@ -16,6 +16,13 @@ NOTES = (
     " output is cut: repeat the command with next_cursor of the metadata to go on; it is not run again."
 )
 
+CONTAINER_NOTES = (
+    "It runs in a Linux container of this session, {network}, in the workspace; the programs are those of its"
+    " image. Nothing lasts from call to call but files, in the workspace and for a while in /tmp; what a"
+    " command leaves running is ended. Long output is cut: repeat the command with next_cursor of the"
+    " metadata to go on; it is not run again."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Args:

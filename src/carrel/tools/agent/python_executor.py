@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from carrel.errors import TextError
-from carrel.runtimes.result import SandboxResult, TrapReason
+from carrel.runtimes.result import SandboxResult
 from carrel.tools import printed
 from carrel.tools.advice import ToldError
 from carrel.tools.changes import MOST, MOST_BYTES
 from carrel.tools.context import Context
 from carrel.tools.cut import fitting
+from carrel.tools.ended import problem_of
 from carrel.tools.kind import Param
-from carrel.tools.printed import Problem
 from carrel.tools.result import ToolResult
 
 NOTES = (
     "It runs in a sandbox with the standard library, without network and processes, in the workspace; what it"
     " prints comes back. Files that it may not write it can still read."
 )
+CONTAINER_NOTES = (
+    "It runs with the Python of the session's container, {network}, in the workspace; what it prints comes"
+    " back. Modules and programs are those of the container's image. Variables do not last from call to"
+    " call, and what it leaves running is ended."
+)
 MOST_SECONDS = 60
-_CODES: Mapping[TrapReason, str] = {
-    TrapReason.TIMEOUT: "limit.time",
-    TrapReason.CANCELLED: "limit.time",
-    TrapReason.MEMORY: "limit.memory_bytes",
-    TrapReason.FUEL: "limit.fuel",
-    TrapReason.FILE_OPERATIONS: "limit.file_operations",
-    TrapReason.STACK: "limit.stack",
-    TrapReason.ENGINE: "runtime.failed",
-}
-"""The codes of runs that were ended; any other failed by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +61,7 @@ def run(ctx: Context, args: Args) -> ToolResult:
     except TextError as error:
         raise ToldError(error.code, error.message, then="Write such characters as escapes.") from None
     streams = {"stdout": _encoded(result.stdout), "stderr": _encoded(result.stderr)}
-    problem = _problem(result, seconds, streams["stderr"])
+    problem = problem_of(result, "Code", seconds, streams["stderr"])
     metadata = _metadata(ctx, result, seconds)
     if args.timeout > seconds:
         metadata["timeout_capped"] = True
@@ -76,21 +70,6 @@ def run(ctx: Context, args: Args) -> ToolResult:
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
-
-
-def _problem(result: SandboxResult, seconds: float, stderr: bytes) -> Problem | None:
-    """Why it did not succeed."""
-    reason = result.trap_reason
-    if result.success:
-        return None
-    if reason is TrapReason.TIMEOUT:
-        return Problem("limit.time", f"Code timed out after {seconds:g}s")
-    if reason is not None:
-        told = str(result.metadata.get("message") or reason).splitlines()[-1].removeprefix("carrel: ")
-        return Problem(_CODES.get(reason, "tool.status"), told)
-    message = f"Code exited with status {result.exit_code}"
-    gist = printed.gist(stderr)
-    return Problem("tool.status", f"{message}: {gist}" if gist else message)
 
 
 def _metadata(ctx: Context, result: SandboxResult, seconds: float) -> dict[str, Any]:

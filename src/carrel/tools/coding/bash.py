@@ -14,6 +14,11 @@ NOTES = (
     "The usual commands on files are there, such as ls, cat, grep and find; `help` lists them. Programs of"
     " the host and the network are not. The working directory and variables last from call to call."
 )
+CONTAINER_NOTES = (
+    "It runs in a Linux container of this session, {network}, in the workspace; the programs are those of its"
+    " image. Nothing lasts from call to call but files, in the workspace and for a while in /tmp; what a"
+    " command leaves running is ended."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

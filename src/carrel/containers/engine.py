@@ -1,0 +1,192 @@
+"""`Engine`: one connection to a Docker engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from carrel.containers.hijack import Line, connect_socket
+from carrel.containers.trouble import translated
+from carrel.errors import ContainerError, EngineError
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+OLDEST = "1.41"
+"""The oldest version of the engine's interface that has all we ask for: Docker 20.10."""
+TIMEOUT_SECONDS = 30.0
+
+
+class Engine:
+    """One connection to a Docker engine; threads may share it."""
+
+    def __init__(self, api: APIClient, address: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
+        """Take over a client; most callers want `Engine.connect`."""
+        self.api = api
+        self.address = address
+        self.timeout_seconds = timeout_seconds
+
+    @classmethod
+    def connect(cls, address: str | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Engine:
+        """Find the engine at *address*, or where `DOCKER_HOST` says, or at the usual socket.
+
+        Raises:
+            EngineError: The client is not installed, or no engine answers that we can use.
+        """
+        try:
+            from docker import APIClient
+            from docker.utils import kwargs_from_env
+        except ImportError:
+            raise EngineError(
+                "missing", "the Docker client is not installed: pip install 'carrel[docker]'"
+            ) from None
+        options = kwargs_from_env(environment=dict(os.environ))
+        if address is not None:
+            options["base_url"] = address
+        options.setdefault("base_url", "unix:///var/run/docker.sock")
+        found = str(options["base_url"])
+        if urlsplit(found).scheme not in ("unix", "http+unix", "tcp", "http", "https"):
+            raise EngineError(
+                "address", f"a Docker engine is reached by unix:// or tcp://, not by {found[:80]!r}"
+            )
+        with translated("connecting to it"):
+            # The client would leave a socket behind that could not be connected.
+            connect_socket(found, timeout_seconds).close()
+            api = APIClient(version=OLDEST, timeout=timeout_seconds, **options)
+        try:
+            _agree_on_version(api)
+        except BaseException:
+            api.close()
+            raise
+        return cls(api, found, timeout_seconds=timeout_seconds)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all connections; what runs goes on."""
+        self.api.close()
+
+    def facts(self) -> dict[str, Any]:
+        """What the engine tells about itself."""
+        with translated("asking about it"):
+            version, info = self.api.version(), self.api.info()
+        return {
+            "version": version.get("Version"),
+            "api_version": version.get("ApiVersion"),
+            "system": info.get("OperatingSystem"),
+            "storage": info.get("Driver"),
+            "security": info.get("SecurityOptions") or [],
+            "memory_limit": bool(info.get("MemoryLimit")),
+            "pids_limit": bool(info.get("PidsLimit")),
+            "cpu_quota": bool(info.get("CpuCfsQuota")),
+        }
+
+    def has_image(self, image: str) -> bool:
+        """Whether the engine has an image of that name."""
+        try:
+            with translated(f"looking for {image!r}"):
+                self.api.inspect_image(image)
+        except ContainerError as error:
+            if error.problem in ("image", "missing"):
+                return False
+            raise
+        return True
+
+    def pull(self, image: str) -> None:
+        """Fetch an image from its registry.
+
+        Raises:
+            ContainerError: There is none of that name, or it cannot be fetched.
+        """
+        from docker.utils import parse_repository_tag
+
+        repository, tag = parse_repository_tag(image)
+        with translated(f"pulling {image!r}"):
+            for line in self.api.pull(repository, tag=tag or "latest", stream=True, decode=True):
+                if "error" in line:
+                    raise ContainerError(
+                        "image", f"the image {image!r} cannot be pulled", detail=str(line["error"])
+                    )
+
+    def listed(self, labels: dict[str, str], *, volume: str | None = None) -> list[dict[str, Any]]:
+        """The containers with these labels and, if it is given, that *volume*; running or not."""
+        filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
+        if volume is not None:
+            filters["volume"] = [volume]
+        with translated("listing containers"):
+            return list(self.api.containers(all=True, filters=filters))
+
+    def hijack(self, path: str, body: dict[str, object]) -> Line:
+        """Ask for a connection in both directions.
+
+        Raises:
+            EngineError: It does not answer, or in another way.
+            ContainerError: It says no.
+        """
+        with translated("opening a stream"):
+            return Line.open(
+                self.address,
+                f"/v{self.api.api_version}{path}",
+                json.dumps(body).encode(),
+                timeout_seconds=self.timeout_seconds,
+                context=self._tls(),
+            )
+
+    def _tls(self) -> Any:
+        """How to speak TLS as the client does; `None` if it does not."""
+        if not str(self.api.base_url).startswith("https"):
+            return None
+        import ssl
+
+        context = ssl.create_default_context()
+        if self.api.verify is False:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        elif isinstance(self.api.verify, str):
+            context.load_verify_locations(self.api.verify)
+        if self.api.cert:
+            context.load_cert_chain(*self.api.cert)
+        return context
+
+    def stream(self, path: str, parameters: dict[str, str]) -> Iterator[bytes]:
+        """The body of an answer by pieces."""
+        url = f"{self.api.base_url}/v{self.api.api_version}{path}"
+        with translated("reading a stream"):
+            response = self.api.get(url, params=parameters, stream=True, timeout=self.timeout_seconds)
+            self.api._raise_for_status(response)
+        try:
+            with translated("reading a stream"):
+                yield from response.iter_content(2**16)
+        finally:
+            response.close()
+
+
+def _agree_on_version(api: APIClient) -> None:
+    """Speak the newest version that both sides know.
+
+    Raises:
+        EngineError: The engine knows none that has all we ask for, or does not answer.
+    """
+    from docker.constants import DEFAULT_DOCKER_API_VERSION
+
+    with translated("asking for its version"):
+        answer = api.version(api_version=False)
+    told = str(answer.get("ApiVersion")) if isinstance(answer, dict) else ""
+    if not re.fullmatch(r"\d{1,4}\.\d{1,4}", told):
+        raise EngineError("failed", "what answers there is no Docker engine")
+    newest = min(told, DEFAULT_DOCKER_API_VERSION, key=_numbers)
+    if _numbers(newest) < _numbers(OLDEST):
+        raise EngineError("version", f"the Docker engine speaks version {told}, {OLDEST} or newer is needed")
+    api._version = newest
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))

@@ -1,0 +1,466 @@
+"""`ContainerFiles`: files that live only in a container, behind the same protocol as all others.
+
+The answers and errors are those of `carrel.fs.root.Root`. Every path is resolved by names on the host, never
+by links in the container; what acts in the container holds what was looked at and acts on that.
+
+Not covered: a directory that is mounted beneath the root of the files is entered like any other; only the
+container's operator can mount one. Programs in the container that run as the same user may change files at
+any time, and end or deceive what works there for us: they can spoil their own files, and nothing else. What
+they write is counted when somebody counts again. A directory that is shut to its owner is not opened,
+neither to be removed nor to be counted. With busybox, `touch` knows whole seconds, and a link that leads to
+no file is removed before something replaces it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from carrel.containers.archive_hands import ArchiveHands
+from carrel.containers.attendant import ANSWER_SECONDS, Attendant
+from carrel.containers.hands import (
+    Copied,
+    Found,
+    Hands,
+    Parts,
+    SwappedError,
+    failure,
+    new_draft,
+)
+from carrel.containers.placing import ContainerPlaces, Target, above, freed, require_version
+from carrel.containers.reading import encoded, identity, retried, steady
+from carrel.containers.shell_hands import PIECE_BYTES, ShellHands
+from carrel.containers.spec import WORKSPACE
+from carrel.errors import ContainerError, EngineError, EscapeError
+from carrel.fs._beneath import require_one_name, require_write_bit
+from carrel.fs._content import not_a_file, too_large
+from carrel.fs._translate import translated
+from carrel.fs._version import changed
+from carrel.fs.api import WRITE, Account, Cause, Existing, Links, Parents, Unreadable
+from carrel.fs.free import FreeAccount
+from carrel.fs.tree import info_of
+from carrel.paths.rel import Where, leads_out
+from carrel.values import Change, FileInfo
+
+if TYPE_CHECKING:
+    from carrel.containers.container import Container
+
+_NO_TOOLS = ("container.shell", "container.tools")
+
+
+class _Draft(NamedTuple):
+    """Content that is complete and not in its place yet."""
+
+    name: bytes
+    made: os.stat_result
+
+
+class ContainerFiles(ContainerPlaces):
+    """All files beneath one directory of a container."""
+
+    def __init__(
+        self,
+        container: Container,
+        root: str = WORKSPACE,
+        *,
+        user: str | None = None,
+        timeout_seconds: float = ANSWER_SECONDS,
+        hands: Hands | None = None,
+    ) -> None:
+        """Work on what is beneath *root* in *container*, as its user or as *user*; with *hands* of others.
+
+        Where the image has a shell and the usual tools, those are used. Where it has none, or the container
+        does not run, what the engine itself can do is offered: read, write, list and stat.
+
+        Raises:
+            ContainerError: The container is gone, or has no such directory.
+            EngineError: The engine does not answer.
+        """
+        super().__init__(hands or open_hands(container, root, user=user, timeout_seconds=timeout_seconds))
+        self.account: Account = FreeAccount()
+        self.container = container
+        self.root = root
+
+    def close(self) -> None:
+        """End all use; what still reads goes on."""
+        self._hands = None
+        self.account = FreeAccount()
+
+    # Writing
+
+    @translated
+    def write(
+        self,
+        where: Where,
+        data: bytes | Iterable[bytes],
+        *,
+        existing: Existing,
+        parents: Parents,
+        expect: str | None = None,
+        mode: int | None = None,
+        cause: Cause = WRITE,
+    ) -> Change:
+        """Store *data* at once or not at all, through a link at the end if it stays inside."""
+        hands = self._use(where)
+        place = _Place(existing, parents, expect, mode, cause)
+        if isinstance(data, bytes) and len(data) <= PIECE_BYTES:
+            return self._place(where, hands, place, data)
+        target = self._first_target(where, existing, parents)
+        require_version(where, target.before, expect)
+        pieces = self._counted_pieces(data, freed(target.before))
+        content, more = _first(pieces)
+        if not more:
+            return self._place(where, hands, place, content)
+        with self._drafting(hands) as draft:
+            made = hands.add(draft.name, draft.made, content)
+            for piece in chain(more, pieces):
+                made = hands.add(draft.name, made, piece)
+            return self._place(where, hands, place, _Draft(draft.name, made))
+
+    @retried
+    def _first_target(self, where: Where, existing: Existing, parents: Parents) -> Target:
+        return self._target(where, existing, parents)
+
+    def _counted_pieces(self, data: bytes | Iterable[bytes], freed: int) -> Iterator[bytes]:
+        """The pieces of *data* as long as there is room for them."""
+        size = 0
+        for piece in (data,) if isinstance(data, bytes) else data:
+            self.account.require_room(size + len(piece) - freed, drafted_bytes=size)
+            size += len(piece)
+            yield piece
+
+    @steady
+    def append(self, where: Where, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
+        """Add to a regular file that has no other name."""
+        with self.account as account:
+            hands = self._use(where)
+            reached = self._look(where, Links.FOLLOW)
+            found = reached.result
+            if not stat.S_ISREG(found.stat.st_mode):
+                raise not_a_file(found.stat, where)
+            require_version(where, found, expect)
+            require_write_bit(found.stat, where)
+            require_one_name(found.stat, where)
+            if not found.writable:
+                raise failure(errno.EACCES)
+            before, after = found.stat.st_size, found.stat.st_size + len(data)
+            if limit is not None and after > limit:
+                raise too_large("file_bytes", limit, after, where)
+            account.charge(len(data), 0, inode=found.stat.st_ino)
+            account.record("append", where.text, before_bytes=before, after_bytes=after)
+            with _spoiling(account):
+                now = hands.append(reached.parts, found.stat, data)
+            return Change(before_bytes=before, info=info_of(where.text, now))
+
+    @steady
+    def touch(self, where: Where, modified_ns: int) -> FileInfo:
+        """Set when a directory, or a file that has no other name, was changed last."""
+        with self.account as account:
+            hands = self._use(where)
+            reached = self._look(where, Links.FOLLOW)
+            found = reached.result.stat
+            if not stat.S_ISDIR(found.st_mode):
+                if not stat.S_ISREG(found.st_mode):
+                    raise not_a_file(found, where)
+                require_one_name(found, where)
+            account.charge(0, 0)
+            account.record("touch", where.text)
+            return info_of(where.text, hands.touch(reached.parts, found, modified_ns))
+
+    @steady
+    def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
+        """Copy one regular file."""
+        hands = self._use(where)
+        source = self._look(where, Links.FOLLOW)
+        if not stat.S_ISREG(source.result.stat.st_mode):
+            raise not_a_file(source.result.stat, where)
+        size = source.result.stat.st_size
+        if limit is not None and size > limit:
+            raise too_large("file_bytes", limit, size, where)
+        before = self._target(target, existing, Parents.MAKE).before
+        self.account.require_room(size - freed(before))
+        with self._drafting(hands, begin=False) as draft:
+            copied = hands.copy(source.parts, draft.name, None if limit is None else limit + 1)
+            if not isinstance(copied, Copied):
+                raise SwappedError
+            if limit is not None and copied.draft.st_size > limit:
+                raise too_large("file_bytes", limit, copied.draft.st_size, where)
+            cause = Cause("copy", where.text)
+            place = _Place(existing, Parents.MAKE, None, copied.source.st_mode, cause)
+            return self._place(target, hands, place, _Draft(draft.name, copied.draft))
+
+    @steady
+    def mkdir(self, where: Where, *, parents: Parents) -> builtins.list[str]:
+        """Make a directory and, if wanted, those above it."""
+        hands = self._use(where)
+        if where.dotted:
+            self._directory(where, encoded(where))
+            return []
+        with self.account as account:
+            near, missing, found = self._nearest(where, parents)
+            if not missing and found is not None:
+                if self._is_directory(where):
+                    return []
+                raise failure(errno.EEXIST)
+            paths = [*above(where, len(missing)), where.text]
+            account.charge(0, len(paths))
+            for path in paths:
+                account.record("mkdir", path)
+            with _spoiling(account):
+                hands.mkdirs(near, (*map(os.fsencode, missing), where.name))
+            return paths
+
+    def _is_directory(self, where: Where) -> bool:
+        try:
+            self._directory(where, encoded(where))
+        except (ContainerError, EngineError):
+            raise
+        except OSError:
+            return False
+        return True
+
+    @steady
+    def link(self, where: Where, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+        """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
+        if leads_out(where, target):
+            raise EscapeError(
+                f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
+            )
+        with self.account as account:
+            hands = self._use(where)
+            reached = self._entry(where)
+            before = reached.result
+            if existing is Existing.REPLACE:
+                if where.must_dir:
+                    raise failure(errno.ENOTDIR)
+                if before is not None and stat.S_ISDIR(before.stat.st_mode):
+                    raise failure(errno.EISDIR)
+            elif before is not None:
+                raise failure(errno.EEXIST)
+            elif where.must_dir:
+                raise failure(errno.ENOENT)
+            account.charge(-freed(before), 1 if before is None else 0)
+            account.record("link", where.text, other=target)
+            with _spoiling(account):
+                hands.link(reached.parts, os.fsencode(target), existing)
+
+    # Removing and moving
+
+    @steady
+    def remove(self, where: Where, *, expect: str | None = None) -> FileInfo:
+        """Remove a file, a link (never its target) or an empty directory."""
+        with self.account as account:
+            hands = self._use(where)
+            parts, found = self._require_entry(where, expect)
+            is_directory = stat.S_ISDIR(found.stat.st_mode)
+            if is_directory and self._entered(hands, parts, "", None):
+                raise failure(errno.ENOTEMPTY)
+            self._charge_removal(account, where, found)
+            with _spoiling(account):
+                (hands.rmdir if is_directory else hands.unlink)(parts)
+            return info_of(where.text, found.stat)
+
+    def _charge_removal(self, account: Account, where: Where, found: Found) -> None:
+        info = info_of(where.text, found.stat)
+        account.charge(-freed(found), -1)
+        account.record("remove", where.text, before_bytes=info.size_bytes)
+
+    @steady
+    def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
+        """Remove whatever is there, with everything in it, one directory after the other."""
+        with self.account as account:
+            hands = self._use(where)
+            parts, found = self._require_entry(where, expect)
+            if not stat.S_ISDIR(found.stat.st_mode):
+                self._charge_removal(account, where, found)
+                with _spoiling(account):
+                    hands.unlink(parts)
+                return info_of(where.text, found.stat)
+            usage, directories = self._counted(hands, parts, None, shut=Unreadable.REFUSE)
+            account.charge(-usage.disk_bytes, -usage.entries - 1)
+            account.record("remove", where.text, before_bytes=0)
+            try:
+                for directory in reversed(directories):
+                    hands.purge(directory)
+            except BaseException:
+                account.spoil()
+                raise
+            return info_of(where.text, found.stat)
+
+    @steady
+    def move(self, where: Where, target: Where, *, existing: Existing, expect: str | None = None) -> FileInfo:
+        """Rename within these files; a link moves as a link."""
+        with self.account:
+            parts, found = self._require_entry(where, expect)
+            self._move_to(target, parts, found, where, existing)
+            return info_of(where.text, found.stat)
+
+    @translated
+    def _move_to(self, target: Where, parts: Parts, found: Found, source: Where, existing: Existing) -> None:
+        hands = self._use(target)
+        reached = self._entry(target)
+        is_directory = stat.S_ISDIR(found.stat.st_mode)
+        if target.must_dir and not is_directory:
+            raise failure(errno.ENOTDIR)
+        before = reached.result
+        if before is not None and existing is Existing.REFUSE:
+            raise failure(errno.EEXIST)
+        if before is not None and identity(before.stat) == identity(found.stat):
+            # Two names of one file stay as they are when one is moved onto the other.
+            return
+        info = info_of(source.text, found.stat)
+        account = self.account
+        account.charge(-freed(before), 0 if before is None else -1, inode=info.inode)
+        account.record(
+            "move",
+            source.text,
+            other=target.text,
+            before_bytes=info.size_bytes,
+            after_bytes=info.size_bytes,
+        )
+        if problem := _move_problem(parts, reached.parts, before, is_directory=is_directory):
+            raise failure(problem)
+        with _spoiling(account):
+            hands.move(parts, reached.parts, existing)
+
+    # Putting
+
+    @retried
+    def _place(self, where: Where, hands: Hands, place: _Place, content: bytes | _Draft) -> Change:
+        """Put content at *where* and say what changed."""
+        with self.account as account:
+            self._use(where)
+            target = self._target(where, place.existing, place.parents)
+            before = target.before
+            if place.expect is not None and target.missing:
+                raise changed(target.where, None)
+            require_version(target.where, before, place.expect)
+            size = len(content) if isinstance(content, bytes) else content.made.st_size
+            made = self._charge_write(account, target, size, place.cause)
+            mode = place.mode if before is None else before.stat.st_mode
+            with _spoiling(account):
+                if target.missing:
+                    hands.mkdirs(target.near, target.parts[len(target.near) : -1])
+                try:
+                    now = _put(hands, target.parts, content, mode, place.existing)
+                except BaseException:
+                    if not _unmake(hands, target):
+                        account.spoil()
+                    raise
+        return Change(
+            before_bytes=None if before is None else before.stat.st_size,
+            info=info_of(target.where.text, now),
+            made=tuple(made),
+        )
+
+    def _charge_write(self, account: Account, target: Target, size: int, cause: Cause) -> builtins.list[str]:
+        """Charge and record a write; returns the paths of the directories that it makes."""
+        before = target.before
+        made = above(target.where, len(target.missing))
+        account.charge(size - freed(before), len(made) + (before is None))
+        for path in made:
+            account.record("mkdir", path)
+        shown = target.where.text
+        account.record(
+            cause.operation,
+            cause.source or shown,
+            other=None if cause.source is None else shown,
+            before_bytes=None if before is None else before.stat.st_size,
+            after_bytes=size,
+        )
+        return made
+
+    @contextmanager
+    def _drafting(self, hands: Hands, *, begin: bool = True) -> Iterator[_Draft]:
+        """A draft that is gone afterwards if it was not put in its place."""
+        name = new_draft()
+        self._drafts.add(name)
+        try:
+            made = hands.begin(name) if begin else os.stat_result((0,) * 10)
+            yield _Draft(name, made)
+        finally:
+            with suppress(ContainerError, EngineError, OSError):
+                hands.discard(name)
+            self._drafts.discard(name)
+
+
+class _Place(NamedTuple):
+    """On what terms content is put somewhere."""
+
+    existing: Existing
+    parents: Parents
+    expect: str | None
+    mode: int | None
+    cause: Cause
+
+
+def open_hands(
+    container: Container, root: str, *, user: str | None = None, timeout_seconds: float = ANSWER_SECONDS
+) -> Hands:
+    """What can work on the files beneath *root*: a script in the container, or the engine itself."""
+    if not container.state().running:
+        return ArchiveHands(container, root)
+    attendant = Attendant(container, root, user=user, timeout_seconds=timeout_seconds)
+    try:
+        attendant.start()
+    except ContainerError as error:
+        if error.code not in _NO_TOOLS:
+            raise
+    else:
+        return ShellHands(attendant)
+    return ArchiveHands(container, root)
+
+
+def _put(
+    hands: Hands, parts: Parts, content: bytes | _Draft, mode: int | None, existing: Existing
+) -> os.stat_result:
+    if isinstance(content, bytes):
+        return hands.store(parts, content, mode, existing)
+    return hands.publish(content.name, content.made, parts, mode, existing)
+
+
+@contextmanager
+def _spoiling(account: Account) -> Iterator[None]:
+    """Have the tree counted again if nobody can know whether a change was made."""
+    try:
+        yield
+    except (ContainerError, EngineError, BlockingIOError):
+        account.spoil()
+        raise
+
+
+def _first(pieces: Iterator[bytes]) -> tuple[bytes, tuple[bytes, ...]]:
+    """As much as is stored at once, and the piece that was too much for that, if there is one."""
+    found = bytearray()
+    for piece in pieces:
+        if len(found) + len(piece) > PIECE_BYTES:
+            return bytes(found), (piece,)
+        found += piece
+    return bytes(found), ()
+
+
+def _unmake(hands: Hands, target: Target) -> bool:
+    """Take away the directories that were made for nothing; whether all of them are gone."""
+    for count in range(len(target.missing), 0, -1):
+        try:
+            hands.rmdir(target.parts[: len(target.near) + count])
+        except Exception:  # whatever it is, the caller has a reason of its own to raise
+            return False
+    return True
+
+
+def _move_problem(source: Parts, target: Parts, before: Found | None, *, is_directory: bool) -> int:
+    """Why a move cannot be made, as a kernel says it, or 0."""
+    if is_directory and target[: len(source)] == source:
+        return errno.EINVAL
+    if source[: len(target)] == target:
+        return errno.ENOTEMPTY
+    if before is None or stat.S_ISDIR(before.stat.st_mode) == is_directory:
+        return 0
+    return errno.ENOTDIR if is_directory else errno.EISDIR

@@ -1,0 +1,93 @@
+"""The one place where an error of the engine or of its client becomes an error of ours.
+
+What the engine says in its own words may name paths of the host, so it is kept apart in `detail`, for the
+operator alone.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from carrel.errors import CarrelError, ContainerError, EngineError
+
+_STARTED_NOTHING = ("executable file not found", "no such file or directory", "permission denied")
+"""How the engine says that a program is not in the image, or cannot be run."""
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Let what is *doing* raise errors of ours only: `EngineError` or `ContainerError`."""
+    try:
+        yield
+        return
+    except CarrelError:
+        raise
+    except Exception as error:  # the client raises its own, those of requests, urllib3 and the sockets
+        problem = translate(error, doing)
+    raise problem
+
+
+def translate(error: Exception, doing: str) -> EngineError | ContainerError:
+    """What *error* means for somebody who was *doing* something.
+
+    Raises:
+        Exception: The same error, if it is none of the engine or of its client.
+    """
+    import requests
+    from docker import errors
+
+    if isinstance(error, errors.APIError):
+        return _answered(error, doing)
+    if isinstance(error, requests.exceptions.Timeout | TimeoutError):
+        return EngineError("slow", f"the Docker engine does not answer in time: {doing}", detail=str(error))
+    behind = list(_chain(error))
+    for each in behind:
+        if isinstance(each, PermissionError):
+            return EngineError("refused", "the Docker engine refuses this user", detail=str(error))
+        if isinstance(each, TimeoutError):
+            return EngineError(
+                "slow", f"the Docker engine does not answer in time: {doing}", detail=str(error)
+            )
+        if isinstance(each, FileNotFoundError | ConnectionRefusedError):
+            return EngineError("missing", "no Docker engine answers there; is it running?", detail=str(error))
+    if isinstance(error, errors.DockerException | requests.exceptions.RequestException | OSError):
+        return EngineError("failed", f"the Docker engine broke off: {doing}", detail=str(error))
+    raise error
+
+
+def _answered(error: object, doing: str) -> EngineError | ContainerError:
+    """What the engine means by an answer that is an error."""
+    from docker import errors
+
+    assert isinstance(error, errors.APIError)  # noqa: S101  # for the type checker
+    told = str(error.explanation or error)
+    status = error.status_code
+    if isinstance(error, errors.ImageNotFound) or (status == 404 and "no such image" in told.lower()):
+        return ContainerError("image", f"the image is not on the engine: {doing}", detail=told)
+    if any(words in told.lower() for words in _STARTED_NOTHING) and "exec" in told.lower():
+        return ContainerError("program", f"the image has no such program: {doing}", detail=told)
+    if status == 404:
+        return ContainerError("missing", f"no such container: {doing}", detail=told)
+    if status == 409:
+        return ContainerError("conflict", f"the container is not in a state for that: {doing}", detail=told)
+    if status in (401, 403):
+        return EngineError("refused", "the Docker engine refuses this user", detail=told)
+    return ContainerError("failed", f"the Docker engine could not do that: {doing}", detail=told)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and all behind it, also those that urllib3 and requests carry as arguments."""
+    todo: list[object] = [error]
+    seen: set[int] = set()
+    while todo:
+        each = todo.pop()
+        if not isinstance(each, BaseException) or id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        todo += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+        number = getattr(each, "errno", None)
+        if isinstance(each, OSError) and number == errno.ECONNREFUSED:
+            yield ConnectionRefusedError()

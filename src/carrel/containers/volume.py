@@ -1,0 +1,73 @@
+"""Make a volume of the engine, empty and owned by the user who will write to it."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from dataclasses import replace
+
+from carrel.containers.container import Container
+from carrel.containers.engine import Engine
+from carrel.containers.spec import WORKSPACE, ContainerSpec, Volume
+from carrel.containers.trouble import translated
+from carrel.errors import ContainerError
+
+
+def prepare(engine: Engine, spec: ContainerSpec) -> None:
+    """Make the volume of *spec*, if it has one that is missing.
+
+    A new volume belongs to root, and only root could give it away. The engine is root: it unpacks an archive
+    that names the owner into a container that never runs.
+    """
+    volume = spec.mount
+    if not isinstance(volume, Volume) or volume.memory_bytes is not None or _exists(engine, volume.name):
+        return
+    with translated(f"making the volume {volume.name!r}"):
+        unlocked = replace(spec, command=None, read_only=False).to_engine({"carrel": "1"})
+        made = engine.api.create_container_from_config(unlocked)
+    container = Container(engine, made["Id"], f"the maker of {volume.name}")
+    try:
+        container.put_archive("/", _directory(volume.owner))
+    finally:
+        container.remove()
+
+
+def remove(engine: Engine, name: str) -> bool:
+    """Take a volume away with all that is in it and our containers that use it; whether there was one.
+
+    Raises:
+        ContainerError: A container of somebody else uses it.
+    """
+    for found in engine.listed({"carrel": "1"}, volume=name):
+        Container(engine, found["Id"], f"a user of {name}").remove()
+    try:
+        with translated(f"removing the volume {name!r}"):
+            engine.api.remove_volume(name)
+    except ContainerError as error:
+        if error.problem == "missing":
+            return False
+        raise
+    return True
+
+
+def _exists(engine: Engine, name: str) -> bool:
+    try:
+        with translated(f"looking for the volume {name!r}"):
+            engine.api.inspect_volume(name)
+    except ContainerError as error:
+        if error.problem == "missing":
+            return False
+        raise
+    return True
+
+
+def _directory(owner: str) -> bytes:
+    """An archive with nothing but `/workspace`, and whose it is."""
+    user, _, group = owner.partition(":")
+    info = tarfile.TarInfo(f"{WORKSPACE[1:]}/")
+    info.type, info.mode = tarfile.DIRTYPE, 0o755
+    info.uid, info.gid = int(user), int(group or user)
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(info)
+    return archive.getvalue()

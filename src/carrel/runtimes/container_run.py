@@ -1,0 +1,239 @@
+"""`ContainerRun`: one program in a container from its beginning to its end, with everything it started."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol
+
+from carrel.containers.container import Container
+from carrel.containers.stream import STDERR, STDOUT, ExecStream
+from carrel.errors import CarrelError, ContainerError
+from carrel.policy.execution import ExecutionPolicy
+from carrel.runtimes.call import Call, Capture, Ending, OnOutput
+from carrel.runtimes.command import Command
+from carrel.runtimes.container_end import end_all, end_left
+from carrel.runtimes.container_input import Feeder, has_input
+from carrel.runtimes.result import TrapReason
+
+KILLED = 137
+"""The status of a process that was ended by signal 9."""
+NOT_FOUND = 127
+NOT_RUNNABLE = 126
+_SLICE_SECONDS = 0.05
+_DRAIN_SECONDS = 2.0
+_ENGINE_SAYS = b"OCI runtime exec failed"
+"""How the engine begins what it writes to the output of a program that it could not start."""
+_HELD_BYTES = 2**13
+_MISSING = ("executable file not found", "no such file or directory", "not found")
+_TOO_LONG = "argument list too long"
+
+
+class Guard(Protocol):
+    """Watches a program while it runs."""
+
+    problem: str | None
+    """Why it has to end."""
+
+    def stop(self) -> None:
+        """Watch no more, and leave the container alone."""
+        ...
+
+
+class Unguarded:
+    """Watches nothing."""
+
+    problem: str | None = None
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
+class ContainerRun:
+    """A program while it runs."""
+
+    def __init__(
+        self,
+        container: Container,
+        command: Command,
+        policy: ExecutionPolicy,
+        *,
+        call: Call,
+        on_output: OnOutput | None,
+        guard: Guard,
+    ) -> None:
+        """Run *command*, watched by *guard*."""
+        self.has_begun = True
+        """Whether there was such a program."""
+        self._container = container
+        self._command = command
+        self._policy = policy
+        self._call = call
+        self._on_output = on_output
+        self._guard = guard
+        self._held = b""
+        self._stop_at = 0.0
+        self._streams: Mapping[int, Capture] = {
+            STDOUT: Capture("stdout", policy.stdout_max_bytes, keep=command.keep_output),
+            STDERR: Capture("stderr", policy.stderr_max_bytes, keep=command.keep_output),
+        }
+
+    def run(self, timeout_seconds: float) -> Ending:
+        """Run it, at most so long; afterwards nothing that it started is left.
+
+        An exception of the output's taker, or one that reaches this thread, ends everything and is raised.
+        """
+        self._stop_at = time.monotonic() + timeout_seconds
+        try:
+            stream = self._container.exec(
+                self._command.argv,
+                env=self._policy.env,
+                cwd=self._command.cwd,
+                stdin=has_input(self._command),
+            )
+        except ContainerError as error:
+            # Newer engines say it before there is a stream.
+            return self._not_begun(error.detail, error)
+        try:
+            with Feeder(stream, self._command) as feeder:
+                reason = None
+                # A container that is gone is looked for afterwards.
+                with suppress(ContainerError):
+                    reason = self._follow(stream, feeder)
+                return self._ended(stream, reason)
+        except BaseException:
+            with suppress(CarrelError):
+                self._guard.stop()
+                end_all(self._container)
+            raise
+        finally:
+            stream.close()
+
+    # While it runs
+
+    def _follow(self, stream: ExecStream, feeder: Feeder) -> TrapReason | None:
+        """Take its output until it ends; why it has to be ended, or `None` if it has."""
+        while True:
+            if reason := self._must_end(feeder):
+                return reason
+            try:
+                piece = stream.receive(min(self._stop_at, time.monotonic() + _SLICE_SECONDS))
+            except EOFError:
+                return self._wait(stream, feeder)
+            if piece is not None:
+                self._take(*piece)
+            elif stream.exit_code() is not None:
+                # What it left running holds its output open.
+                return self._must_end(feeder)
+
+    def _wait(self, stream: ExecStream, feeder: Feeder) -> TrapReason | None:
+        """Wait for one that has closed its output."""
+        pause = 0.001
+        while stream.exit_code() is None:
+            if reason := self._must_end(feeder):
+                return reason
+            time.sleep(pause)
+            pause = min(2 * pause, _SLICE_SECONDS)
+        return self._must_end(feeder, has_ended=True)
+
+    def _must_end(self, feeder: Feeder, *, has_ended: bool = False) -> TrapReason | None:
+        if feeder.problem is not None:
+            raise feeder.problem
+        if self._guard.problem:
+            return TrapReason.QUOTA
+        if has_ended:
+            return None
+        if self._call.is_cancelled:
+            return TrapReason.CANCELLED
+        return TrapReason.TIMEOUT if time.monotonic() >= self._stop_at else None
+
+    def _take(self, number: int, data: bytes) -> None:
+        if number == STDOUT and self._may_be_the_engine(data):
+            self._held += data
+            return
+        self._let_go()
+        self._give(number, data)
+
+    def _may_be_the_engine(self, data: bytes) -> bool:
+        """Whether this could be what the engine says about a program that it could not start."""
+        if self._streams[STDOUT].has_any or len(self._held) + len(data) > _HELD_BYTES:
+            return False
+        return (self._held + data).startswith(_ENGINE_SAYS)
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, b""
+        if held:
+            self._give(STDOUT, held)
+
+    def _give(self, number: int, data: bytes) -> None:
+        stream = self._streams.get(number)
+        kept = b"" if stream is None else stream.add(data)
+        if kept and stream is not None and self._on_output is not None:
+            self._on_output(stream.name, kept)
+
+    # Its end
+
+    def _ended(self, stream: ExecStream, reason: TrapReason | None) -> Ending:
+        self._guard.stop()
+        reason = TrapReason.QUOTA if self._guard.problem else reason
+        if reason is not None:
+            end_all(self._container)
+        code = None
+        with suppress(ContainerError):
+            if reason is None:
+                end_left(self._container)
+            self._drain(stream)
+            code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
+            if reason is None and code is not None and not stream.has_begun():
+                return self._not_begun(self._held.decode("utf-8", "replace"))
+        self._let_go()
+        if reason is not None:
+            return self._ending(Ending(reason=reason, detail=self._guard.problem or ""))
+        return self._ending(self._own(code))
+
+    def _own(self, code: int | None) -> Ending:
+        """How it ended by itself, or with its container."""
+        if code is not None and code != KILLED:
+            return Ending(exit_code=code & 0xFF)
+        try:
+            state = self._container.state()
+        except ContainerError as error:
+            if error.problem != "missing":
+                raise
+            return Ending(reason=TrapReason.ENGINE, detail="its container was removed")
+        if state.running and code is not None:
+            return Ending(exit_code=code)
+        if state.oom_killed:
+            return Ending(reason=TrapReason.MEMORY)
+        return Ending(reason=TrapReason.ENGINE, detail="its container stopped")
+
+    def _drain(self, stream: ExecStream) -> None:
+        """Take what is still on the way."""
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        with suppress(EOFError):
+            while (piece := stream.receive(deadline)) is not None:
+                self._take(*piece)
+
+    def _not_begun(self, told: str, error: ContainerError | None = None) -> Ending:
+        """The ending of a program that could not be started, as a shell has it.
+
+        Raises:
+            ContainerError: *error*, if it is about something else.
+        """
+        told = told.lower()
+        is_missing = any(words in told for words in _MISSING)
+        problem = "not found in the image" if is_missing else "cannot be run"
+        if _TOO_LONG in told:
+            problem = "its arguments and variables are too long"
+        elif error is not None and not is_missing and "permission denied" not in told:
+            raise error
+        self.has_begun, self._held = False, b""
+        self._give(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {problem}\n".encode())
+        return self._ending(Ending(exit_code=NOT_FOUND if is_missing else NOT_RUNNABLE))
+
+    def _ending(self, ending: Ending) -> Ending:
+        out, err = self._streams[STDOUT], self._streams[STDERR]
+        ending.stdout, ending.stderr = out.content(), err.content()
+        ending.truncated = frozenset(stream.name for stream in (out, err) if stream.is_truncated)
+        return ending
