@@ -1,7 +1,7 @@
 # Everything a contributor runs. `make` alone lists it.
 
 VENV ?= .venv
-EXTRAS ?= dev,python,mcp,otel,docker
+EXTRAS ?= dev,python,mcp,otel,docker,deepagents,openai-agents,pydantic-ai,smolagents
 ARGS ?=
 LOCK_FLAGS ?=
 PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14 python; do \
