@@ -12,6 +12,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -255,7 +256,9 @@ def test_a_flood_ends_in_time_and_is_not_kept(said: bytes, reason: TrapReason) -
     assert peak < 20 * MIB
 
 
-def test_calls_without_end_are_stopped_by_their_number() -> None:
+def test_calls_without_end_are_stopped_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.POLICY", replace(POLICY, timeout_seconds=3600))
+
     def play(theirs: socket.socket) -> None:
         line = Line(theirs)
         while True:

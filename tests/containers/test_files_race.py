@@ -6,7 +6,6 @@ The program is the attacker of the other races, run by the Python of the image o
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +14,12 @@ from pathlib import Path
 import pytest
 
 from carrel.containers.stream import ExecStream
-from carrel.errors import CarrelError
 from tests.containers.worlds import ContainerArena
 from tests.depth import rounds
 from tests.race import swapper
+from tests.race.fight import fight
 from tests.race.operations import OPERATIONS, Operation
 from tests.race.swapper import Trap
-from tests.race.test_operations import ANSWERS
 
 pytestmark = [pytest.mark.race]
 
@@ -52,25 +50,16 @@ DEADLINE_SECONDS = 30
 )
 def test_a_program_in_the_container_never_leads_an_operation_outside(operation: Operation) -> None:
     arena = ContainerArena("debian")
-    outcomes: Counter[tuple[str, str]] = Counter()
     with swapping(arena, operation) as counter:
-        for path in operation.spots.rounds(ROUNDS, OTHER_ROUNDS):
-            try:
-                learned = operation.act(arena, path)
-            except CarrelError as error:
-                if type(error) not in ANSWERS:
-                    raise
-                outcomes[path, error.code] += 1
-            else:
-                arena.require_inside(learned)
-                outcomes[path, "ok"] += 1
-            operation.again(arena, path)
-        swaps = int.from_bytes(counter.read_bytes()[:8], "little")
+        fight(
+            arena,
+            operation,
+            (ROUNDS, OTHER_ROUNDS),
+            lambda: int.from_bytes(counter.read_bytes()[:8], "little"),
+            SWAPS,
+        )
     arena.require_untouched()
     arena.close()
-    print(operation.name, f"{swaps} swaps", dict(outcomes))
-    assert swaps > SWAPS
-    assert outcomes[operation.spots.beneath, "ok"], "the operation never worked, so nothing was at stake"
 
 
 @contextmanager

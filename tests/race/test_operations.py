@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from carrel.errors import (
-    BusyError,
-    CarrelError,
-    ChangedError,
-    EditError,
-    EscapeError,
-    ExistsError,
-    IsDirectoryError,
-    LoopError,
-    MissingError,
-    NotDirectoryError,
-    NotEmptyError,
-)
+from carrel.errors import EscapeError
 from tests.depth import rounds
 from tests.race.arena import Arena, attack
+from tests.race.fight import fight
 from tests.race.operations import OPERATIONS, Operation
 from tests.requirements import requirement
 
@@ -33,20 +21,6 @@ OTHER_ROUNDS = rounds(5_000)
 """Rounds besides, through a swapped directory in the middle of a path, and at a swapped last name."""
 SWAPS = rounds(1_000)
 """An attack with fewer exchanges than this proves nothing."""
-
-ANSWERS = (
-    BusyError,
-    ChangedError,
-    EditError,
-    EscapeError,
-    ExistsError,
-    IsDirectoryError,
-    LoopError,
-    MissingError,
-    NotDirectoryError,
-    NotEmptyError,
-)
-"""What may be said about a name that is a directory now and a link then."""
 
 IN_SCRATCH = ("write", "write_without_overwriting", "remove_recursive", "remove_recursive_around", "copy_to")
 """Operations that work differently in a session, with drafts and trash beside the workspace."""
@@ -69,25 +43,10 @@ def test_a_swapped_directory_never_leads_an_operation_of_a_session_outside(place
 
 
 def run_race(arena: Arena, operation: Operation) -> None:
-    """Do the operation again and again; it may be refused, and nothing else may happen."""
-    outcomes: Counter[tuple[str, str]] = Counter()
+    """Do the operation again and again; it is refused at times, and nothing else happens."""
     traps = arena.traps()
     with attack(arena.top, [traps[name] for name in operation.traps]) as attacker:
-        for path in operation.spots.rounds(ROUNDS, OTHER_ROUNDS):
-            try:
-                learned = operation.act(arena, path)
-            except CarrelError as error:
-                if type(error) not in ANSWERS:
-                    raise
-                outcomes[path, error.code] += 1
-            else:
-                arena.require_inside(learned)
-                outcomes[path, "ok"] += 1
-            operation.again(arena, path)
-        swaps = attacker.swaps
+        outcomes = fight(arena, operation, (ROUNDS, OTHER_ROUNDS), lambda: attacker.swaps, SWAPS)
     arena.require_untouched()
     arena.close()
-    print(operation.name, arena.workspace.confinement, f"{swaps} swaps", dict(outcomes))
-    assert swaps > SWAPS
-    assert outcomes[operation.spots.beneath, "ok"], "the operation never worked, so nothing was at stake"
     assert outcomes[operation.spots.beneath, EscapeError.code] or not operation.is_refused

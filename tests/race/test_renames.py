@@ -13,12 +13,14 @@ from carrel.fs import _resolve, _sys
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.race.arena import Arena, attack, quiet
+from tests.race.fight import passes
 from tests.race.swapper import Trap
 from tests.requirements import requirement
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
 ROUNDS = rounds(20_000)
+SWAPS = 1000
 LEVELS = 12
 
 
@@ -42,7 +44,7 @@ def test_a_directory_renamed_away_meanwhile_never_shows_the_file_above(place: Pa
         Workspace.open(base, confinement=confinement, logger=quiet()) as workspace,
         attack(place, [trap]) as attacker,
     ):
-        for _ in range(ROUNDS):
+        for _ in passes(lambda: range(ROUNDS), lambda: attacker.swaps, least=SWAPS):
             try:
                 content = workspace.read(path)
             except (EscapeError, MissingError, NotDirectoryError, BusyError) as error:
@@ -50,9 +52,7 @@ def test_a_directory_renamed_away_meanwhile_never_shows_the_file_above(place: Pa
             else:
                 assert content == b"public"
                 outcomes["ok"] += 1
-        swaps = attacker.swaps
-    print(confinement, f"{swaps} swaps", dict(outcomes))
-    assert swaps > 1000
+        print(confinement, f"{attacker.swaps} swaps", dict(outcomes))
     assert outcomes["ok"]
 
 
@@ -72,7 +72,7 @@ def test_the_kernel_is_asked_again_a_bounded_number_of_times(
     monkeypatch.setattr(_sys, "openat2_unchecked", counted)
     retries: list[int] = []
     with attack(place, arena.traps().values()):
-        for _ in range(ROUNDS):
+        for _ in passes(lambda: range(ROUNDS), lambda: max(retries), least=0):
             asked = 0
             try:
                 arena.workspace.read("m/../d/../m/../tree/../d/f")
@@ -86,4 +86,3 @@ def test_the_kernel_is_asked_again_a_bounded_number_of_times(
     shown = {percent: retries[int(len(retries) * percent / 100) - 1] for percent in (50, 90, 99, 99.9, 100)}
     print("retries by percentile:", shown)
     assert retries[-1] < _resolve.RETRIES
-    assert retries[-1] > 0, "the kernel was never unsure, so nothing was shown"
