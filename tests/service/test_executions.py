@@ -24,7 +24,7 @@ async def printed(execution: Any, after: int = 0) -> bytes:
 
 def test_a_command_is_watched_and_tells_its_result(house: House) -> None:
     async def work(service: Service) -> tuple[bytes, Any]:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "one\ntwo\n"})
         execution = await service.start(OPERATOR, "s1", Command(command="cat a.txt none"))
         return await printed(execution), await execution.result()
@@ -37,7 +37,7 @@ def test_a_command_is_watched_and_tells_its_result(house: House) -> None:
 
 def test_a_reader_that_comes_back_goes_on_at_its_offset(house: House) -> None:
     async def work(service: Service) -> list[bytes]:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         execution = await service.start(OPERATOR, "s1", Command(command="echo abcdef"))
         await execution.result()
         found = service.execution(OPERATOR, "s1", execution.id)
@@ -48,7 +48,7 @@ def test_a_reader_that_comes_back_goes_on_at_its_offset(house: House) -> None:
 
 def test_a_named_shell_remembers_where_it_is_and_others_do_not(house: House) -> None:
     async def work(service: Service) -> list[Any]:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         said = []
         for command, shell in (("mkdir d", None), ("cd d", "x"), ("pwd", "x"), ("pwd", None), ("pwd", "y")):
             execution = await service.start(OPERATOR, "s1", Command(command=command, shell=shell))
@@ -60,7 +60,7 @@ def test_a_named_shell_remembers_where_it_is_and_others_do_not(house: House) -> 
 
 def test_code_runs_on_the_files_of_the_session_and_can_be_cancelled(house: House) -> None:
     async def work(service: Service) -> tuple[Any, Any]:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "from a file"})
         execution = await service.start(OPERATOR, "s1", Code(code="print(open('a.txt').read())"))
         first = await execution.result()
@@ -77,7 +77,7 @@ def test_code_runs_on_the_files_of_the_session_and_can_be_cancelled(house: House
 
 def test_what_nobody_reads_any_more_is_cancelled_unless_somebody_comes_back(house: House) -> None:
     async def work(service: Service) -> Any:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         left = await service.start(OPERATOR, "s1", SLEEP)
         read = await service.start(OPERATOR, "s1", Code(code="import time\ntime.sleep(0.5)"))
         for execution in (left, read):
@@ -94,7 +94,7 @@ def test_what_nobody_reads_any_more_is_cancelled_unless_somebody_comes_back(hous
 def test_no_more_run_than_may(house: House) -> None:
     async def work(service: Service) -> list[LimitError]:
         for caller in (OPERATOR, WRITER):
-            await service.ensure_session(caller, "s1")
+            await service.sessions.ensure(caller, "s1")
         refused = []
         running = [await service.start(OPERATOR, "s1", SLEEP) for _ in range(2)]
         with pytest.raises(LimitError) as caught:
@@ -127,7 +127,7 @@ def test_no_more_run_than_may(house: House) -> None:
 @pytest.mark.parametrize("work_of_reader", [Code(code="1"), Command(command="python -c 1")])
 def test_a_role_without_code_runs_none(house: House, work_of_reader: Code | Command) -> None:
     async def work(service: Service) -> Any:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         execution = await service.start(READER, "s1", work_of_reader)
         return await execution.result()
 
@@ -140,7 +140,7 @@ def test_a_role_without_code_runs_none(house: House, work_of_reader: Code | Comm
 
 def test_a_role_that_may_not_write_changes_nothing_by_a_command(house: House) -> None:
     async def work(service: Service) -> tuple[Any, list[Any]]:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         execution = await service.start(READER, "s1", Command(command="touch a"))
         return await execution.result(), await service.call(WRITER, "s1", "list", {})
 
@@ -152,7 +152,7 @@ def test_a_role_that_may_not_write_changes_nothing_by_a_command(house: House) ->
 def test_only_who_started_it_finds_it(house: House) -> None:
     async def work(service: Service) -> None:
         for name in ("s1", "s2"):
-            await service.ensure_session(WRITER, name)
+            await service.sessions.ensure(WRITER, name)
         execution = await service.start(WRITER, "s1", Command(command="ls"))
         for caller, session in ((READER, "s1"), (OPERATOR, "s1"), (WRITER, "s2")):
             with pytest.raises(UnknownRequestError):
@@ -164,7 +164,7 @@ def test_only_who_started_it_finds_it(house: House) -> None:
 
 def test_what_cannot_be_run_at_all_is_an_error(house: House) -> None:
     async def work(service: Service) -> None:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         execution = await service.start(OPERATOR, "s1", Code(file="none.py"))
         assert await printed(execution) == b""
         await execution.result()
@@ -176,7 +176,7 @@ def test_what_cannot_be_run_at_all_is_an_error(house: House) -> None:
 
 def test_a_service_that_ends_cancels_what_runs(house: House) -> None:
     async def work(service: Service) -> Execution:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         execution: Execution = await service.start(OPERATOR, "s1", SLEEP)
         return execution
 

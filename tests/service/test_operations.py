@@ -60,7 +60,7 @@ def test_an_operation_answers_as_its_schema_says(row: Operation, house: House) -
     jsonschema.validate(GOOD[row.name], {**document, **arguments})
 
     async def work(service: Service) -> Any:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "one\n"})
         return await service.call(OPERATOR, "s1", row.name, GOOD[row.name])
 
@@ -100,7 +100,7 @@ def test_an_operation_nobody_offers_is_refused_with_those_that_are() -> None:
 @every_operation
 def test_a_role_that_may_only_read_does_only_what_reads(row: Operation, house: House) -> None:
     async def work(service: Service) -> str | None:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         await service.call(WRITER, "s1", "write", {"path": "a.txt", "data": "one"})
         try:
             await service.call(READER, "s1", row.name, GOOD[row.name])
@@ -114,7 +114,7 @@ def test_a_role_that_may_only_read_does_only_what_reads(row: Operation, house: H
 
 def test_a_value_that_makes_no_sense_is_a_mistake_of_the_request(house: House) -> None:
     async def work(service: Service) -> None:
-        await service.ensure_session(OPERATOR, "s1")
+        await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "one\n"})
         await service.call(OPERATOR, "s1", "read_lines", {"path": "a.txt", "start": 0})
 

@@ -31,26 +31,26 @@ from tests.service.conftest import OPERATOR, READER, STRANGER, WRITER, House
 def test_a_session_is_made_told_about_extended_and_deleted(house: House) -> None:
     async def work(service: Service) -> None:
         new = NewSession(session_id="s1", ttl_seconds=60, role="critic", labels={"for": "rain"})
-        made = await service.create_session(WRITER, new)
+        made = await service.sessions.create(WRITER, new)
         assert (made.session_id, made.ttl_seconds, made.role) == ("s1", 60, "critic")
         assert dict(made.labels) == {"for": "rain"}
-        assert (await service.session(WRITER, "s1")).session_id == "s1"
-        assert (await service.extend_session(WRITER, "s1", 90)).ttl_seconds == 90
+        assert (await service.sessions.status(WRITER, "s1")).session_id == "s1"
+        assert (await service.sessions.extend(WRITER, "s1", 90)).ttl_seconds == 90
         await service.call(WRITER, "s1", "write", {"path": "a", "data": "x"})
-        await service.reset_session(WRITER, "s1")
+        await service.sessions.reset(WRITER, "s1")
         assert await service.call(WRITER, "s1", "list", {}) == []
-        await service.delete_session(WRITER, "s1")
+        await service.sessions.delete(WRITER, "s1")
         with pytest.raises(SessionMissingError):
-            await service.session(WRITER, "s1")
+            await service.sessions.status(WRITER, "s1")
         with pytest.raises(SessionMissingError):
-            await service.delete_session(WRITER, "s1")
+            await service.sessions.delete(WRITER, "s1")
 
     house.run(work)
 
 
 def test_a_session_gets_an_id_if_none_is_given(house: House) -> None:
     async def work(service: Service) -> list[str]:
-        return [(await service.create_session(OPERATOR, NewSession())).session_id for _ in range(2)]
+        return [(await service.sessions.create(OPERATOR, NewSession())).session_id for _ in range(2)]
 
     first, second = house.run(work)
     assert first != second
@@ -58,9 +58,9 @@ def test_a_session_gets_an_id_if_none_is_given(house: House) -> None:
 
 def test_a_name_is_given_once(house: House) -> None:
     async def work(service: Service) -> None:
-        await service.create_session(WRITER, NewSession(session_id="s1"))
-        await service.ensure_session(WRITER, "s1")
-        await service.create_session(WRITER, NewSession(session_id="s1"))
+        await service.sessions.create(WRITER, NewSession(session_id="s1"))
+        await service.sessions.ensure(WRITER, "s1")
+        await service.sessions.create(WRITER, NewSession(session_id="s1"))
 
     with pytest.raises(SessionExistsError):
         house.run(work)
@@ -78,7 +78,7 @@ def test_a_name_is_given_once(house: House) -> None:
 )
 def test_a_caller_gets_no_more_than_is_configured(house: House, new: NewSession, says: str) -> None:
     async def work(service: Service) -> None:
-        await service.create_session(WRITER, new)
+        await service.sessions.create(WRITER, new)
 
     with pytest.raises(RequestError, match=says):
         house.run(work)
@@ -88,7 +88,7 @@ def test_a_caller_gets_no_more_than_is_configured(house: House, new: NewSession,
 def test_the_operator_may_give_more(house: House) -> None:
     async def work(service: Service) -> Any:
         new = NewSession(session_id="s1", ttl_seconds=None, limits=Limits(disk_bytes=None))
-        return await service.create_session(OPERATOR, new)
+        return await service.sessions.create(OPERATOR, new)
 
     made = house.run(work)
     assert (made.ttl_seconds, made.limits.disk_bytes) == (None, None)
@@ -97,9 +97,9 @@ def test_the_operator_may_give_more(house: House) -> None:
 def test_only_the_operator_lets_a_session_live_for_ever(house: House) -> None:
     async def work(service: Service) -> None:
         for caller in (OPERATOR, WRITER):
-            await service.ensure_session(caller, "s1")
-        assert (await service.extend_session(OPERATOR, "s1", None)).expires_ns is None
-        await service.extend_session(WRITER, "s1", None)
+            await service.sessions.ensure(caller, "s1")
+        assert (await service.sessions.extend(OPERATOR, "s1", None)).expires_ns is None
+        await service.sessions.extend(WRITER, "s1", None)
 
     with pytest.raises(RequestError, match="only the operator"):
         house.run(work)
@@ -108,10 +108,10 @@ def test_only_the_operator_lets_a_session_live_for_ever(house: House) -> None:
 def test_sessions_are_listed_page_by_page(house: House) -> None:
     async def work(service: Service) -> list[list[str]]:
         for number in range(5):
-            await service.ensure_session(WRITER, f"s{number}")
+            await service.sessions.ensure(WRITER, f"s{number}")
         pages, after = [], None
         while True:
-            page = await service.list_sessions(WRITER, after=after, count=2)
+            page = await service.sessions.list(WRITER, after=after, count=2)
             pages.append([one.session_id for one in page.sessions])
             after = page.next
             if after is None:
@@ -123,7 +123,7 @@ def test_sessions_are_listed_page_by_page(house: House) -> None:
 @pytest.mark.parametrize("count", [0, -1, 1001])
 def test_a_page_has_a_size(house: House, count: int) -> None:
     async def work(service: Service) -> None:
-        await service.list_sessions(WRITER, count=count)
+        await service.sessions.list(WRITER, count=count)
 
     with pytest.raises(RequestError, match="count must be 1 to 1000"):
         house.run(work)
@@ -131,11 +131,11 @@ def test_a_page_has_a_size(house: House, count: int) -> None:
 
 def test_a_caller_that_may_only_read_ends_no_session(house: House) -> None:
     async def work(service: Service) -> list[type]:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         calls = [
-            service.delete_session(READER, "s1"),
-            service.reset_session(READER, "s1"),
-            service.extend_session(READER, "s1", 0.001),
+            service.sessions.delete(READER, "s1"),
+            service.sessions.reset(READER, "s1"),
+            service.sessions.extend(READER, "s1", 0.001),
         ]
         return [type(each) for each in await asyncio.gather(*calls, return_exceptions=True)]
 
@@ -148,11 +148,11 @@ BOUND = replace(WRITER, session="s1")
 @pytest.mark.parametrize(
     "call",
     [
-        lambda service: service.session(BOUND, "s2"),
-        lambda service: service.ensure_session(BOUND, "s2"),
-        lambda service: service.create_session(BOUND, NewSession(session_id="s2")),
-        lambda service: service.extend_session(BOUND, "s2", 5),
-        lambda service: service.delete_session(BOUND, "s2"),
+        lambda service: service.sessions.status(BOUND, "s2"),
+        lambda service: service.sessions.ensure(BOUND, "s2"),
+        lambda service: service.sessions.create(BOUND, NewSession(session_id="s2")),
+        lambda service: service.sessions.extend(BOUND, "s2", 5),
+        lambda service: service.sessions.delete(BOUND, "s2"),
         lambda service: service.call(BOUND, "s2", "list", {}),
         lambda service: service.call_tool(BOUND, "s2", "file_list", {"path": "."}),
         lambda service: service.changes(BOUND, "s2"),
@@ -160,21 +160,21 @@ BOUND = replace(WRITER, session="s1")
 )
 def test_a_caller_bound_to_a_session_has_no_other(house: House, call: Callable[[Service], Any]) -> None:
     async def work(service: Service) -> list[str]:
-        await service.ensure_session(WRITER, "s2")
-        await service.ensure_session(BOUND, "s1")
-        page = await service.list_sessions(BOUND, count=1)
+        await service.sessions.ensure(WRITER, "s2")
+        await service.sessions.ensure(BOUND, "s1")
+        page = await service.sessions.list(BOUND, count=1)
         assert ([one.session_id for one in page.sessions], page.next) == (["s1"], None)
-        assert (await service.list_sessions(BOUND, after="s1")).sessions == ()
+        assert (await service.sessions.list(BOUND, after="s1")).sessions == ()
         with pytest.raises(SessionMissingError):
             await call(service)
-        return [one.session_id for one in (await service.list_sessions(WRITER)).sessions]
+        return [one.session_id for one in (await service.sessions.list(WRITER)).sessions]
 
     assert house.run(work) == ["s1", "s2"]
 
 
 def test_a_request_chooses_among_the_roles_of_its_caller(house: House) -> None:
     async def work(service: Service) -> list[Any]:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         write = {"path": "a", "data": "x"}
         await service.call(WRITER, "s1", "write", write)
         with pytest.raises(RoleDeniedError, match="'file_write'"):
@@ -199,7 +199,7 @@ def test_a_tool_makes_the_session_and_is_gated_by_the_role(house: House) -> None
 
 def test_the_operator_has_the_tools_of_the_session(house: House) -> None:
     async def work(service: Service) -> tuple[bool, int, int]:
-        await service.create_session(OPERATOR, NewSession(session_id="s1", role="developer"))
+        await service.sessions.create(OPERATOR, NewSession(session_id="s1", role="developer"))
         call = {"path": "a.txt", "content": "hi"}
         done = (await service.call_tool(OPERATOR, "s1", "file_write", call)).success
         return done, len(await service.tools(OPERATOR, "s1")), len(await service.tools(OPERATOR))
@@ -221,7 +221,7 @@ def test_a_profile_nobody_offers_is_refused(house: House, choice: dict[str, str]
 
 def test_changes_are_followed_as_they_come_and_end_with_the_session(house: House) -> None:
     async def work(service: Service) -> list[str]:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         seen: list[str] = []
 
         async def follow() -> None:
@@ -236,7 +236,7 @@ def test_changes_are_followed_as_they_come_and_end_with_the_session(house: House
         assert [event.path for event in later] == ["b", "c"]
         while len(seen) < 3:
             await asyncio.sleep(0.01)
-        await service.delete_session(WRITER, "s1")
+        await service.sessions.delete(WRITER, "s1")
         await asyncio.wait_for(following, 20)
         return seen
 
@@ -245,7 +245,7 @@ def test_changes_are_followed_as_they_come_and_end_with_the_session(house: House
 
 def test_nothing_stays_open_of_those_who_stop_asking_for_changes(house: House) -> None:
     async def work(service: Service) -> None:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
 
         async def follow() -> None:
             async for _ in service.follow(WRITER, "s1"):
@@ -274,7 +274,7 @@ def test_nothing_stays_open_of_those_who_stop_asking_for_changes(house: House) -
 
 def test_a_long_search_ends_with_the_time_of_a_request(house: House) -> None:
     async def work(service: Service) -> None:
-        await service.ensure_session(WRITER, "s1")
+        await service.sessions.ensure(WRITER, "s1")
         await service.call(WRITER, "s1", "write", {"path": "a", "data": "x"})
         await service.call(WRITER, "s1", "search", {"query": "x", "budget": {"seconds": 1e9}})
 
@@ -285,8 +285,8 @@ def test_a_long_search_ends_with_the_time_of_a_request(house: House) -> None:
 
 def test_a_call_that_nobody_waits_for_ends_before_its_time(house: House) -> None:
     async def work(service: Service) -> str:
-        await service.ensure_session(WRITER, "s1")
-        async with service.desk(WRITER, "s1") as desk:
+        await service.sessions.ensure(WRITER, "s1")
+        async with service.desks.open(WRITER, "s1") as desk:
             said: list[str] = []
             begun = threading.Event()
 
@@ -370,10 +370,10 @@ def test_a_session_that_is_used_at_once_is_not_idle(house: House) -> None:
         for _ in range(5):
             house.clock.now += 40
             assert service.call_tool_at_once(WRITER, "s1", "file_read", {"path": "a"}) is not None
-            service.sessions.close_idle()
-        assert len(service.sessions) == 1
+            service.open_sessions.close_idle()
+        assert len(service.open_sessions) == 1
         house.clock.now += 61
-        service.sessions.close_idle()
-        assert len(service.sessions) == 0
+        service.open_sessions.close_idle()
+        assert len(service.open_sessions) == 0
 
     house.run(work, idle_seconds=60)

@@ -21,7 +21,7 @@ from tests.service.conftest import OPERATOR, STRANGER, WRITER, House
 def test_two_tenants_may_give_the_same_name(house: House) -> None:
     async def work(service: Service) -> list[str]:
         for caller in (OPERATOR, WRITER, STRANGER):
-            await service.create_session(caller, NewSession(session_id="same"))
+            await service.sessions.create(caller, NewSession(session_id="same"))
             await service.call(caller, "same", "write", {"path": "who", "data": caller.name})
         callers = (OPERATOR, WRITER, STRANGER)
         return [await service.call(caller, "same", "read_text", {"path": "who"}) for caller in callers]
@@ -31,14 +31,14 @@ def test_two_tenants_may_give_the_same_name(house: House) -> None:
 
 def test_anothers_session_answers_like_one_that_does_not_exist(house: House) -> None:
     async def work(service: Service) -> list[tuple[str, str]]:
-        await service.create_session(WRITER, NewSession(session_id="mine"))
+        await service.sessions.create(WRITER, NewSession(session_id="mine"))
         started = await service.start(WRITER, "mine", Command(command="ls"))
         await started.result()
         calls: list[Callable[[str], Any]] = [
-            lambda name: service.session(STRANGER, name),
-            lambda name: service.extend_session(STRANGER, name, 5),
-            lambda name: service.delete_session(STRANGER, name),
-            lambda name: service.reset_session(STRANGER, name),
+            lambda name: service.sessions.status(STRANGER, name),
+            lambda name: service.sessions.extend(STRANGER, name, 5),
+            lambda name: service.sessions.delete(STRANGER, name),
+            lambda name: service.sessions.reset(STRANGER, name),
             lambda name: service.call(STRANGER, name, "list", {}),
             lambda name: service.changes(STRANGER, name),
             lambda name: service.start(STRANGER, name, Command(command="ls")),
@@ -47,7 +47,7 @@ def test_anothers_session_answers_like_one_that_does_not_exist(house: House) -> 
         for name in ("mine", "none"):
             said.append([await _said(call(name), name) for call in calls])
         assert said[0] == said[1]
-        assert (await service.session(WRITER, "mine")).session_id == "mine"
+        assert (await service.sessions.status(WRITER, "mine")).session_id == "mine"
         with pytest.raises(CarrelError) as caught:
             service.execution(STRANGER, "mine", started.id)
         return [*said[0], (caught.value.code, "")]
@@ -68,8 +68,8 @@ async def _said(call: Any, name: str) -> tuple[str, str]:
 def test_a_tenant_is_listed_its_own_sessions_only(house: House) -> None:
     async def work(service: Service) -> list[list[str]]:
         for caller, name in ((OPERATOR, "a"), (WRITER, "b"), (STRANGER, "c")):
-            await service.create_session(caller, NewSession(session_id=name))
-        pages = [await service.list_sessions(caller) for caller in (OPERATOR, WRITER, STRANGER)]
+            await service.sessions.create(caller, NewSession(session_id=name))
+        pages = [await service.sessions.list(caller) for caller in (OPERATOR, WRITER, STRANGER)]
         return [[one.session_id for one in page.sessions] for page in pages]
 
     assert house.run(work) == [["a"], ["b"], ["c"]]

@@ -50,10 +50,10 @@ def _operation(name: str) -> Ask:
 
 
 ASKED: dict[str, Ask] = {
-    "session": lambda service, caller, session_id: service.session(caller, session_id),
-    "extend": lambda service, caller, session_id: service.extend_session(caller, session_id, 60),
-    "delete": lambda service, caller, session_id: service.delete_session(caller, session_id),
-    "reset": lambda service, caller, session_id: service.reset_session(caller, session_id),
+    "session": lambda service, caller, session_id: service.sessions.status(caller, session_id),
+    "extend": lambda service, caller, session_id: service.sessions.extend(caller, session_id, 60),
+    "delete": lambda service, caller, session_id: service.sessions.delete(caller, session_id),
+    "reset": lambda service, caller, session_id: service.sessions.reset(caller, session_id),
     "changes": _changes,
     "follow": _follow,
     "start": lambda service, caller, session_id: service.start(caller, session_id, Command(command="ls")),
@@ -96,7 +96,7 @@ def test_the_session_of_another_is_as_one_that_never_was(keys: Keys, root: Path,
 
     async def work() -> None:
         async with Service(WorkspaceManager(root), load({})) as service:
-            await service.create_session(alice, NewSession(session_id="hers"))
+            await service.sessions.create(alice, NewSession(session_id="hers"))
             await service.call(alice, "hers", "write", {"path": "a.txt", "data": "secret"})
             code, words = await told(ASKED[name](service, bob, "hers"))
             never = await told(ASKED[name](service, bob, "never"))
@@ -113,13 +113,13 @@ def test_both_have_a_session_of_the_same_name_and_see_only_their_own(keys: Keys,
     async def work() -> None:
         async with Service(WorkspaceManager(root), load({})) as service:
             for caller in (alice, bob):
-                await service.create_session(caller, NewSession(session_id="same"))
+                await service.sessions.create(caller, NewSession(session_id="same"))
                 await service.call(caller, "same", "write", {"path": "a.txt", "data": caller.name})
-            await service.create_session(alice, NewSession(session_id="hers"))
-            assert [one.session_id for one in (await service.list_sessions(bob)).sessions] == ["same"]
-            await service.delete_session(bob, "same")
+            await service.sessions.create(alice, NewSession(session_id="hers"))
+            assert [one.session_id for one in (await service.sessions.list(bob)).sessions] == ["same"]
+            await service.sessions.delete(bob, "same")
             assert await service.call(alice, "same", "read_text", {"path": "a.txt"}) == "alice"
-            assert (await service.list_sessions(bob)).sessions == ()
+            assert (await service.sessions.list(bob)).sessions == ()
 
     asyncio.run(work())
 
@@ -133,11 +133,11 @@ def test_no_name_leads_from_one_tenant_to_another(keys: Keys, root: Path, name: 
 
     async def work() -> None:
         async with Service(WorkspaceManager(root), load({})) as service:
-            await service.create_session(alice, NewSession(session_id="hers"))
+            await service.sessions.create(alice, NewSession(session_id="hers"))
             for ask in (ASKED["session"], ASKED["stat"], ASKED["delete"], ASKED["start"]):
                 assert (await told(ask(service, bob, name)))[0] == "session.invalid_id"
-            assert (await told(service.ensure_session(bob, name)))[0] == "session.invalid_id"
-            assert (await service.session(alice, "hers")).session_id == "hers"
+            assert (await told(service.sessions.ensure(bob, name)))[0] == "session.invalid_id"
+            assert (await service.sessions.status(alice, "hers")).session_id == "hers"
 
     asyncio.run(work())
 
@@ -149,8 +149,8 @@ def test_who_is_bound_to_one_session_knows_of_no_other_of_its_tenant(keys: Keys,
     async def work() -> None:
         async with Service(WorkspaceManager(root), load({})) as service:
             for session_id in ("one", "two"):
-                await service.create_session(alice, NewSession(session_id=session_id))
-            assert (await service.session(made.principal(), "one")).session_id == "one"
+                await service.sessions.create(alice, NewSession(session_id=session_id))
+            assert (await service.sessions.status(made.principal(), "one")).session_id == "one"
             for ask in ASKED.values():
                 code, words = await told(ask(service, made.principal(), "two"))
                 never = await told(ask(service, made.principal(), "never"))

@@ -7,10 +7,9 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from contextvars import copy_context
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from carrel.audit.event import Event
@@ -18,16 +17,16 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import Settings
 from carrel.errors import CarrelError, LimitError, RequestError, SessionMissingError
-from carrel.paths.names import require_session_id
-from carrel.policy.roles import DEFAULT_ROLE, WRITING, Role
+from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
 from carrel.service import feed
+from carrel.service.caller_sessions import CallerSessions
 from carrel.service.desk import Desk
+from carrel.service.desks import Desks
 from carrel.service.executions import Execution, Executions
-from carrel.service.open_sessions import OpenSessions, Use
+from carrel.service.open_sessions import OpenSessions
 from carrel.service.operations import operation as find_operation
 from carrel.service.principal import Principal
-from carrel.service.session_info import NewSession, SessionInfo, SessionPage
 from carrel.service.tenants import Tenants
 from carrel.service.work import Work
 from carrel.tools.deadline import Deadline
@@ -40,8 +39,6 @@ from carrel.tools.toolbox import QUICK_SECONDS
 from carrel.tools.whereabouts import where_for
 from carrel.workspace.sessions import WorkspaceManager
 
-MOST_SESSIONS = 1000
-"""Of one page."""
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
 _WAITING_THREADS = 1024
@@ -70,12 +67,14 @@ class Service:
         self.settings = settings
         self.logger = SandboxLogger.of(logger)
         self.tenants = Tenants(manager)
-        self.sessions = OpenSessions(settings, engine=engine, clock=clock)
+        self.open_sessions = OpenSessions(settings, engine=engine, clock=clock)
         self.executions = Executions(
             most=settings.serve.executions,
             most_per_caller=settings.serve.executions_per_caller,
             resume_seconds=settings.serve.resume_seconds,
         )
+        self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
+        self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_threads = ThreadPoolExecutor(
             min(settings.serve.max_requests, _WAITING_THREADS), thread_name_prefix="carrel-waiting"
@@ -118,7 +117,7 @@ class Service:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.sessions.close()
+        await self.open_sessions.close()
         self.tenants.close()
         self.waiting_threads.shutdown(wait=False)
 
@@ -137,167 +136,13 @@ class Service:
                 self.logger.log_failure("service.upkeep_failed", error)
 
     async def _close_idle(self) -> None:
-        self.sessions.close_idle()
+        self.open_sessions.close_idle()
 
     async def _sweep(self) -> None:
         """Remove the sessions whose time is over, of all tenants."""
         await asyncio.to_thread(lambda: [manager.sweep() for manager in self.tenants.all()])
 
-    # Sessions
-
-    async def create_session(self, caller: Principal, new: NewSession) -> SessionInfo:
-        """Make a session.
-
-        Raises:
-            SessionIdError: The id breaks the rule.
-            SessionExistsError: The caller has one of that name.
-            RequestError: A ceiling is higher than the caller may ask for, or another value makes no sense.
-            LimitError: There are as many sessions as there may be.
-        """
-        manager = self._manager(caller)
-        if new.session_id is not None:
-            caller.require_session(new.session_id)
-        if caller.role is not None:
-            new.require_within(manager.limits)
-        session_id = await _value(
-            lambda: _created(
-                manager.create(
-                    caller.session if new.session_id is None else new.session_id,
-                    ttl_seconds=new.ttl_seconds,
-                    limits=new.limits,
-                    role=new.role,
-                    labels=new.labels,
-                )
-            )
-        )
-        return await self.session(caller, session_id)
-
-    async def ensure_session(self, caller: Principal, session_id: str) -> SessionInfo:
-        """A session, made if it is missing."""
-        caller.require_session(session_id)
-        manager = self._manager(caller)
-        await asyncio.to_thread(lambda: manager.get_workspace(session_id).close())
-        return await self.session(caller, session_id)
-
-    async def list_sessions(
-        self, caller: Principal, *, after: str | None = None, count: int = 100
-    ) -> SessionPage:
-        """The caller's sessions in the order of their ids, up to *count* of them after the id *after*.
-
-        Raises:
-            RequestError: *count* makes no sense.
-            SessionIdError: *after* is no id.
-        """
-        if not 1 <= count <= MOST_SESSIONS:
-            raise RequestError(f"count must be 1 to {MOST_SESSIONS}, not {count}")
-        if caller.session is not None:
-            return await self._page_of_one(caller, caller.session, after)
-        manager = self._manager(caller)
-        records = await asyncio.to_thread(manager.list_records, after, count + 1)
-        more = records[count - 1].session_id if len(records) > count else None
-        sessions = tuple(SessionInfo.of_record(one, manager.limits) for one in records[:count])
-        return SessionPage(sessions=sessions, next=more)
-
-    async def _page_of_one(self, caller: Principal, session_id: str, after: str | None) -> SessionPage:
-        """All that somebody sees who is bound to one session."""
-        sessions: tuple[SessionInfo, ...] = ()
-        if after is None or require_session_id(after) < session_id:
-            with suppress(SessionMissingError):
-                sessions = (await self.session(caller, session_id),)
-        return SessionPage(sessions=sessions, next=None)
-
-    async def session(self, caller: Principal, session_id: str) -> SessionInfo:
-        """What is known about a session; looking is no use of it.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller.
-        """
-        caller.require_session(session_id)
-        manager = self._manager(caller)
-        return SessionInfo.of(await asyncio.to_thread(manager.status, session_id), manager.limits)
-
-    async def extend_session(
-        self, caller: Principal, session_id: str, ttl_seconds: float | None
-    ) -> SessionInfo:
-        """Let a session be idle for *ttl_seconds* from now on.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller.
-            RequestError: That is no time, or for ever and the caller is not the operator.
-            RoleDeniedError: The caller may change nothing; what expires soon is as good as removed.
-        """
-        manager = await self._to_change(caller, session_id)
-        if ttl_seconds is None and caller.role is not None:
-            raise RequestError("ttl_seconds must be a number: only the operator lets a session live for ever")
-        await _value(lambda: manager.extend(session_id, ttl_seconds))
-        return await self.session(caller, session_id)
-
-    async def delete_session(self, caller: Principal, session_id: str) -> None:
-        """Remove a session with its files, whatever runs in it.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller.
-            RoleDeniedError: The caller may change nothing.
-        """
-        manager = await self._to_change(caller, session_id)
-        for execution in self.executions.of_session(session_id, caller.tenant):
-            execution.cancel()
-        self.sessions.close_session(manager, session_id)
-        if not await asyncio.to_thread(manager.delete_workspace, session_id):
-            raise SessionMissingError(f"no such session: {session_id!r}")
-
-    async def reset_session(self, caller: Principal, session_id: str) -> None:
-        """Remove all files of a session, and keep the session.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller.
-            RoleDeniedError: The caller may change nothing.
-        """
-        manager = await self._to_change(caller, session_id)
-        if not await asyncio.to_thread(manager.reset_workspace, session_id):
-            raise SessionMissingError(f"no such session: {session_id!r}")
-
-    async def _to_change(self, caller: Principal, session_id: str) -> WorkspaceManager:
-        """The sessions of the caller, among which is one that it may change as a whole."""
-        caller.require_session(session_id)
-        manager = self._manager(caller)
-        async with self.desk(caller, session_id) as desk:
-            desk.require(WRITING)
-        return manager
-
-    def _manager(self, caller: Principal) -> WorkspaceManager:
-        return self.tenants.sessions_of(caller.tenant)
-
     # What is in a session
-
-    def desk(
-        self, caller: Principal, session_id: str, *, role: str | None = None, make: bool = False
-    ) -> AbstractAsyncContextManager[Desk]:
-        """A session, open for the caller in its role, or in the one that the request chooses.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller, and *make* is off.
-            RoleDeniedError: The caller may not choose that role.
-        """
-        acting = caller.acting_as(role)
-        return _AtDesk(self._use(acting, session_id, make=make), self._role(acting))
-
-    def desk_at_hand(self, caller: Principal, session_id: str) -> Desk | None:
-        """The same, for a use that ends before anything else gets a turn; `None` if it is not open.
-
-        Raises:
-            SessionMissingError: There is no such session of the caller.
-        """
-        caller.require_session(session_id)
-        session = self.sessions.at_hand(self._manager(caller), session_id, caller.name)
-        return None if session is None else session.desk(self._role(caller))
-
-    def _use(self, caller: Principal, session_id: str, *, make: bool) -> Use:
-        caller.require_session(session_id)
-        return self.sessions.use(self._manager(caller), session_id, caller.name, make=make)
-
-    def _role(self, caller: Principal) -> Role | None:
-        return None if caller.role is None else Role.find(caller.role, self.settings.roles)
 
     async def call(
         self,
@@ -317,7 +162,7 @@ class Service:
         """
         row = find_operation(operation)
         given = row.parse(arguments)
-        async with self.desk(caller, session_id, role=role) as desk:
+        async with self.desks.open(caller, session_id, role=role) as desk:
             desk.require(row.tool)
             if row.is_quick(given):
                 return row.run(desk.workspace, given)
@@ -383,10 +228,10 @@ class Service:
     def _to_read(self, caller: Principal, session_id: str, role: str | None) -> WorkspaceManager:
         """The sessions of a caller that may know what is in them."""
         caller.require_session(session_id)
-        acting = self._role(caller.acting_as(role))
+        acting = self.desks.role(caller.acting_as(role))
         if acting is not None:
             acting.require("file_read")
-        return self._manager(caller)
+        return self.tenants.sessions_of(caller.tenant)
 
     # Tools
 
@@ -398,7 +243,7 @@ class Service:
         session_role = None
         if acting.role is None and session_id is not None:
             with suppress(SessionMissingError):
-                session_role = (await self.session(caller, session_id)).role
+                session_role = (await self.sessions.status(caller, session_id)).role
         return Role.find(acting.role or session_role or DEFAULT_ROLE, self.settings.roles)
 
     async def tools(
@@ -459,7 +304,7 @@ class Service:
             RequestError: There is no such profile.
         """
         kind = _choice(Profile, profile)
-        desk = self.desk_at_hand(caller.acting_as(role), session_id)
+        desk = self.desks.at_hand(caller.acting_as(role), session_id)
         return None if desk is None else desk.toolbox(kind).at_once(name, arguments)
 
     async def call_tool_in_thread(
@@ -481,7 +326,7 @@ class Service:
         kind = _choice(Profile, profile)
         tool = TOOLS[kind].get(name)
         async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(self.desk(caller, session_id, role=role, make=True))
+            desk = await stack.enter_async_context(self.desks.open(caller, session_id, role=role, make=True))
             toolbox = desk.toolbox(kind)
             if tool is not None and tool.effect is Effect.RUN and name in toolbox.names:
                 stack.enter_context(self.executions.slot(caller))
@@ -500,7 +345,7 @@ class Service:
             LimitError: Too much is running already.
         """
         async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(self.desk(caller, session_id, role=role, make=make))
+            desk = await stack.enter_async_context(self.desks.open(caller, session_id, role=role, make=make))
             desk.require(work.tool)
             stack.enter_context(self.executions.slot(caller))
             execution = self.executions.start(caller, desk, work)
@@ -524,44 +369,8 @@ class Service:
         return self.executions.find(caller, session_id, execution_id)
 
 
-class _AtDesk:
-    """A desk while it is used; no generator, as that would take longer than reading a small file."""
-
-    def __init__(self, use: Use, role: Role | None) -> None:
-        self._use = use
-        self._role = role
-
-    async def __aenter__(self) -> Desk:
-        session = await self._use.__aenter__()
-        try:
-            return session.desk(self._role)
-        except BaseException:
-            await self._use.__aexit__(None, None, None)
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._use.__aexit__(kind, error, trace)
-
-
 class _TooLong(Exception):
     """A call was not done as quickly as it might have been."""
-
-
-def _created(workspace: Any) -> str:  # Any: a workspace of a session
-    with workspace:
-        return str(workspace.session_id)
-
-
-async def _value(work: Callable[[], T]) -> T:
-    """What *work* gives, done in a thread; a value that makes no sense is a mistake of the request."""
-    try:
-        return await asyncio.to_thread(work)
-    except ValueError as error:
-        if isinstance(error, CarrelError):
-            raise
-        raise RequestError(str(error)) from None
 
 
 def _choice(kind: type[Choice], name: str) -> Choice:

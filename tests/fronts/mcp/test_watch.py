@@ -55,7 +55,7 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.M
     async def work() -> list[str]:
         refused = []
         async with Service(WorkspaceManager(tmp_path), load(os.environ)) as service:
-            await service.ensure_session(ONE, "s1")
+            await service.sessions.ensure(ONE, "s1")
             watcher = Watcher(service)
 
             async def watch(caller: Principal) -> None:

@@ -39,7 +39,7 @@ class Call:
 
     def desk(self, request: Any) -> AbstractAsyncContextManager[Desk]:  # Any: a message with a session
         """The session of *request*, open for the caller."""
-        return self.service.desk(self.caller, request.session_id, role=self.role_of(request))
+        return self.service.desks.open(self.caller, request.session_id, role=self.role_of(request))
 
 
 def path_of(request: Any, default: str = "") -> str:  # Any: a message with a path

@@ -27,7 +27,7 @@ async def create_session(call: Call, request: messages.CreateSessionRequest) -> 
         role=request.role or None,
         labels=dict(request.labels),
     )
-    return _told(await call.service.create_session(call.acting, new))
+    return _told(await call.service.sessions.create(call.acting, new))
 
 
 def _lifetime(request: messages.CreateSessionRequest | messages.ExtendSessionRequest) -> float | None:
@@ -46,17 +46,17 @@ def _lifetime(request: messages.CreateSessionRequest | messages.ExtendSessionReq
 
 async def ensure_session(call: Call, request: messages.SessionRequest) -> messages.SessionResponse:
     """A session, made if it is missing."""
-    return _told(await call.service.ensure_session(call.acting, request.session_id))
+    return _told(await call.service.sessions.ensure(call.acting, request.session_id))
 
 
 async def get_session(call: Call, request: messages.SessionRequest) -> messages.SessionResponse:
     """What is known about a session."""
-    return _told(await call.service.session(call.acting, request.session_id))
+    return _told(await call.service.sessions.status(call.acting, request.session_id))
 
 
 async def list_sessions(call: Call, request: messages.ListSessionsRequest) -> messages.ListSessionsResponse:
     """A page of the caller's sessions."""
-    page = await call.service.list_sessions(
+    page = await call.service.sessions.list(
         call.acting, after=request.after or None, count=request.count or COUNT
     )
     return messages.ListSessionsResponse(sessions_json=render_json(page.sessions), next=page.next or "")
@@ -64,18 +64,18 @@ async def list_sessions(call: Call, request: messages.ListSessionsRequest) -> me
 
 async def extend_session(call: Call, request: messages.ExtendSessionRequest) -> messages.SessionResponse:
     """Let a session be idle for longer, or for less."""
-    return _told(await call.service.extend_session(call.acting, request.session_id, _lifetime(request)))
+    return _told(await call.service.sessions.extend(call.acting, request.session_id, _lifetime(request)))
 
 
 async def reset_session(call: Call, request: messages.SessionRequest) -> messages.EmptyResponse:
     """Remove all files of a session."""
-    await call.service.reset_session(call.acting, request.session_id)
+    await call.service.sessions.reset(call.acting, request.session_id)
     return messages.EmptyResponse()
 
 
 async def delete_session(call: Call, request: messages.SessionRequest) -> messages.EmptyResponse:
     """Remove a session."""
-    await call.service.delete_session(call.acting, request.session_id)
+    await call.service.sessions.delete(call.acting, request.session_id)
     return messages.EmptyResponse()
 
 

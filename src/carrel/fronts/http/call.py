@@ -139,11 +139,11 @@ class Call:
 
     def desk(self) -> AbstractAsyncContextManager[Desk]:
         """The session of the request, open for its caller."""
-        return self.app.service.desk(self.who, self.session_id)
+        return self.app.service.desks.open(self.who, self.session_id)
 
     def desk_at_hand(self) -> Desk | None:
         """The same, for as long as nothing waits; `None` if the session is not open yet."""
-        return self.app.service.desk_at_hand(self.who, self.session_id)
+        return self.app.service.desks.at_hand(self.who, self.session_id)
 
     def header(self, name: bytes) -> str | None:
         """The text of a header; *name* in small letters."""

@@ -74,5 +74,5 @@ class Metrics(Collector):
             "carrel_executions_running", "Commands and code now.", len(self._service.executions)
         )
         yield GaugeMetricFamily(
-            "carrel_sessions_open", "Sessions that are open now.", len(self._service.sessions)
+            "carrel_sessions_open", "Sessions that are open now.", len(self._service.open_sessions)
         )

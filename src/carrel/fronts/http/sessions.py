@@ -48,7 +48,7 @@ async def create(call: Call) -> None:
         role=body.role,
         labels=body.labels,
     )
-    info = await call.app.service.create_session(call.who, new)
+    info = await call.app.service.sessions.create(call.who, new)
     place = f"/api/v1/sessions/{quote(info.session_id, safe='')}".encode("ascii")
     await call.json(201, render(info), [(b"location", place)])
 
@@ -56,35 +56,35 @@ async def create(call: Call) -> None:
 async def list_page(call: Call) -> None:
     """One page of the caller's sessions."""
     query = call.query(PageQuery)
-    page = await call.app.service.list_sessions(call.who, after=query.after, count=query.count)
+    page = await call.app.service.sessions.list(call.who, after=query.after, count=query.count)
     await call.json(200, render(page))
 
 
 async def show(call: Call) -> None:
     """What is known about a session."""
-    await _tell(call, await call.app.service.session(call.who, call.session_id))
+    await _tell(call, await call.app.service.sessions.status(call.who, call.session_id))
 
 
 async def ensure(call: Call) -> None:
     """A session, made if it is missing."""
-    await _tell(call, await call.app.service.ensure_session(call.who, call.session_id))
+    await _tell(call, await call.app.service.sessions.ensure(call.who, call.session_id))
 
 
 async def extend(call: Call) -> None:
     """Let a session be idle for longer, or shorter."""
     body = await call.document(ExtendBody)
-    await _tell(call, await call.app.service.extend_session(call.who, call.session_id, body.ttl_seconds))
+    await _tell(call, await call.app.service.sessions.extend(call.who, call.session_id, body.ttl_seconds))
 
 
 async def delete(call: Call) -> None:
     """Remove a session."""
-    await call.app.service.delete_session(call.who, call.session_id)
+    await call.app.service.sessions.delete(call.who, call.session_id)
     await call.empty()
 
 
 async def reset(call: Call) -> None:
     """Remove all files of a session."""
-    await call.app.service.reset_session(call.who, call.session_id)
+    await call.app.service.sessions.reset(call.who, call.session_id)
     await call.empty()
 
 

@@ -47,7 +47,7 @@ class Resources:
         after = None if cursor is None else _parse_cursor(cursor)
         if visit.caller.session is None:
             return await self._sessions(visit, after)
-        async with self._service.desk(visit.caller, visit.caller.session, make=True) as desk:
+        async with self._service.desks.open(visit.caller, visit.caller.session, make=True) as desk:
             desk.require("file_list")
             found = await _files(desk, after or "")
         page = found[: self._page]
@@ -55,7 +55,7 @@ class Resources:
         return ListResourcesResult(resources=[_resource(info) for info in page], next_cursor=more)
 
     async def _sessions(self, visit: Visit, after: str | None) -> ListResourcesResult:
-        page = await self._service.list_sessions(visit.caller, after=after, count=self._page)
+        page = await self._service.sessions.list(visit.caller, after=after, count=self._page)
         listed = [
             Resource(name=each.session_id, uri=render(each.session_id, "."), mime_type=DIRECTORY)
             for each in page.sessions
@@ -78,7 +78,7 @@ class Resources:
     async def read(self, visit: Visit, uri: str) -> ReadResourceResult:
         """The content of a file, as text where it is one; or what is in a directory."""
         address = parse(uri, visit.caller.session)
-        async with self._service.desk(visit.caller, address.session) as desk:
+        async with self._service.desks.open(visit.caller, address.session) as desk:
             desk.require("file_read")
             info = await desk.files.stat(address.path)
             if info.is_directory:

@@ -104,7 +104,7 @@ class New:
 async def create_session(call: Call) -> ToolResult:
     """Make a session."""
     asked: New = call.arguments
-    made = await call.service.create_session(
+    made = await call.service.sessions.create(
         call.visit.caller,
         NewSession(session_id=asked.session_id, ttl_seconds=asked.ttl_seconds or CONFIGURED),
     )
@@ -113,7 +113,7 @@ async def create_session(call: Call) -> ToolResult:
 
 async def destroy_session(call: Call) -> ToolResult:
     """End a session and delete its files."""
-    await call.service.delete_session(call.visit.caller, call.session)
+    await call.service.sessions.delete(call.visit.caller, call.session)
     return ToolResult(success=True, output=f"Session {call.session} is gone, with all its files")
 
 
@@ -128,20 +128,20 @@ class Page:
 async def get_active_sessions(call: Call) -> ToolResult:
     """List the caller's sessions."""
     asked: Page = call.arguments
-    page = await call.service.list_sessions(call.visit.caller, after=asked.after, count=asked.count)
+    page = await call.service.sessions.list(call.visit.caller, after=asked.after, count=asked.count)
     return ToolResult(success=True, output=render(page))
 
 
 async def get_workspace_info(call: Call) -> ToolResult:
     """Tell what is known about a session."""
     return ToolResult(
-        success=True, output=render(await call.service.session(call.visit.caller, call.session))
+        success=True, output=render(await call.service.sessions.status(call.visit.caller, call.session))
     )
 
 
 async def reset_workspace(call: Call) -> ToolResult:
     """Delete all files of a session."""
-    await call.service.reset_session(call.visit.caller, call.session)
+    await call.service.sessions.reset(call.visit.caller, call.session)
     return ToolResult(success=True, output=f"Session {call.session} has no files any more")
 
 

@@ -1,0 +1,71 @@
+"""`Desks`: the way of a caller to a session that is open for it in its role."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+
+from carrel.config.kind import Roles
+from carrel.policy.roles import Role
+from carrel.service.desk import Desk
+from carrel.service.open_sessions import OpenSessions, Use
+from carrel.service.principal import Principal
+from carrel.service.tenants import Tenants
+
+
+class Desks:
+    """All desks of a service."""
+
+    def __init__(self, tenants: Tenants, open_sessions: OpenSessions, roles: Roles) -> None:
+        self._tenants = tenants
+        self._open = open_sessions
+        self._roles = roles
+
+    def open(
+        self, caller: Principal, session_id: str, *, role: str | None = None, make: bool = False
+    ) -> AbstractAsyncContextManager[Desk]:
+        """A session, open for the caller in its role, or in the one that the request chooses.
+
+        Raises:
+            SessionMissingError: There is no such session of the caller, and *make* is off.
+            RoleDeniedError: The caller may not choose that role.
+        """
+        acting = caller.acting_as(role)
+        acting.require_session(session_id)
+        manager = self._tenants.sessions_of(acting.tenant)
+        return _AtDesk(self._open.use(manager, session_id, acting.name, make=make), self.role(acting))
+
+    def at_hand(self, caller: Principal, session_id: str) -> Desk | None:
+        """The same, for a use that ends before anything else gets a turn; `None` if it is not open.
+
+        Raises:
+            SessionMissingError: There is no such session of the caller.
+        """
+        caller.require_session(session_id)
+        session = self._open.at_hand(self._tenants.sessions_of(caller.tenant), session_id, caller.name)
+        return None if session is None else session.desk(self.role(caller))
+
+    def role(self, caller: Principal) -> Role | None:
+        """What the caller may do; `None` for everything."""
+        return None if caller.role is None else Role.find(caller.role, self._roles)
+
+
+class _AtDesk:
+    """A desk while it is used; no generator, as that would take longer than reading a small file."""
+
+    def __init__(self, use: Use, role: Role | None) -> None:
+        self._use = use
+        self._role = role
+
+    async def __aenter__(self) -> Desk:
+        session = await self._use.__aenter__()
+        try:
+            return session.desk(self._role)
+        except BaseException:
+            await self._use.__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._use.__aexit__(kind, error, trace)
