@@ -79,7 +79,7 @@ soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK
 	PYTHONPATH=. $(BIN)/python tests/soak.py
 
 mutants: setup ## take out one guard at a time; each must fail a test
-	PYTHONPATH=. $(BIN)/python tests/mutants.py
+	$(BIN)/python -m tests.mutants
 
 lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the newest)
 	$(BIN)/uv pip compile pyproject.toml $(patsubst %,--extra %,$(subst $(comma), ,$(EXTRAS))) \

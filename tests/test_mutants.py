@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.mutants import MUTANTS, SOURCES, Mutant
+from tests.mutants.__main__ import SOURCES
+from tests.mutants.mutant import Mutant
+from tests.mutants.table import MUTANTS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

@@ -1,0 +1,121 @@
+"""Take out one guard at a time and see whether a test notices.
+
+Each mutant is a copy of the sources with one piece of text replaced. The test named by the mutant must fail
+on it; if it passes, the mutant has survived, and a hole of that shape would go unseen.
+
+    python -m tests.mutants            all of them, and the tests on the unchanged sources first
+    python -m tests.mutants NAME...    only those
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.mutants.mutant import Mutant, StaleError
+from tests.mutants.table import MUTANTS
+
+TOP = Path(__file__).resolve().parents[2]
+SOURCES = TOP / "src"
+SECONDS = 120
+"""Tests that hang on a mutant have noticed it."""
+RUN = """
+import sys
+import carrel
+import pytest
+if not carrel.__file__.startswith(sys.argv[1] + "/"):
+    sys.exit(f"the tests would run on {carrel.__file__}, not on {sys.argv[1]}")
+sys.exit(10 + pytest.main(sys.argv[2:]))
+"""
+PASSED, FAILED = 10, 11
+"""The exit status of the above; any other means that the tests were not run."""
+
+
+class BrokenError(Exception):
+    """The tests could not be run at all."""
+
+
+def run_tests(
+    sources: Path, tests: Iterable[str], place: Path, seconds: float = SECONDS
+) -> subprocess.CompletedProcess[str]:
+    """Run tests on the package in *sources*, and be sure that it is that one."""
+    path = os.pathsep.join((str(sources), str(TOP)))
+    environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    # As little as will do: most of the time goes into starting.
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout"]
+    return subprocess.run(
+        [sys.executable, "-c", RUN, str(sources), *options, f"--basetemp={place / 'tmp'}", *tests],
+        cwd=TOP,
+        env=environment,
+        capture_output=True,
+        text=True,
+        errors="backslashreplace",
+        timeout=seconds,
+        check=False,
+    )
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether the tests of *mutant* pass on it.
+
+    Raises:
+        StaleError: The sources have changed, and the mutant has to follow.
+        BrokenError: The tests could not be run.
+    """
+    with tempfile.TemporaryDirectory(prefix="mutant-") as name:
+        place = Path(name)
+        sources = place / "src"
+        shutil.copytree(SOURCES, sources)
+        mutant.apply(sources)
+        try:
+            done = run_tests(sources, [mutant.tests], place)
+        except subprocess.TimeoutExpired:
+            return False
+    if done.returncode not in (PASSED, FAILED):
+        raise BrokenError(f"the tests of mutant {mutant.name!r} were not run\n{done.stdout}{done.stderr}")
+    return done.returncode == PASSED
+
+
+def verdict(mutant: Mutant) -> str:
+    """What became of *mutant*."""
+    try:
+        # Twice, because a test that depends on chance may miss it once.
+        return "SURVIVED" if survives(mutant) and survives(mutant) else "killed"
+    except StaleError as error:
+        return f"STALE: {error}"
+    except BrokenError as error:
+        return f"BROKEN: {error}"
+
+
+def unchanged() -> str:
+    """What the tests of all mutants say of the sources as they are; nothing if they pass."""
+    tests = sorted({mutant.tests for mutant in MUTANTS})
+    with tempfile.TemporaryDirectory(prefix="mutant-") as place:
+        done = run_tests(SOURCES, tests, Path(place), seconds=10 * SECONDS)
+    return "" if done.returncode == PASSED else f"{done.stdout}{done.stderr}"
+
+
+def main(names: list[str]) -> int:
+    """Run the mutants with these names, or all; the exit status is 1 unless all are killed."""
+    chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
+    # Twice, because a machine under load may fail a test that is right.
+    if not names and (problem := unchanged()) and (problem := unchanged()):
+        print(f"the tests do not even pass on the unchanged sources:\n{problem}", file=sys.stderr)
+        return 1
+    killed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for mutant, became in zip(chosen, pool.map(verdict, chosen), strict=True):
+            print(f"{became:10} {mutant.name}", flush=True)
+            killed += became == "killed"
+    print(f"{killed} of {len(chosen)} mutants killed")
+    return 0 if killed == len(chosen) > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,326 @@
+"""Sessions: their rules, their quota, their journal and their end."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+FILES = "tests/faults/test_guards_of_files.py"
+GATE = "tests/faults/test_guards_of_the_gate.py"
+CLOSED = "tests/faults/test_closed.py"
+GROWTH = "tests/faults/test_growth.py"
+
+MUTANTS = [
+    # Ledgers, sessions and sweeps
+    Mutant(
+        "ledger: the quota is asked",
+        "workspace/ledger.py",
+        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        position",
+        "        position",
+        "tests/workspace/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
+    ),
+    Mutant(
+        "ledger: one at a time",
+        "workspace/session_lock.py",
+        "                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "                pass\n",
+        "tests/workspace/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
+    ),
+    Mutant(
+        "ledger: a mark is settled",
+        "workspace/ledger.py",
+        "        if page.mark & _OPEN:\n",
+        "        if page is None:\n",
+        "tests/workspace/test_ledger.py"
+        "::test_a_kill_between_mark_and_change_is_seen_by_all_who_have_the_session_open",
+    ),
+    Mutant(
+        "ledger: a deleted session is told",
+        "workspace/ledger.py",
+        "        if page is not None and page.mark & _GONE:\n",
+        "        if page is None and page:\n",
+        "tests/workspace/test_manager.py"
+        "::test_who_still_uses_a_deleted_session_hears_of_it_and_nothing_comes_back",
+    ),
+    Mutant(
+        "store: a claim is on what is there now",
+        "workspace/store.py",
+        "        is_there = _is_at(state, states, session_id)\n",
+        "        is_there = True\n",
+        "tests/workspace/test_manager.py"
+        "::test_a_maker_that_comes_in_the_middle_of_deleting_waits_for_its_end",
+    ),
+    Mutant(
+        "sweep: a session in use stays",
+        "workspace/sweeper.py",
+        "                if claim.is_in_use():\n",
+        "                if claim is None:\n",
+        "tests/workspace/test_sweep.py::test_a_session_that_this_process_has_open_is_skipped",
+    ),
+    Mutant(
+        "sweep: the latest use counts",
+        "workspace/sweeper.py",
+        "        if latest.used_ns > current.used_ns:\n",
+        "        if latest is None:\n",
+        "tests/workspace/test_sweep.py::test_the_latest_use_that_anything_tells_of_counts",
+    ),
+    Mutant(
+        "journal: bounded",
+        "audit/journal.py",
+        "        for number in self._numbers()[:-KEPT_FILES]:\n",
+        "        for number in ():\n",
+        "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
+    ),
+    # Policy
+    Mutant(
+        "policy: read-only",
+        "policy/rules.py",
+        "return access is Access.READ or self is AccessMode.READ_WRITE",
+        "return True",
+        f"{GATE}::test_a_read_only_workspace_is_not_changed",
+    ),
+    Mutant(
+        "policy: outside",
+        "policy/rules.py",
+        "            reason = _OUTSIDE",
+        "            reason = None",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: the first match",
+        "workspace/areas.py",
+        "for index, spellings in enumerate(self._roots):",
+        "for index, spellings in reversed(list(enumerate(self._roots))):",
+        f"{GATE}::test_the_first_rule_that_has_a_path_decides",
+    ),
+    Mutant(
+        "policy: the first match, explained",
+        "policy/rules.py",
+        "for index, rule in enumerate(self.allowed_paths):",
+        "for index, rule in reversed(list(enumerate(self.allowed_paths))):",
+        f"{GATE}::test_the_first_rule_that_has_a_path_decides",
+    ),
+    Mutant(
+        "policy: the workspace is the first rule",
+        "policy/rules.py",
+        "if self.allowed_paths and self.allowed_paths[0].root != self.workspace_root:",
+        "if self.workspace_root is None:",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: the place on the host is not a name of the workspace",
+        "workspace/areas.py",
+        "                if index == 0:\n",
+        "                if index is None:\n",
+        f"{GATE}::test_what_no_rule_has_is_outside",
+    ),
+    Mutant(
+        "policy: an unclear mode",
+        "policy/rules.py",
+        "return cls.READ_WRITE if writable else cls.READ_ONLY",
+        "return cls.READ_WRITE",
+        f"{GATE}::test_a_mode_that_is_not_plainly_read_write_is_read_only",
+    ),
+    # The gate
+    Mutant(
+        "gate: asks the policy",
+        "workspace/gate.py",
+        "if place.rule is None or access not in self._allowed[place.rule]:",
+        "if place.rule is None:",
+        f"{GATE}::test_a_read_only_workspace_is_not_changed",
+    ),
+    Mutant(
+        "gate: both ends of a move",
+        "workspace/workspace.py",
+        "        files, where = self.gate.permit(Access.WRITE, source)\n",
+        "        files, where = self.gate.permit(Access.READ, source)\n",
+        f"{GATE}::test_both_ends_of_a_move_and_the_target_of_a_copy_are_judged",
+    ),
+    Mutant(
+        "gate: refusals are recorded",
+        "workspace/gate.py",
+        "            self._recorder.record(operation, path, error=error.code)\n",
+        "            pass\n",
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "gate: refusals are logged",
+        "workspace/gate.py",
+        '            error.code.replace(".", "_"), session_id=self.session_id,',
+        '            "something", session_id=self.session_id,',
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "gate: refusals are noticed",
+        "workspace/gate.py",
+        "                self.gate.refused(operation, error)\n",
+        "",
+        f"{GATE}::test_a_refusal_is_recorded_and_logged",
+    ),
+    Mutant(
+        "record: a lost record is not the operation's failure",
+        "workspace/record.py",
+        "        except (OSError, ClosedError):",
+        "        except ZeroDivisionError:",
+        "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
+    ),
+    Mutant(
+        "gate: depth",
+        "workspace/gate.py",
+        "if limit is not None and depth > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "gate: size of a file",
+        "workspace/chunks.py",
+        "if limit is not None and size > limit:",
+        "if limit is None:",
+        f"{FILES}::test_a_limit_is_held",
+    ),
+    Mutant(
+        "gate: size of a file by chunks",
+        "workspace/chunks.py",
+        "        require_size(size, limit, where)\n        yield chunk",
+        "        yield chunk",
+        f"{GROWTH}::test_a_source_that_gives_too_much_is_stopped_at_the_limit",
+    ),
+    Mutant(
+        "gate: closed",
+        "workspace/gate.py",
+        "        if self._closed or (self._base is not None and self._base.is_closed):\n            raise",
+        "        if not self:\n            raise",
+        f"{CLOSED}::test_every_operation_on_a_closed_workspace_says_so",
+    ),
+    Mutant(
+        "root: closed",
+        "fs/_beneath.py",
+        '        """Let go of the directory; it closes when the last running operation is done."""\n'
+        "        self._directory = None",
+        '        """Let go of the directory; it closes when the last running operation is done."""',
+        f"{GATE}::test_a_closed_root_says_so",
+    ),
+    # WorkspaceManager
+    Mutant(
+        "id: its characters",
+        "paths/names.py",
+        "if not _ID.fullmatch(session_id):",
+        "if not _ID.match(session_id):",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: how it begins",
+        "paths/names.py",
+        'r"[A-Za-z0-9_][A-Za-z0-9_-]*',
+        'r"[A-Za-z0-9_-]*',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: ASCII",
+        "paths/names.py",
+        r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*\", re.ASCII)".replace('\\"', '"'),
+        r"\w[\w-]*(?:\.[\w-]+)*" + '")',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: its length",
+        "paths/names.py",
+        "if len(session_id) > ID_CHARACTERS:",
+        "if session_id is None:",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: device names",
+        "paths/names.py",
+        "if _DEVICE.match(session_id):",
+        "if session_id is None:",
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "id: its type",
+        "paths/names.py",
+        "    if not isinstance(session_id, str):\n"
+        '        raise SessionIdError(f"session id must be str, not {type(session_id).__name__}")\n'
+        "    session_id = str.__str__(session_id)\n",
+        '    session_id = session_id if isinstance(session_id, str) else str(session_id).strip("b\'")\n',
+        f"{GATE}::test_what_is_no_session_id_is_refused",
+    ),
+    Mutant(
+        "session: a link in its place",
+        "fs/owned.py",
+        "handle = Handle(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))",
+        "handle = Handle(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=parent.fd))",
+        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
+    ),
+    Mutant(
+        "session: a file in its place",
+        "fs/owned.py",
+        "elif not stat.S_ISDIR(found.st_mode):",
+        "elif found is None:",
+        f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
+    ),
+    Mutant(
+        "session: somebody else's",
+        "fs/owned.py",
+        "return None if found.st_uid == os.geteuid() else",
+        "return None if found else",
+        f"{GATE}::test_a_directory_of_somebody_else_is_not_used",
+    ),
+    Mutant(
+        "session: closed to others",
+        "workspace/store.py",
+        "os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)",
+        "os.mkdir(self.session_id, dir_fd=self._store.directory.fd)",
+        f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
+    ),
+    Mutant(
+        "sessions: writable for others",
+        "fs/owned.py",
+        "if found.st_mode & 0o022:",
+        "if found is None:",
+        f"{GATE}::test_a_sessions_directory_that_others_may_write_to_is_not_used",
+    ),
+    Mutant(
+        "sessions: a link",
+        "fs/owned.py",
+        "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
+        "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
+        f"{GATE}::test_a_sessions_directory_that_is_a_link_is_not_used",
+    ),
+    # Remembering
+    Mutant(
+        "logger: control characters",
+        "audit/printable.py",
+        "    if text.isprintable():\n        return text\n",
+        "    return text\n",
+        f"{GATE}::test_a_log_event_is_one_line_whatever_a_name_holds",
+    ),
+    Mutant(
+        "journal: one line",
+        "audit/event.py",
+        "from json.encoder import encode_basestring_ascii",
+        "from json.encoder import encode_basestring as encode_basestring_ascii",
+        f"{GATE}::test_a_journal_has_one_line_a_record_whatever_a_name_holds",
+    ),
+    Mutant(
+        "journal: torn lines",
+        "audit/journal.py",
+        'line = b"\\n" + event.render()',
+        "line = event.render()",
+        f"{GATE}::test_a_torn_record_spoils_no_other",
+    ),
+    Mutant(
+        "journal: not through a link",
+        "audit/journal.py",
+        "flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600",
+        "flags | os.O_CLOEXEC, 0o600",
+        f"{GATE}::test_a_journal_that_became_a_link_is_not_written",
+    ),
+    # Errors
+    Mutant(
+        "errors: nothing of the host behind them",
+        "fs/_translate.py",
+        "            problem = translate(error.errno, where)\n",
+        "            raise translate(error.errno, where) from error\n",
+        f"{GATE}::test_an_error_names_no_place_on_the_host",
+    ),
+]
