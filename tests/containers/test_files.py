@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from carrel.containers.archive_hands import ArchiveHands
+from carrel.containers.archive_steps import ArchiveSteps
 from carrel.containers.attendant import Attendant
 from carrel.containers.container import Container
 from carrel.containers.files import ContainerFiles
-from carrel.containers.shell_hands import ShellHands
+from carrel.containers.shell_steps import ShellSteps
 from carrel.containers.spec import Volume
 from carrel.containers.stream import ExecStream
 from carrel.errors import BusyError, ContainerError, DiskFullError, EscapeError, NotRegularError, QuotaError
@@ -67,9 +67,9 @@ def run(container: Container, *argv: str) -> None:
 
 def pid_of(files: ContainerFiles) -> str:
     """The process that works in the container."""
-    hands = files._hands
-    assert isinstance(hands, ShellHands)
-    return hands._attendant._pid.decode()
+    steps = files._steps
+    assert isinstance(steps, ShellSteps)
+    return steps._attendant._pid.decode()
 
 
 # Both images
@@ -219,7 +219,7 @@ def test_somebody_who_answers_instead_is_not_believed(slot: Slot, lie: str) -> N
     liar = Attendant(slot.container, slot.root, user=None)
     liar._stream = slot.container.exec(["sh", "-c", script], env={"LIE": lie})
     assert _said(liar._stream, b"start:ok:0\n")
-    files = ContainerFiles(slot.container, slot.root, hands=ShellHands(liar))
+    files = ContainerFiles(slot.container, slot.root, steps=ShellSteps(liar))
     with pytest.raises(ContainerError) as caught:
         files.list(where("."), limit=None)
     assert caught.value.code == "container.garbled"
@@ -386,10 +386,10 @@ def test_without_a_shell_files_are_read_written_listed_and_stated_and_the_rest_s
 
 
 def test_a_running_container_is_paused_while_the_engine_works_on_its_files(slot: Slot) -> None:
-    hands = ArchiveHands(slot.container, slot.root)
-    files = ContainerFiles(slot.container, slot.root, hands=hands)
+    steps = ArchiveSteps(slot.container, slot.root)
+    files = ContainerFiles(slot.container, slot.root, steps=steps)
     write(files, "f", b"text")
-    with hands._quiet():
+    with steps._quiet():
         assert slot.container.state().paused
         assert read(files, "f") == b"text"
         assert slot.container.state().paused

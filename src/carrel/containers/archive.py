@@ -17,7 +17,7 @@ from datetime import datetime
 from io import RawIOBase
 from typing import TYPE_CHECKING
 
-from carrel.containers.hands import Parts
+from carrel.containers.steps import Parts
 from carrel.errors import ContainerError
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from importlib.resources import files as resources
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from carrel.containers.hands import UP, Parts, failure
+from carrel.containers.steps import UP, Parts, failure
 from carrel.errors import CarrelError, ContainerError, EngineError
 
 if TYPE_CHECKING:

@@ -22,21 +22,21 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from carrel.containers.archive_hands import ArchiveHands
+from carrel.containers.archive_steps import ArchiveSteps
 from carrel.containers.attendant import ANSWER_SECONDS, Attendant
-from carrel.containers.hands import (
+from carrel.containers.placing import ContainerPlaces, Target, above, freed, require_version
+from carrel.containers.reading import encoded, identity, retried, steady
+from carrel.containers.shell_steps import PIECE_BYTES, ShellSteps
+from carrel.containers.spec import WORKSPACE
+from carrel.containers.steps import (
     Copied,
     Found,
-    Hands,
     Parts,
+    Steps,
     SwappedError,
     failure,
     new_draft,
 )
-from carrel.containers.placing import ContainerPlaces, Target, above, freed, require_version
-from carrel.containers.reading import encoded, identity, retried, steady
-from carrel.containers.shell_hands import PIECE_BYTES, ShellHands
-from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError, EngineError, EscapeError
 from carrel.fs._beneath import require_one_name, require_write_bit
 from carrel.fs._content import not_a_file, too_large
@@ -71,9 +71,9 @@ class ContainerFiles(ContainerPlaces):
         *,
         user: str | None = None,
         timeout_seconds: float = ANSWER_SECONDS,
-        hands: Hands | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        """Work on what is beneath *root* in *container*, as its user or as *user*; with *hands* of others.
+        """Work on what is beneath *root* in *container*, as its user or as *user*; with *steps* of others.
 
         Where the image has a shell and the usual tools, those are used. Where it has none, or the container
         does not run, what the engine itself can do is offered: read, write, list and stat.
@@ -82,14 +82,14 @@ class ContainerFiles(ContainerPlaces):
             ContainerError: The container is gone, or has no such directory.
             EngineError: The engine does not answer.
         """
-        super().__init__(hands or open_hands(container, root, user=user, timeout_seconds=timeout_seconds))
+        super().__init__(steps or open_steps(container, root, user=user, timeout_seconds=timeout_seconds))
         self.account: Account = FreeAccount()
         self.container = container
         self.root = root
 
     def close(self) -> None:
         """End all use; what still reads goes on."""
-        self._hands = None
+        self._steps = None
         self.account = FreeAccount()
 
     # Writing
@@ -107,21 +107,21 @@ class ContainerFiles(ContainerPlaces):
         cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
-        hands = self._use(where)
+        steps = self._use(where)
         place = _Place(existing, parents, expect, mode, cause)
         if isinstance(data, bytes) and len(data) <= PIECE_BYTES:
-            return self._place(where, hands, place, data)
+            return self._place(where, steps, place, data)
         target = self._first_target(where, existing, parents)
         require_version(where, target.before, expect)
         pieces = self._counted_pieces(data, freed(target.before))
         content, more = _first(pieces)
         if not more:
-            return self._place(where, hands, place, content)
-        with self._drafting(hands) as draft:
-            made = hands.add(draft.name, draft.made, content)
+            return self._place(where, steps, place, content)
+        with self._drafting(steps) as draft:
+            made = steps.add(draft.name, draft.made, content)
             for piece in chain(more, pieces):
-                made = hands.add(draft.name, made, piece)
-            return self._place(where, hands, place, _Draft(draft.name, made))
+                made = steps.add(draft.name, made, piece)
+            return self._place(where, steps, place, _Draft(draft.name, made))
 
     @retried
     def _first_target(self, where: Where, existing: Existing, parents: Parents) -> Target:
@@ -139,7 +139,7 @@ class ContainerFiles(ContainerPlaces):
     def append(self, where: Where, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
         """Add to a regular file that has no other name."""
         with self.account as account:
-            hands = self._use(where)
+            steps = self._use(where)
             reached = self._look(where, Links.FOLLOW)
             found = reached.result
             if not stat.S_ISREG(found.stat.st_mode):
@@ -155,14 +155,14 @@ class ContainerFiles(ContainerPlaces):
             account.charge(len(data), 0, inode=found.stat.st_ino)
             account.record("append", where.text, before_bytes=before, after_bytes=after)
             with _spoiling(account):
-                now = hands.append(reached.parts, found.stat, data)
+                now = steps.append(reached.parts, found.stat, data)
             return Change(before_bytes=before, info=info_of(where.text, now))
 
     @steady
     def touch(self, where: Where, modified_ns: int) -> FileInfo:
         """Set when a directory, or a file that has no other name, was changed last."""
         with self.account as account:
-            hands = self._use(where)
+            steps = self._use(where)
             reached = self._look(where, Links.FOLLOW)
             found = reached.result.stat
             if not stat.S_ISDIR(found.st_mode):
@@ -171,12 +171,12 @@ class ContainerFiles(ContainerPlaces):
                 require_one_name(found, where)
             account.charge(0, 0)
             account.record("touch", where.text)
-            return info_of(where.text, hands.touch(reached.parts, found, modified_ns))
+            return info_of(where.text, steps.touch(reached.parts, found, modified_ns))
 
     @steady
     def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file."""
-        hands = self._use(where)
+        steps = self._use(where)
         source = self._look(where, Links.FOLLOW)
         if not stat.S_ISREG(source.result.stat.st_mode):
             raise not_a_file(source.result.stat, where)
@@ -185,20 +185,20 @@ class ContainerFiles(ContainerPlaces):
             raise too_large("file_bytes", limit, size, where)
         before = self._target(target, existing, Parents.MAKE).before
         self.account.require_room(size - freed(before))
-        with self._drafting(hands, begin=False) as draft:
-            copied = hands.copy(source.parts, draft.name, None if limit is None else limit + 1)
+        with self._drafting(steps, begin=False) as draft:
+            copied = steps.copy(source.parts, draft.name, None if limit is None else limit + 1)
             if not isinstance(copied, Copied):
                 raise SwappedError
             if limit is not None and copied.draft.st_size > limit:
                 raise too_large("file_bytes", limit, copied.draft.st_size, where)
             cause = Cause("copy", where.text)
             place = _Place(existing, Parents.MAKE, None, copied.source.st_mode, cause)
-            return self._place(target, hands, place, _Draft(draft.name, copied.draft))
+            return self._place(target, steps, place, _Draft(draft.name, copied.draft))
 
     @steady
     def mkdir(self, where: Where, *, parents: Parents) -> builtins.list[str]:
         """Make a directory and, if wanted, those above it."""
-        hands = self._use(where)
+        steps = self._use(where)
         if where.dotted:
             self._directory(where, encoded(where))
             return []
@@ -213,7 +213,7 @@ class ContainerFiles(ContainerPlaces):
             for path in paths:
                 account.record("mkdir", path)
             with _spoiling(account):
-                hands.mkdirs(near, (*map(os.fsencode, missing), where.name))
+                steps.mkdirs(near, (*map(os.fsencode, missing), where.name))
             return paths
 
     def _is_directory(self, where: Where) -> bool:
@@ -233,7 +233,7 @@ class ContainerFiles(ContainerPlaces):
                 f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
         with self.account as account:
-            hands = self._use(where)
+            steps = self._use(where)
             reached = self._entry(where)
             before = reached.result
             if existing is Existing.REPLACE:
@@ -248,7 +248,7 @@ class ContainerFiles(ContainerPlaces):
             account.charge(-freed(before), 1 if before is None else 0)
             account.record("link", where.text, other=target)
             with _spoiling(account):
-                hands.link(reached.parts, os.fsencode(target), existing)
+                steps.link(reached.parts, os.fsencode(target), existing)
 
     # Removing and moving
 
@@ -256,14 +256,14 @@ class ContainerFiles(ContainerPlaces):
     def remove(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
         with self.account as account:
-            hands = self._use(where)
+            steps = self._use(where)
             parts, found = self._require_entry(where, expect)
             is_directory = stat.S_ISDIR(found.stat.st_mode)
-            if is_directory and self._entered(hands, parts, "", None):
+            if is_directory and self._entered(steps, parts, "", None):
                 raise failure(errno.ENOTEMPTY)
             self._charge_removal(account, where, found)
             with _spoiling(account):
-                (hands.rmdir if is_directory else hands.unlink)(parts)
+                (steps.rmdir if is_directory else steps.unlink)(parts)
             return info_of(where.text, found.stat)
 
     def _charge_removal(self, account: Account, where: Where, found: Found) -> None:
@@ -275,19 +275,19 @@ class ContainerFiles(ContainerPlaces):
     def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it, one directory after the other."""
         with self.account as account:
-            hands = self._use(where)
+            steps = self._use(where)
             parts, found = self._require_entry(where, expect)
             if not stat.S_ISDIR(found.stat.st_mode):
                 self._charge_removal(account, where, found)
                 with _spoiling(account):
-                    hands.unlink(parts)
+                    steps.unlink(parts)
                 return info_of(where.text, found.stat)
-            usage, directories = self._counted(hands, parts, None, shut=Unreadable.REFUSE)
+            usage, directories = self._counted(steps, parts, None, shut=Unreadable.REFUSE)
             account.charge(-usage.disk_bytes, -usage.entries - 1)
             account.record("remove", where.text, before_bytes=0)
             try:
                 for directory in reversed(directories):
-                    hands.purge(directory)
+                    steps.purge(directory)
             except BaseException:
                 account.spoil()
                 raise
@@ -303,7 +303,7 @@ class ContainerFiles(ContainerPlaces):
 
     @translated
     def _move_to(self, target: Where, parts: Parts, found: Found, source: Where, existing: Existing) -> None:
-        hands = self._use(target)
+        steps = self._use(target)
         reached = self._entry(target)
         is_directory = stat.S_ISDIR(found.stat.st_mode)
         if target.must_dir and not is_directory:
@@ -327,12 +327,12 @@ class ContainerFiles(ContainerPlaces):
         if problem := _move_problem(parts, reached.parts, before, is_directory=is_directory):
             raise failure(problem)
         with _spoiling(account):
-            hands.move(parts, reached.parts, existing)
+            steps.move(parts, reached.parts, existing)
 
     # Putting
 
     @retried
-    def _place(self, where: Where, hands: Hands, place: _Place, content: bytes | _Draft) -> Change:
+    def _place(self, where: Where, steps: Steps, place: _Place, content: bytes | _Draft) -> Change:
         """Put content at *where* and say what changed."""
         with self.account as account:
             self._use(where)
@@ -346,11 +346,11 @@ class ContainerFiles(ContainerPlaces):
             mode = place.mode if before is None else before.stat.st_mode
             with _spoiling(account):
                 if target.missing:
-                    hands.mkdirs(target.near, target.parts[len(target.near) : -1])
+                    steps.mkdirs(target.near, target.parts[len(target.near) : -1])
                 try:
-                    now = _put(hands, target.parts, content, mode, place.existing)
+                    now = _put(steps, target.parts, content, mode, place.existing)
                 except BaseException:
-                    if not _unmake(hands, target):
+                    if not _unmake(steps, target):
                         account.spoil()
                     raise
         return Change(
@@ -377,16 +377,16 @@ class ContainerFiles(ContainerPlaces):
         return made
 
     @contextmanager
-    def _drafting(self, hands: Hands, *, begin: bool = True) -> Iterator[_Draft]:
+    def _drafting(self, steps: Steps, *, begin: bool = True) -> Iterator[_Draft]:
         """A draft that is gone afterwards if it was not put in its place."""
         name = new_draft()
         self._drafts.add(name)
         try:
-            made = hands.begin(name) if begin else os.stat_result((0,) * 10)
+            made = steps.begin(name) if begin else os.stat_result((0,) * 10)
             yield _Draft(name, made)
         finally:
             with suppress(ContainerError, EngineError, OSError):
-                hands.discard(name)
+                steps.discard(name)
             self._drafts.discard(name)
 
 
@@ -400,12 +400,12 @@ class _Place(NamedTuple):
     cause: Cause
 
 
-def open_hands(
+def open_steps(
     container: Container, root: str, *, user: str | None = None, timeout_seconds: float = ANSWER_SECONDS
-) -> Hands:
+) -> Steps:
     """What can work on the files beneath *root*: a script in the container, or the engine itself."""
     if not container.state().running:
-        return ArchiveHands(container, root)
+        return ArchiveSteps(container, root)
     attendant = Attendant(container, root, user=user, timeout_seconds=timeout_seconds)
     try:
         attendant.start()
@@ -413,16 +413,16 @@ def open_hands(
         if error.code not in _NO_TOOLS:
             raise
     else:
-        return ShellHands(attendant)
-    return ArchiveHands(container, root)
+        return ShellSteps(attendant)
+    return ArchiveSteps(container, root)
 
 
 def _put(
-    hands: Hands, parts: Parts, content: bytes | _Draft, mode: int | None, existing: Existing
+    steps: Steps, parts: Parts, content: bytes | _Draft, mode: int | None, existing: Existing
 ) -> os.stat_result:
     if isinstance(content, bytes):
-        return hands.store(parts, content, mode, existing)
-    return hands.publish(content.name, content.made, parts, mode, existing)
+        return steps.store(parts, content, mode, existing)
+    return steps.publish(content.name, content.made, parts, mode, existing)
 
 
 @contextmanager
@@ -445,11 +445,11 @@ def _first(pieces: Iterator[bytes]) -> tuple[bytes, tuple[bytes, ...]]:
     return bytes(found), ()
 
 
-def _unmake(hands: Hands, target: Target) -> bool:
+def _unmake(steps: Steps, target: Target) -> bool:
     """Take away the directories that were made for nothing; whether all of them are gone."""
     for count in range(len(target.missing), 0, -1):
         try:
-            hands.rmdir(target.parts[: len(target.near) + count])
+            steps.rmdir(target.parts[: len(target.near) + count])
         except Exception:  # whatever it is, the caller has a reason of its own to raise
             return False
     return True

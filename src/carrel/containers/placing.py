@@ -7,8 +7,8 @@ import os
 import stat
 from typing import NamedTuple
 
-from carrel.containers.hands import Found, Met, Parts, Reached, SwappedError, failure, reach
 from carrel.containers.reading import ContainerReading, encoded
+from carrel.containers.steps import Found, Met, Parts, Reached, SwappedError, failure, reach
 from carrel.errors import CarrelError, PathError
 from carrel.fs._beneath import require_write_bit
 from carrel.fs._content import not_a_file
@@ -41,11 +41,11 @@ class ContainerPlaces(ContainerReading):
     @translated
     def _entry(self, where: Where) -> Reached[Found | None]:
         """What stands at the last name of *where*, in a directory that is there."""
-        hands = self._use(where)
+        steps = self._use(where)
         if not where.name:
             self._require_inside(where)
             raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
-        return reach(lambda parts: hands.look(parts, Links.KEEP), encoded(where))
+        return reach(lambda parts: steps.look(parts, Links.KEEP), encoded(where))
 
     def _require_inside(self, where: Where) -> None:
         """Raise for a path that leads out, whatever else is wrong with it."""

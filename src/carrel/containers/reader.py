@@ -6,8 +6,8 @@ import errno
 from collections.abc import Iterator
 from weakref import finalize
 
-from carrel.containers.hands import Found, Hands, Held, Met, Parts, Piece, SwappedError
-from carrel.containers.shell_hands import PIECE_BYTES
+from carrel.containers.shell_steps import PIECE_BYTES
+from carrel.containers.steps import Found, Held, Met, Parts, Piece, Steps, SwappedError
 from carrel.errors import CarrelError
 from carrel.fs._translate import translate
 from carrel.paths.rel import Where
@@ -23,14 +23,14 @@ class ContainerReader:
 
     def __init__(
         self,
-        hands: Hands,
+        steps: Steps,
         parts: Parts,
         opened: Held | Piece,
         info: FileInfo,
         where: Where,
     ) -> None:
         """Read on from *opened*, which is the file at *parts*."""
-        self._hands = hands
+        self._steps = steps
         self._parts = parts
         self._where = where
         self._at = 0
@@ -39,7 +39,7 @@ class ContainerReader:
         self._stat = opened[0]
         self._content = b"" if isinstance(opened, Held) else opened[1]
         if self._held is not None:
-            finalize(self, hands.drop, self._held)
+            finalize(self, steps.drop, self._held)
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
         """The content from *offset* on, at most *chunk_bytes* at a time."""
@@ -68,7 +68,7 @@ class ContainerReader:
             return self._content[offset : offset + count]
         try:
             if self._held is not None:
-                return self._hands.read_held(self._held, offset, count)
+                return self._steps.read_held(self._held, offset, count)
             return self._appended(count, offset)
         except CarrelError:
             raise
@@ -81,7 +81,7 @@ class ContainerReader:
     def _appended(self, count: int, offset: int) -> bytes:
         """What was added since it was opened, if its name still stands for it."""
         try:
-            found = self._hands.read(self._parts, offset, count)
+            found = self._steps.read(self._parts, offset, count)
         except (SwappedError, FileNotFoundError, NotADirectoryError):
             return b""
         if isinstance(found, Met | Found):

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from carrel.containers.hands import (
+from carrel.containers.reader import ContainerReader
+from carrel.containers.shell_steps import PIECE_BYTES
+from carrel.containers.steps import (
     Found,
-    Hands,
     Held,
     Met,
     Parts,
     Piece,
     Reached,
+    Steps,
     SwappedError,
     failure,
     reach,
 )
-from carrel.containers.reader import ContainerReader
-from carrel.containers.shell_hands import PIECE_BYTES
 from carrel.containers.walk import Entry, Level, Visit, by_name
 from carrel.errors import CarrelError, ClosedError
 from carrel.fs._content import not_a_file, too_large
@@ -70,9 +70,9 @@ def steady(
 class ContainerReading:
     """Everything that can be told about files in a container."""
 
-    def __init__(self, hands: Hands) -> None:
-        self._hands: Hands | None = hands
-        self._confinement = hands.confinement
+    def __init__(self, steps: Steps) -> None:
+        self._steps: Steps | None = steps
+        self._confinement = steps.confinement
         self._drafts: set[bytes] = set()
         """Those that are being written just now; nobody else is shown them."""
 
@@ -98,13 +98,13 @@ class ContainerReading:
     def _read(
         self, where: Where, limit: int | None, offset: int, length: int | None
     ) -> tuple[os.stat_result, bytes]:
-        hands = self._use(where)
+        steps = self._use(where)
         if where.must_dir:
             raise self._no_file(where)
         first = PIECE_BYTES if length is None else min(length, PIECE_BYTES)
         first = first if limit is None else min(first, limit + 1)
         reached: Reached[Piece | Found] = reach(
-            lambda parts: hands.read(parts, offset, first), encoded(where)
+            lambda parts: steps.read(parts, offset, first), encoded(where)
         )
         found, data = self._require_file(reached, where)
         wanted = max(0, found.st_size - offset)
@@ -113,26 +113,26 @@ class ContainerReading:
         if limit is not None and wanted > limit:
             raise too_large("read_bytes", limit, wanted, where)
         if len(data) < wanted:
-            data = self._rest(hands, reached.parts, found, offset, data, wanted)
+            data = self._rest(steps, reached.parts, found, offset, data, wanted)
         return found, data[:wanted]
 
     def _rest(
-        self, hands: Hands, parts: Parts, found: os.stat_result, offset: int, data: bytes, wanted: int
+        self, steps: Steps, parts: Parts, found: os.stat_result, offset: int, data: bytes, wanted: int
     ) -> bytes:
         """The same content and what follows it, up to so much or to the end of the file."""
-        held = hands.hold(parts)
+        held = steps.hold(parts)
         if isinstance(held, Met | Found):
             raise SwappedError
         try:
             if identity(held.stat) != identity(found):
                 raise SwappedError
             pieces, size = [data], len(data)
-            while size < wanted and (data := hands.read_held(held, offset + size, wanted - size)):
+            while size < wanted and (data := steps.read_held(held, offset + size, wanted - size)):
                 pieces.append(data)
                 size += len(data)
             return b"".join(pieces)
         finally:
-            hands.drop(held)
+            steps.drop(held)
 
     def _require_file(self, reached: Reached[Piece | Found], where: Where) -> tuple[os.stat_result, bytes]:
         result = reached.result
@@ -151,19 +151,19 @@ class ContainerReading:
     @steady
     def reader(self, where: Where) -> ContainerReader:
         """Open a regular file to be read by chunks."""
-        hands = self._use(where)
+        steps = self._use(where)
         if where.must_dir:
             raise self._no_file(where)
         reached = self._look(where, Links.FOLLOW)
         if not stat.S_ISREG(reached.result.stat.st_mode):
             raise not_a_file(reached.result.stat, where)
         if reached.result.stat.st_size <= PIECE_BYTES:
-            opened: Piece | Held | Found | Met = hands.read(reached.parts, 0, PIECE_BYTES)
+            opened: Piece | Held | Found | Met = steps.read(reached.parts, 0, PIECE_BYTES)
         else:
-            opened = hands.hold(reached.parts)
+            opened = steps.hold(reached.parts)
         if isinstance(opened, Met | Found):
             raise SwappedError
-        return ContainerReader(hands, reached.parts, opened, info_of(where.text, opened[0]), where)
+        return ContainerReader(steps, reached.parts, opened, info_of(where.text, opened[0]), where)
 
     # Looking
 
@@ -197,10 +197,10 @@ class ContainerReading:
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
-        hands = self._use(where)
+        steps = self._use(where)
         prefix = _prefix(where)
-        parts, entries = self._listed(hands, encoded(where), prefix, limits.list_entries)
-        visit = Visit(partial(self._entered, hands), limits, unreadable, enter)
+        parts, entries = self._listed(steps, encoded(where), prefix, limits.list_entries)
+        visit = Visit(partial(self._entered, steps), limits, unreadable, enter)
         return _translating(visit.run(Level(parts, prefix, iter(entries))), where)
 
     def read_tree(
@@ -231,7 +231,7 @@ class ContainerReading:
         return self._counted(self._use(where), (), limit, shut=Unreadable.SKIP)[0]
 
     def _counted(
-        self, hands: Hands, parts: Parts, limit: int | None, *, shut: Unreadable
+        self, steps: Steps, parts: Parts, limit: int | None, *, shut: Unreadable
     ) -> tuple[Usage, builtins.list[Parts]]:
         """What is beneath *parts*, and the directories there, each before those in it."""
         disk_bytes = entries = 0
@@ -241,7 +241,7 @@ class ContainerReading:
         while todo:
             here = todo.pop()
             directories.append(here)
-            for name, found in self._entered_if(hands, here, shut) or ():
+            for name, found in self._entered_if(steps, here, shut) or ():
                 if entries == limit:
                     raise too_many(limit, "")
                 entries += 1
@@ -253,9 +253,9 @@ class ContainerReading:
                         seen.add(identity(found))
         return Usage(disk_bytes=disk_bytes, entries=entries), directories
 
-    def _entered_if(self, hands: Hands, parts: Parts, shut: Unreadable) -> builtins.list[Entry] | None:
+    def _entered_if(self, steps: Steps, parts: Parts, shut: Unreadable) -> builtins.list[Entry] | None:
         try:
-            return self._entered(hands, parts, "", None)
+            return self._entered(steps, parts, "", None)
         except PermissionError:
             if shut is Unreadable.REFUSE:
                 raise
@@ -263,18 +263,18 @@ class ContainerReading:
 
     # The way to things
 
-    def _use(self, where: Where) -> Hands:
-        hands = self._hands
-        if hands is None:
+    def _use(self, where: Where) -> Steps:
+        steps = self._steps
+        if steps is None:
             raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
-        return hands
+        return steps
 
     def _look(self, where: Where, links: Links) -> Reached[Found]:
         """What *where* leads to."""
-        hands = self._use(where)
+        steps = self._use(where)
         if where.must_dir:
             links = Links.FOLLOW
-        reached = reach(lambda parts: hands.look(parts, links), encoded(where), must_dir=where.must_dir)
+        reached = reach(lambda parts: steps.look(parts, links), encoded(where), must_dir=where.must_dir)
         if reached.result is None:
             raise failure(errno.ENOENT)
         if reached.must_dir and not stat.S_ISDIR(reached.result.stat.st_mode):
@@ -283,8 +283,8 @@ class ContainerReading:
 
     def _directory(self, where: Where, parts: Parts) -> Parts:
         """The names that lead to a directory without links."""
-        hands = self._use(where)
-        reached = reach(lambda names: hands.look(names, Links.FOLLOW), parts)
+        steps = self._use(where)
+        reached = reach(lambda names: steps.look(names, Links.FOLLOW), parts)
         if reached.result is None:
             raise failure(errno.ENOENT)
         if not stat.S_ISDIR(reached.result.stat.st_mode):
@@ -292,17 +292,17 @@ class ContainerReading:
         return reached.parts
 
     def _listed(
-        self, hands: Hands, parts: Parts, prefix: str, limit: int | None
+        self, steps: Steps, parts: Parts, prefix: str, limit: int | None
     ) -> tuple[Parts, builtins.list[Entry]]:
         """The entries of a directory by name, and the names that lead to it without links."""
-        reached = reach(lambda names: self._list(hands, names, prefix, limit), parts)
+        reached = reach(lambda names: self._list(steps, names, prefix, limit), parts)
         return reached.parts, reached.result
 
-    def _list(self, hands: Hands, parts: Parts, prefix: str, limit: int | None) -> builtins.list[Entry] | Met:
+    def _list(self, steps: Steps, parts: Parts, prefix: str, limit: int | None) -> builtins.list[Entry] | Met:
         """The entries of a directory by name, but for drafts of ours."""
         drafts = len(self._drafts)
         try:
-            listed = hands.list(parts, None if limit is None else limit + drafts)
+            listed = steps.list(parts, None if limit is None else limit + drafts)
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise
@@ -315,12 +315,12 @@ class ContainerReading:
         return sorted(found, key=by_name)
 
     def _entered(
-        self, hands: Hands, parts: Parts, prefix: str, limit: int | None
+        self, steps: Steps, parts: Parts, prefix: str, limit: int | None
     ) -> builtins.list[Entry] | None:
         """The entries of a directory that a walk found; `None` if it is gone or something else now."""
         for _ in range(TRIES):
             try:
-                found = self._list(hands, parts, prefix, limit)
+                found = self._list(steps, parts, prefix, limit)
             except SwappedError:
                 continue
             except (FileNotFoundError, NotADirectoryError):

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from carrel.containers.hands import Parts
+from carrel.containers.steps import Parts
 from carrel.fs.api import Enter, Unreadable
 from carrel.fs.tree import info_of, too_deep, too_many
 from carrel.values import FileInfo, FileKind, Limits

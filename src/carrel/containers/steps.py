@@ -1,4 +1,4 @@
-"""`Hands`: the primitive steps on files in a container, by whatever the image offers.
+"""`Steps`: the primitive steps on files in a container, by whatever the image offers.
 
 A step is given the names that lead from the root to something, and follows no link. One that is in the way
 is told as `Met`, and `reach` decides where it leads: only the host does that, never the container's kernel.
@@ -76,7 +76,7 @@ class SwappedError(Exception):
     """Somebody in the container changed what was being used, so that it has to be looked at again."""
 
 
-class Hands(Protocol):
+class Steps(Protocol):
     """Acts on names beneath one directory of a container; raises `OSError` with the number of the reason."""
 
     confinement: str

@@ -1,4 +1,4 @@
-"""`ShellHands`: the steps on files by an `Attendant`, in images that have a shell and some tools."""
+"""`ShellSteps`: the steps on files by an `Attendant`, in images that have a shell and some tools."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import deque
 from contextlib import suppress
 
 from carrel.containers.attendant import Answer, Attendant, field, fields, number
-from carrel.containers.hands import Copied, Found, Held, Met, Parts, Piece, SwappedError, failure, new_draft
+from carrel.containers.steps import Copied, Found, Held, Met, Parts, Piece, SwappedError, failure, new_draft
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
 
@@ -33,7 +33,7 @@ _TEXTS = {os.strerror(each).encode(): each for each in errno.errorcode} | {
 """How programs end their complaints; what they say themselves, and what a C library says."""
 
 
-class ShellHands:
+class ShellSteps:
     """Each step is a request to the attendant."""
 
     confinement = "container"

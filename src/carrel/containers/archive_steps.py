@@ -1,4 +1,4 @@
-"""`ArchiveHands`: the steps on files by the engine's archives alone, where nothing of ours can run.
+"""`ArchiveSteps`: the steps on files by the engine's archives alone, where nothing of ours can run.
 
 The image needs no program at all, and the container need not run. If it runs, it is paused for the length of
 a step, so that nobody in it can swap what was looked at; a step looks at the whole way again.
@@ -23,7 +23,7 @@ from threading import RLock
 from typing import IO, TYPE_CHECKING
 
 from carrel.containers.archive import PIECE_BYTES, Archive
-from carrel.containers.hands import UP, Copied, Found, Held, Met, Parts, Piece, failure
+from carrel.containers.steps import UP, Copied, Found, Held, Met, Parts, Piece, failure
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
 
@@ -36,7 +36,7 @@ _FILE_MODE = 0o644
 _DIRECTORY_MODE = 0o755
 
 
-class ArchiveHands:
+class ArchiveSteps:
     """Each step is a few requests to the engine."""
 
     confinement = "archive"
