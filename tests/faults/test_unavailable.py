@@ -22,7 +22,7 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs import _sys
-from carrel.fs._translate import translate
+from carrel.fs.translate import translate
 from carrel.paths.rel import parse
 from carrel.workspace.session_files import (
     _validate_session_path,

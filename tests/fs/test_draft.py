@@ -12,7 +12,6 @@ import pytest
 from carrel.fs import _draft, _sys
 from carrel.fs._draft import (
     ABANDONED_SECONDS,
-    PREFIX,
     Draft,
     lock_soon,
     rename_without_replacing,
@@ -20,6 +19,7 @@ from carrel.fs._draft import (
     sweep,
 )
 from carrel.fs.handle import Handle
+from carrel.fs.rules import DRAFT_PREFIX
 from carrel.testing import tree
 from tests.contract.places import at_once, show
 
@@ -107,7 +107,7 @@ def test_a_discarded_draft_leaves_nothing_and_can_be_discarded_again(draft: Draf
 def test_a_named_draft_is_locked_by_its_writer(tmp_path: Path) -> None:
     draft = Draft(opened(tmp_path))
     (name,) = os.listdir(tmp_path)
-    assert name.encode().startswith(PREFIX)
+    assert name.encode().startswith(DRAFT_PREFIX)
     other = os.open(tmp_path / name, os.O_RDONLY)
     with pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -215,7 +215,7 @@ def swept(directory: Path) -> int:
 
 
 def draft_name(count: int) -> str:
-    return PREFIX.decode() + f"{count:016x}"
+    return DRAFT_PREFIX.decode() + f"{count:016x}"
 
 
 def test_a_sweep_removes_the_drafts_of_writers_that_are_gone(tmp_path: Path) -> None:

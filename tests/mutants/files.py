@@ -112,7 +112,7 @@ MUTANTS = [
     # Writing
     Mutant(
         "append: other names",
-        "fs/_beneath.py",
+        "fs/rules.py",
         "if found.st_nlink != 1:",
         "if found.st_nlink == 0:",
         f"{FILES}::test_an_append_does_not_change_another_name_of_the_file",
@@ -141,7 +141,7 @@ MUTANTS = [
     ),
     Mutant(
         "write: read-only files",
-        "fs/_beneath.py",
+        "fs/rules.py",
         "if not found.st_mode & 0o222:",
         "if found is None:",
         f"{FILES}::test_a_file_that_nobody_may_write_is_not_written",
@@ -338,7 +338,7 @@ MUTANTS = [
     Mutant(
         "sweep: drafts only",
         "fs/_draft.py",
-        "        if not name.startswith(PREFIX):\n            continue\n"
+        "        if not name.startswith(DRAFT_PREFIX):\n            continue\n"
         "        with suppress(OSError):\n            if _is_abandoned",
         "        with suppress(OSError):\n            if _is_abandoned",
         f"{FILES}::test_a_young_draft_is_left_alone_and_an_old_one_is_not",

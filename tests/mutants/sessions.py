@@ -318,7 +318,7 @@ MUTANTS = [
     # Errors
     Mutant(
         "errors: nothing of the host behind them",
-        "fs/_translate.py",
+        "fs/translate.py",
         "            problem = translate(error.errno, where)\n",
         "            raise translate(error.errno, where) from error\n",
         f"{GATE}::test_an_error_names_no_place_on_the_host",

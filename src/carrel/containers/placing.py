@@ -10,12 +10,9 @@ from typing import NamedTuple
 from carrel.containers.reading import ContainerReading, encoded
 from carrel.containers.steps import Found, Met, Parts, Reached, SwappedError, failure, reach
 from carrel.errors import CarrelError, PathError
-from carrel.fs._beneath import require_write_bit
-from carrel.fs._content import not_a_file
-from carrel.fs._resolve import LINKS
-from carrel.fs._translate import translate, translated
-from carrel.fs._version import changed, version_of
 from carrel.fs.api import Existing, Links, Parents
+from carrel.fs.rules import LINKS, changed, not_a_file, require_write_bit, version_of
+from carrel.fs.translate import translate, translated
 from carrel.paths.rel import Where, sibling
 
 

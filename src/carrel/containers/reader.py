@@ -9,7 +9,7 @@ from weakref import finalize
 from carrel.containers.shell_steps import PIECE_BYTES
 from carrel.containers.steps import Found, Held, Met, Parts, Piece, Steps, SwappedError
 from carrel.errors import CarrelError
-from carrel.fs._translate import translate
+from carrel.fs.translate import translate
 from carrel.paths.rel import Where
 from carrel.values import FileInfo
 

@@ -25,10 +25,10 @@ from carrel.containers.steps import (
     reach,
 )
 from carrel.containers.walk import Entry, Level, Visit, by_name
-from carrel.errors import CarrelError, ClosedError
-from carrel.fs._content import not_a_file, too_large
-from carrel.fs._translate import translate, translated
+from carrel.errors import ClosedError
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
+from carrel.fs.rules import not_a_file, too_large
+from carrel.fs.translate import translated, translating
 from carrel.fs.tree import SOME, info_of, too_many, too_many_listed
 from carrel.paths.rel import Where, child, parse
 from carrel.values import FileInfo, Limits, Named, Usage
@@ -201,7 +201,7 @@ class ContainerReading:
         prefix = _prefix(where)
         parts, entries = self._listed(steps, encoded(where), prefix, limits.list_entries)
         visit = Visit(partial(self._entered, steps), limits, unreadable, enter)
-        return _translating(visit.run(Level(parts, prefix, iter(entries))), where)
+        return translating(visit.run(Level(parts, prefix, iter(entries))), where)
 
     def read_tree(
         self,
@@ -338,19 +338,6 @@ class _Pieces:
 
     def __iter__(self) -> Iterator[bytes]:
         return self._opener().chunks(self._chunk_bytes)
-
-
-def _translating(found: Iterator[FileInfo], where: Where) -> Iterator[FileInfo]:
-    """Pass on what is found; what the container answers meanwhile is an error of ours."""
-    try:
-        yield from found
-    except OSError as error:
-        if isinstance(error, CarrelError):
-            raise
-        number = error.errno
-    else:
-        return
-    raise translate(number, where)
 
 
 def encoded(where: Where) -> Parts:

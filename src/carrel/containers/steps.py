@@ -11,9 +11,8 @@ import os
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from carrel.fs._draft import PREFIX
-from carrel.fs._resolve import LINKS
 from carrel.fs.api import Existing, Links
+from carrel.fs.rules import DRAFT_PREFIX, LINKS
 
 Parts = tuple[bytes, ...]
 """Names from the root on, and `..` where a caller wrote or a link says so."""
@@ -206,4 +205,4 @@ def failure(number: int) -> OSError:
 
 def new_draft() -> bytes:
     """A name for a draft that nobody can guess."""
-    return PREFIX + os.urandom(8).hex().encode()
+    return DRAFT_PREFIX + os.urandom(8).hex().encode()

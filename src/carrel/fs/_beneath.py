@@ -13,13 +13,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from carrel.errors import ClosedError, HostDeniedError, MissingError, PathError
+from carrel.errors import ClosedError, MissingError, PathError
 from carrel.fs import tree
-from carrel.fs._content import not_a_file
-from carrel.fs._resolve import LINKS, Resolver
-from carrel.fs._translate import translate, translated
+from carrel.fs._resolve import Resolver
 from carrel.fs.api import Existing, Parents
 from carrel.fs.handle import Handle
+from carrel.fs.rules import LINKS, not_a_file, require_write_bit
+from carrel.fs.translate import translate, translated
 from carrel.paths.rel import Where, sibling
 from carrel.values import FileInfo
 
@@ -230,18 +230,3 @@ def _require_writable(
         where.name, os.W_OK, dir_fd=parent.fd, effective_ids=True, follow_symlinks=False
     ):
         raise translate(errno.EACCES, where)
-
-
-def require_write_bit(found: os.stat_result, where: Where) -> None:
-    """Refuse a file that nobody may write, for root as for everyone else."""
-    if not found.st_mode & 0o222:
-        raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
-
-
-def require_one_name(found: os.stat_result, where: Where) -> None:
-    """Refuse to change a file in place that would change under another name too, wherever that is."""
-    if found.st_nlink != 1:
-        raise HostDeniedError(
-            f"{where.asked!r} has other names (hard links); changing it would change them too",
-            path=where.asked,
-        )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import sys
 from collections.abc import Iterator
 
-from carrel.errors import IsDirectoryError, LimitError, NotRegularError
 from carrel.fs._draft import Draft
-from carrel.fs._translate import translate
 from carrel.fs.handle import Handle
+from carrel.fs.rules import too_large
+from carrel.fs.translate import translate
 from carrel.paths.rel import Where
 from carrel.values import FileInfo
 
@@ -108,21 +107,3 @@ def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:
     while copied:
         yield copied
         copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)
-
-
-def not_a_file(found: os.stat_result, where: Where) -> IsDirectoryError | NotRegularError:
-    """The error for something that is no regular file."""
-    if stat.S_ISDIR(found.st_mode):
-        return IsDirectoryError(f"{where.asked!r} is a directory, not a file", path=where.asked)
-    return NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
-
-
-def too_large(what: str, limit: int, asked: int, where: Where) -> LimitError:
-    """The error for a content of *asked* bytes where only *limit* are allowed."""
-    return LimitError(
-        what,
-        limit=limit,
-        asked=asked,
-        message=f"{where.asked!r} is too large: {asked} bytes, the limit is {limit}",
-        path=where.asked,
-    )

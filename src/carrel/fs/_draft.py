@@ -22,8 +22,8 @@ from contextlib import suppress
 from carrel.fs import _sys
 from carrel.fs.handle import Handle
 from carrel.fs.listing import names_in
+from carrel.fs.rules import DRAFT_PREFIX
 
-PREFIX = b".carrel-draft-"
 ABANDONED_SECONDS = 60
 """A draft younger than this may belong to somebody who has not locked it yet."""
 
@@ -137,7 +137,7 @@ def lock_soon(fd: int) -> None:
 
 
 def _fresh_name() -> bytes:
-    return PREFIX + os.urandom(8).hex().encode()
+    return DRAFT_PREFIX + os.urandom(8).hex().encode()
 
 
 def _open_unnamed(directory: int) -> int:
@@ -177,7 +177,7 @@ def drafted_bytes(directory: int) -> int:
     """The sizes of the drafts in *directory* whose writers live."""
     size = 0
     for name in names_in(directory):
-        if not name.startswith(PREFIX):
+        if not name.startswith(DRAFT_PREFIX):
             continue
         with suppress(OSError):
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
@@ -194,7 +194,7 @@ def sweep(directory: int, now: float) -> int:
     """Remove the drafts in *directory* whose writers are gone; say how many."""
     removed = 0
     for name in names_in(directory):
-        if not name.startswith(PREFIX):
+        if not name.startswith(DRAFT_PREFIX):
             continue
         with suppress(OSError):
             if _is_abandoned(directory, name, now - ABANDONED_SECONDS):

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
-from carrel.fs._resolve import LINKS
 from carrel.fs.api import Existing, Links
+from carrel.fs.rules import LINKS
 from carrel.values import Clock, FileInfo, FileKind
 
 FILE_MODE = 0o644

@@ -18,12 +18,11 @@ from collections.abc import Callable
 from carrel.fs import _sys
 from carrel.fs._barred import Barred
 from carrel.fs.api import Confinement
+from carrel.fs.rules import LINKS
 
 BENEATH = _sys.RESOLVE_BENEATH | _sys.RESOLVE_NO_MAGICLINKS | _sys.RESOLVE_NO_XDEV
 RETRIES = 128
 """How often openat2 may answer EAGAIN, as it does when `..` meets a rename, before that is an error."""
-LINKS = 40
-"""Most links in one path, as in Linux."""
 SWAPS = 3
 """How often a name may turn out not to be the link that it seemed to be."""
 STEPS = 20_000

@@ -6,24 +6,22 @@ import builtins
 import os
 import stat
 from collections.abc import Iterator
-from typing import TypeVar
 
-from carrel.errors import CarrelError
 from carrel.fs import _sys, tree
 from carrel.fs._beneath import Beneath
-from carrel.fs._content import FileReader, not_a_file, read_on, too_large
-from carrel.fs._translate import translate, translated
+from carrel.fs._content import FileReader, read_on
 from carrel.fs._tree_reading import TreeReading
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
 from carrel.fs.bypass import Bypass
 from carrel.fs.handle import Handle
+from carrel.fs.rules import not_a_file, too_large
+from carrel.fs.translate import translated, translating
 from carrel.paths.rel import Where, parse
 from carrel.values import FileInfo, Limits, Named, Usage
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
 TOP = parse(".")
-Found = TypeVar("Found")
 
 
 class RootReading:
@@ -117,7 +115,7 @@ class RootReading:
     def names(self, where: Where, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind, in no order."""
         directory = Handle(self._beneath.open(where, LIST))
-        return _translating(tree.names(directory, self._beneath.prefix(where), limit), where)
+        return translating(tree.names(directory, self._beneath.prefix(where), limit), where)
 
     @translated
     def walk(
@@ -138,7 +136,7 @@ class RootReading:
             unreadable=unreadable,
             enter=enter,
         )
-        return _translating(visit.run(top, self._beneath.prefix(where)), where)
+        return translating(visit.run(top, self._beneath.prefix(where)), where)
 
     @translated
     def read_tree(
@@ -161,7 +159,7 @@ class RootReading:
             wants=wants,
             chunk_bytes=chunk_bytes,
         )
-        return _translating(reading.run(top), where)
+        return translating(reading.run(top), where)
 
     @translated
     def host_path(self, where: Where) -> str:
@@ -188,16 +186,3 @@ class RootReading:
     def bypass(self) -> Bypass:
         """What has to be known about it when programs change it without asking."""
         return Bypass(self._beneath)
-
-
-def _translating(found: Iterator[Found], where: Where) -> Iterator[Found]:
-    """Pass on what is found; what the host answers meanwhile is an error of ours."""
-    try:
-        yield from found
-    except OSError as error:
-        if isinstance(error, CarrelError):
-            raise
-        number = error.errno
-    else:
-        return
-    raise translate(number, where)

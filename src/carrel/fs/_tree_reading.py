@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from carrel.fs import _sys
 from carrel.fs._resolve import Open
-from carrel.fs._translate import translate
 from carrel.fs.api import Content, Wants
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN
+from carrel.fs.translate import translate
 from carrel.fs.tree import too_deep, too_many, too_many_listed
 from carrel.paths.rel import Where, child
 from carrel.values import Limits

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 
 from carrel.fs import ownership
 from carrel.fs._beneath import Beneath
-from carrel.fs._draft import PREFIX
-from carrel.fs._translate import translated
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN
+from carrel.fs.rules import DRAFT_PREFIX
 from carrel.fs.survey import Survey, survey
+from carrel.fs.translate import translated
 from carrel.paths.rel import Where, parse
 
 _TOP = parse(".")
@@ -80,7 +80,7 @@ class Bypass:
 
     @translated
     def _mark(self, where: Where) -> tuple[Handle, bytes]:
-        top, name = self._open(where), PREFIX + os.urandom(16).hex().encode()
+        top, name = self._open(where), DRAFT_PREFIX + os.urandom(16).hex().encode()
         os.close(os.open(name, _MARK, 0o600, dir_fd=top.fd))
         return top, name
 

@@ -20,7 +20,6 @@ from carrel.errors import (
     MissingError,
     PathError,
 )
-from carrel.fs._content import too_large
 from carrel.fs._memory_reader import MemoryReader
 from carrel.fs._memory_tree import (
     FILE_MODE,
@@ -34,9 +33,6 @@ from carrel.fs._memory_tree import (
     inside,
 )
 from carrel.fs._memory_walk import Visit, scan
-from carrel.fs._resolve import LINKS
-from carrel.fs._translate import translated
-from carrel.fs._version import changed
 from carrel.fs.api import (
     WRITE,
     Account,
@@ -50,6 +46,8 @@ from carrel.fs.api import (
     Wants,
 )
 from carrel.fs.free import FreeAccount
+from carrel.fs.rules import LINKS, changed, too_large
+from carrel.fs.translate import translated
 from carrel.paths.rel import Where, child, leads_out, sibling
 from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Named, Usage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -34,6 +34,7 @@ from carrel.paths.rel import Where
 Params = ParamSpec("Params")
 Self = TypeVar("Self")
 Result = TypeVar("Result")
+Found = TypeVar("Found")
 
 _TABLE: dict[int, tuple[type[CarrelError], str]] = {
     errno.EXDEV: (EscapeError, "path {} escapes session workspace"),
@@ -98,3 +99,16 @@ def translated(
             del problem
 
     return call
+
+
+def translating(found: Iterator[Found], where: Where) -> Iterator[Found]:
+    """Pass on what is found; what the host or a container answers meanwhile is an error of ours."""
+    try:
+        yield from found
+    except OSError as error:
+        if isinstance(error, CarrelError):
+            raise
+        number = error.errno
+    else:
+        return
+    raise translate(number, where)

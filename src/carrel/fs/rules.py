@@ -1,0 +1,58 @@
+"""What every place that holds files decides in the same way, and says in the same words."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from carrel.errors import ChangedError, HostDeniedError, IsDirectoryError, LimitError, NotRegularError
+from carrel.fs import tree
+from carrel.paths.rel import Where
+
+LINKS = 40
+"""Most links in one path, as in Linux."""
+DRAFT_PREFIX = b".carrel-draft-"
+"""What the names of content that is not complete begin with."""
+
+
+def require_write_bit(found: os.stat_result, where: Where) -> None:
+    """Refuse a file that nobody may write, for root as for everyone else."""
+    if not found.st_mode & 0o222:
+        raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
+
+
+def require_one_name(found: os.stat_result, where: Where) -> None:
+    """Refuse to change a file in place that would change under another name too, wherever that is."""
+    if found.st_nlink != 1:
+        raise HostDeniedError(
+            f"{where.asked!r} has other names (hard links); changing it would change them too",
+            path=where.asked,
+        )
+
+
+def not_a_file(found: os.stat_result, where: Where) -> IsDirectoryError | NotRegularError:
+    """The error for something that is no regular file."""
+    if stat.S_ISDIR(found.st_mode):
+        return IsDirectoryError(f"{where.asked!r} is a directory, not a file", path=where.asked)
+    return NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+
+
+def too_large(what: str, limit: int, asked: int, where: Where) -> LimitError:
+    """The error for a content of *asked* bytes where only *limit* are allowed."""
+    return LimitError(
+        what,
+        limit=limit,
+        asked=asked,
+        message=f"{where.asked!r} is too large: {asked} bytes, the limit is {limit}",
+        path=where.asked,
+    )
+
+
+def version_of(found: os.stat_result | None) -> str | None:
+    """The version of what was found, if anything."""
+    return None if found is None else tree.info_of("", found).version
+
+
+def changed(where: Where, version: str | None) -> ChangedError:
+    """The error for something that is another *version* now, or gone."""
+    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
