@@ -11,7 +11,7 @@ from itertools import product
 from typing import TypeVar
 
 IS_THOROUGH = bool(os.environ.get("THOROUGH"))
-STRIDE = 1 if IS_THOROUGH else 3
+STRIDE = 1 if IS_THOROUGH else 6
 """Of so many steps at which something could be killed, it is killed at one."""
 
 First = TypeVar("First")

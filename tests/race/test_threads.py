@@ -14,12 +14,13 @@ import pytest
 from carrel.errors import BusyError, ChangedError, ClosedError, ExistsError, MissingError
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.depth import rounds
 from tests.race.arena import quiet
 from tests.workspace.traces import drafts_in
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 
-ROUNDS = {2: 500, 8: 200, 64: 40}
+ROUNDS = {2: rounds(500), 8: rounds(200), 64: rounds(40)}
 """Threads at once, and how often."""
 CLOSES = 300
 EDITS = 50

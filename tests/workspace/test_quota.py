@@ -18,6 +18,7 @@ from carrel.values import MIB, FileKind, Limits, Usage
 from carrel.workspace.quota import render_bytes
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.depth import IS_THOROUGH
 from tests.faults.inject import failing, in_memory
 from tests.requirements import requirement
 from tests.workspace.archives import directory as folder
@@ -604,7 +605,7 @@ def test_a_removed_tree_is_given_back_without_counting_the_rest(sessions: Worksp
 
 @requirement("Q-10")
 @pytest.mark.slow
-@pytest.mark.parametrize("entries", [50_000, 500_000])
+@pytest.mark.parametrize("entries", [500_000 if IS_THOROUGH else 50_000])
 def test_very_many_entries_are_no_hindrance(entries: int) -> None:
     with in_memory() as place, WorkspaceManager(place / "sessions") as sessions:
         planted = sessions.root / "many"
