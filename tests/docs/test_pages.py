@@ -18,6 +18,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ADR = ROOT / "docs" / "adr"
 DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
 """What blocks of data are read by."""
+BESIDE = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 
 
 def anchors(page: Path) -> set[str]:
@@ -27,7 +28,7 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target, anchor in LINK.findall(page.read_text()):
         there = (page.parent / target).resolve() if target else page
