@@ -350,9 +350,9 @@ def settings_page() -> str:
         code is `config.invalid`. That holds for a file that cannot be read or is not TOML, for keys that
         nobody knows, and for values of another type or out of range.
 
-        The command line then does nothing, and a service does not start. The operator's shell, once there is
-        one, starts in any case: it warns, and goes on without the file or, if a variable is wrong, with the
-        defaults alone, which are the strictest.
+        The command line then does nothing, and a service does not start. The operator's shell
+        (`carrel sh` without a session) starts in any case: it warns, and goes on without the file or, if a
+        variable is wrong, with the defaults alone, which are the strictest.
         """,
         "## The sessions directory",
         """

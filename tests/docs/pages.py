@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,13 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 _BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_PRINTS = re.compile(r"\s*It prints:\s*\Z")
+_PRINTS = re.compile(r"\s*(?:It|On Python (?P<version>3\.\d+) it) prints:\s*\Z")
+_VERSION = "{}.{}".format(*sys.version_info)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A block of code, and what the page says that it prints."""
+    """A block of code, and what the page says that it prints with this Python."""
 
     language: str
     text: str
@@ -34,7 +36,8 @@ def examples(page: Path, language: str) -> list[Example]:
     made = []
     for block, following in zip(found, [*found[1:], None], strict=False):
         prints = None
-        if following and _PRINTS.match(text, block.end(), following.start()):
+        said = following and _PRINTS.match(text, block.end(), following.start())
+        if following and said and said["version"] in (None, _VERSION):
             prints = following["text"]
         made.append(Example(block["language"], block["text"], prints))
     return [example for example in made if example.language == language]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.docs.pages import PAGES, ROOT, name_of
+from tests.docs.pages import PAGES, ROOT, examples, name_of
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ADR = ROOT / "docs" / "adr"
+DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+"""What blocks of data are read by."""
+BESIDE = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 
 
 def anchors(page: Path) -> set[str]:
@@ -21,7 +28,7 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target, anchor in LINK.findall(page.read_text()):
         there = (page.parent / target).resolve() if target else page
@@ -34,6 +41,13 @@ def test_a_page_has_one_title_and_no_path_of_a_machine(page: Path) -> None:
     text = page.read_text()
     assert text.startswith("# ")
     assert not re.search(r"/(?:home|root|work|Users)/", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_block_of_data_can_be_read(page: Path) -> None:
+    for language, read in DATA.items():
+        for block in examples(page, language):
+            assert read(block.text), block.text
 
 
 def test_every_page_of_the_docs_is_in_the_index() -> None:
