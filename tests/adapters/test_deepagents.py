@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -429,3 +431,11 @@ def test_an_agent_writes_finds_and_runs(backend: CarrelBackend, workspace: Works
     assert told[3] == "Error: File '/workspace/notes/nothing.txt': file_not_found"
     assert answer["messages"][-1].content == "done"
     assert workspace.read("notes/plan.txt") == b"read\nwrite\n"
+
+
+def test_without_its_extra_one_error_says_how_to_install_it() -> None:
+    probe = "import sys; sys.modules['deepagents'] = None; import carrel.adapters.deepagents"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: deepagents is not installed: pip install 'carrel[deepagents]'"
+    )

@@ -587,3 +587,11 @@ async def test_an_agent_works_in_a_session_that_is_handed_to_it(client: CarrelSa
         config = RunConfig(sandbox=SandboxRunConfig(session=sandbox), tracing_disabled=True)
         await Runner.run(agent, "Go.", run_config=config)
         assert await content(sandbox, "plan.txt") == b"read\nwrite"
+
+
+def test_without_its_extra_one_error_says_how_to_install_it() -> None:
+    probe = "import sys; sys.modules['agents'] = None; import carrel.adapters.openai_agents"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, check=False, text=True)
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: agents is not installed: pip install 'carrel[openai-agents]'"
+    )

@@ -39,7 +39,7 @@ class Names:
         where = parse_any(path)
         if not where.absolute:
             raise PathError(f"path {path[:80]!r} must be absolute: it must begin with '/'", path=path)
-        return path if self._is_known(where) else f"{self._mount}/{path}"
+        return path if self._is_known(where) else f"{self._mount}/{path.lstrip('/')}"
 
     def shown(self, path: str) -> str:
         """What `render` gives for the path that an agent wrote.
