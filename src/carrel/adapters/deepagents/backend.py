@@ -171,6 +171,7 @@ class CarrelBackend(SandboxBackendProtocol):
         try:
             wanted = None if glob is None else FileGlob(glob)
             place = self._names.parse(top)
+            directory = self._workspace.stat(place)
             result = self._workspace.search(
                 pattern,
                 place,
@@ -179,7 +180,6 @@ class CarrelBackend(SandboxBackendProtocol):
                 hidden=wanted is None or wanted.enters_hidden,
                 budget=SearchBudget(matches=most, seconds=SEARCH_SECONDS, line_characters=LINE_CHARACTERS),
             )
-            directory = self._workspace.stat(place)
         except CarrelError as error:
             return GrepResult(error=sentence(top, error))
         return GrepResult(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import mimetypes
+from pathlib import PurePosixPath
 
 from deepagents.backends.protocol import FileData, ReadResult
 
@@ -18,13 +18,15 @@ TEXT_BYTES = 500 * 1024
 BINARY_BYTES = 500 * 1024
 """Size of the largest file that is no text and is still shown."""
 _CUT = "\n[This line is cut here, because it is longer than a page]"
-_DOCUMENTS = frozenset(
+_MEDIA = frozenset(
     {
-        "application/pdf",
-        "application/vnd.ms-powerpoint",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        *(".png", ".jpeg", ".jpg", ".webp", ".gif", ".heic", ".heif"),
+        *(".mp4", ".mpeg", ".mov", ".avi", ".flv", ".mpg", ".webm", ".wmv", ".3gpp", ".mkv"),
+        *(".wav", ".mp3", ".aiff", ".aac", ".ogg", ".flac"),
+        *(".pdf", ".ppt", ".pptx"),
     }
 )
+"""Files that deepagents shows as images, films, sounds or documents, whatever is in them."""
 
 
 def read_page(workspace: Workspace, path: str, shown: str, *, offset: int, limit: int) -> ReadResult:
@@ -33,7 +35,7 @@ def read_page(workspace: Workspace, path: str, shown: str, *, offset: int, limit
     Raises:
         CarrelError: The file cannot be read.
     """
-    if _is_media(path):
+    if PurePosixPath(path).suffix.lower() in _MEDIA:
         return _binary(workspace, path, shown)
     offset, limit = max(0, offset), max(0, limit)
     try:
@@ -47,13 +49,6 @@ def read_page(workspace: Workspace, path: str, shown: str, *, offset: int, limit
     if window.count == 0:
         return ReadResult(error=f"Line offset {offset} exceeds file length ({window.total_lines} lines)")
     return _text(window)
-
-
-def _is_media(path: str) -> bool:
-    """Whether deepagents shows a file of this name as an image, a sound, a film or a document."""
-    kind = mimetypes.guess_type(path)[0] or ""
-    is_drawing = kind == "image/svg+xml"
-    return kind in _DOCUMENTS or (kind.startswith(("image/", "audio/", "video/")) and not is_drawing)
 
 
 def _binary(workspace: Workspace, path: str, shown: str) -> ReadResult:

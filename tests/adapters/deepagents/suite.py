@@ -1,4 +1,4 @@
-"""The suite of LangChain for sandbox backends, run with ours by `peer_suite.py`."""
+"""The suite of LangChain for sandbox backends, run with our backend by `tests/adapters/peer_suite.py`."""
 
 from __future__ import annotations
 

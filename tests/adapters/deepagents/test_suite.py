@@ -8,4 +8,4 @@ from tests.adapters.peer_suite import differences, peer_suites
 
 
 def test_the_suite_of_langchain_ends_as_recorded(tmp_path: Path) -> None:
-    assert differences(peer_suites()["langchain_sandbox"], tmp_path / "report.xml") == []
+    assert differences(peer_suites()["deepagents"], tmp_path / "report.xml") == []
