@@ -44,3 +44,17 @@ def test_an_agent_writes_finds_and_runs(backend: CarrelBackend, workspace: Works
     assert told[3] == "Error: File '/workspace/notes/nothing.txt': file_not_found"
     assert answer["messages"][-1].content == "done"
     assert workspace.read("notes/plan.txt") == b"read\nwrite\n"
+
+
+def test_what_is_too_long_for_a_model_lies_in_the_session(
+    backend: CarrelBackend, workspace: Workspace
+) -> None:
+    steps = [call("execute", command="seq 40000"), AIMessage(content="done")]
+    agent = create_deep_agent(model=Scripted(messages=iter(steps)), backend=backend)
+    answer: dict[str, Any] = agent.invoke({"messages": [{"role": "user", "content": "Count."}]})
+    (told,) = [str(message.content) for message in answer["messages"] if isinstance(message, ToolMessage)]
+    (path,) = workspace.glob("large_tool_results/*")
+    assert f"/{path}" in told
+    assert len(told) < 10_000
+    assert workspace.read(path).startswith(b"1\n2\n3\n")
+    assert b"40000" in workspace.read(path)
