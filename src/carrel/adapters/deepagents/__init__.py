@@ -1,0 +1,15 @@
+"""carrel for deepagents of LangChain: the files and the shell of a session as a sandbox backend.
+
+    agent = create_deep_agent(model, backend=CarrelBackend(workspace))
+
+The extra `deepagents` has what it needs.
+"""
+
+from __future__ import annotations
+
+from carrel.adapters.extra import needing
+
+with needing("deepagents"):
+    from carrel.adapters.deepagents.backend import CarrelBackend
+
+__all__ = ["CarrelBackend"]

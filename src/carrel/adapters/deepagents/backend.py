@@ -1,0 +1,290 @@
+"""`CarrelBackend`, the files and the shell of a session for agents of LangChain's deepagents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Unpack
+from uuid import uuid4
+
+from deepagents.backends.protocol import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileDownloadResponse,
+    FileInfo,
+    FileUploadResponse,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    SandboxBackendProtocol,
+    WriteResult,
+)
+
+from carrel.adapters.deepagents.file_glob import FileGlob
+from carrel.adapters.deepagents.names import Names
+from carrel.adapters.deepagents.page import read_page
+from carrel.adapters.deepagents.refusal import sentence, word
+from carrel.errors import CarrelError, LimitError
+from carrel.policy.execution import ExecutionPolicy
+from carrel.sandbox.shell import Shell
+from carrel.shell.budget import Budget
+from carrel.shell.result import ShellResult
+from carrel.shell.shell import ShellOptions
+from carrel.tools.deadline import Deadline
+from carrel.values import FileInfo as Found
+from carrel.values import FileKind, Match
+from carrel.workspace.find import below
+from carrel.workspace.search import SearchBudget
+from carrel.workspace.workspace import Workspace
+
+TIMEOUT_SECONDS = 120
+"""How long a command may take that asks for no other time."""
+MOST_SECONDS = 3600
+"""How long one may ask for."""
+MOST_MATCHES = 10_000
+"""Of `grep` and of `glob`."""
+SEARCH_SECONDS = 10.0
+"""How long these may take."""
+LINE_CHARACTERS = 5000
+"""Longer lines are cut in what `grep` finds."""
+
+
+class CarrelBackend(SandboxBackendProtocol):
+    """A workspace of carrel as a backend of deepagents.
+
+    >>> create_deep_agent(model, backend=CarrelBackend(workspace))
+
+    Every operation goes through the gate of the workspace, so its rules, quota and journal hold; a view made
+    by `Workspace.narrowed` answers `permission_denied` to what it does not allow. Commands run in the shell
+    of carrel, each from the top of the workspace. Nothing is raised for what an agent can mend.
+
+    Not covered: rules of deepagents (`FilesystemPermission`) know paths as texts, and a file can have
+    several, through links and with or without the mount. What an agent may not reach belongs into the rules
+    of the workspace.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        root: str | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        policy: ExecutionPolicy | None = None,
+        **options: Unpack[ShellOptions],
+    ) -> None:
+        """Offer *workspace*, which stays the caller's to close.
+
+        Args:
+            workspace: The files.
+            root: What the top of the workspace is called in answers: its mount, `/workspace`, or `/`. Paths
+                are understood with and without the mount either way.
+            timeout_seconds: How long a command may take that asks for no other time.
+            policy: What guest code may take.
+            options: Budget, commands, variables and so on; see `ShellOptions`. The seconds of the budget are
+                the most that a command may ask for. Pipelines are on by default.
+
+        Raises:
+            ValueError: The root is neither `/` nor the mount of the workspace.
+        """
+        self._workspace = workspace
+        self._names = Names(workspace, root)
+        self._timeout_seconds = timeout_seconds
+        self._budget = options.pop("budget", None) or Budget(seconds=MOST_SECONDS)
+        self._policy = policy
+        options.setdefault("pipelines", True)
+        self._options = options
+        self._id = workspace.session_id or f"workspace-{uuid4()}"
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self._id
+
+    # Files
+
+    def ls(self, path: str) -> LsResult:
+        try:
+            found = self._workspace.list(self._names.parse(path))
+            return LsResult(entries=[self._told(info) for info in found])
+        except CarrelError as error:
+            return LsResult(error=sentence(path, error))
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        try:
+            path = self._names.parse(file_path)
+            return read_page(self._workspace, path, file_path, offset=int(offset), limit=int(limit))
+        except CarrelError as error:
+            return ReadResult(error=sentence(file_path, error))
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        try:
+            info = self._workspace.write(self._names.parse(file_path), content)
+        except CarrelError as error:
+            return WriteResult(error=sentence(file_path, error))
+        return WriteResult(path=self._names.render(info.path))
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        try:
+            path = self._names.parse(file_path)
+            edited = self._workspace.edit(path, old_string, new_string, replace_all=replace_all)
+        except CarrelError as error:
+            return EditResult(error=sentence(file_path, error))
+        return EditResult(path=self._names.render(edited.info.path), occurrences=edited.replacements)
+
+    def delete(self, file_path: str) -> DeleteResult:
+        try:
+            self._workspace.remove(self._names.parse(file_path), recursive=True)
+            return DeleteResult(path=self._names.shown(file_path))
+        except CarrelError as error:
+            return DeleteResult(error=sentence(file_path, error))
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return [FileUploadResponse(path=path, error=self._upload(path, data)) for path, data in files]
+
+    def _upload(self, path: str, data: bytes) -> str | None:
+        try:
+            self._workspace.write(self._names.parse(path), data)
+        except CarrelError as error:
+            return word(error)
+        return None
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return [self._download(path) for path in paths]
+
+    def _download(self, path: str) -> FileDownloadResponse:
+        try:
+            return FileDownloadResponse(path=path, content=self._workspace.read(self._names.parse(path)))
+        except CarrelError as error:
+            return FileDownloadResponse(path=path, error=word(error))
+
+    # Finding
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        top = self._names.root if path is None else path
+        most = MOST_MATCHES if max_count is None else max(0, max_count)
+        try:
+            wanted = None if glob is None else FileGlob(glob)
+            place = self._names.parse(top)
+            directory = self._workspace.stat(place)
+            result = self._workspace.search(
+                pattern,
+                place,
+                regex=False,
+                include=() if wanted is None else wanted.parts,
+                hidden=wanted is None or wanted.enters_hidden,
+                budget=SearchBudget(matches=most, seconds=SEARCH_SECONDS, line_characters=LINE_CHARACTERS),
+            )
+        except CarrelError as error:
+            return GrepResult(error=sentence(top, error))
+        return GrepResult(
+            matches=[
+                GrepMatch(path=self._names.render(match.path), line=match.line, text=match.text)
+                for match in result.matches
+                if wanted is None or not directory.is_directory or wanted.matches(_below(directory, match))
+            ],
+            truncated=result.truncated,
+        )
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        top = self._names.root if path is None else path
+        matches: list[FileInfo] = []
+        try:
+            for info in self._matching(FileGlob(pattern), self._names.parse(top)):
+                if len(matches) == MOST_MATCHES:
+                    return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
+                matches.append(self._told(info))
+        except LimitError:
+            return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
+        except CarrelError as error:
+            return GlobResult(error=sentence(top, error))
+        return GlobResult(matches=matches)
+
+    def _matching(self, wanted: FileGlob, place: str) -> Iterator[Found]:
+        """The regular files beneath *place* that are *wanted*, as long as there is time."""
+        view = self._workspace.narrowed(check=Deadline(SEARCH_SECONDS).check)
+        directory = view.stat(place)
+
+        def is_entered(info: Found) -> bool:
+            return wanted.enters_hidden or not info.name.startswith(".")
+
+        for info in view.walk(place, enter=is_entered):
+            if info.is_file and wanted.matches(below(directory, info)):
+                yield info
+
+    def _told(self, info: Found) -> FileInfo:
+        modified = datetime.fromtimestamp(info.modified_ns // 10**9, UTC)
+        return FileInfo(
+            path=self._names.render(info.path),
+            is_dir=info.is_directory or (info.kind is FileKind.LINK and self._leads_to_directory(info)),
+            size=info.size_bytes,
+            modified_at=modified.isoformat(),
+        )
+
+    def _leads_to_directory(self, info: Found) -> bool:
+        try:
+            return self._workspace.stat(self._place(info)).is_directory
+        except CarrelError:
+            return False
+
+    def _place(self, info: Found) -> str:
+        return info.path if info.path.startswith("/") else f"{self._workspace.mount}/{info.path}"
+
+    # Commands
+
+    def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        output = _Output()
+        try:
+            result = self._shell().run(command, budget=self._budget_of(timeout), on_output=output)
+        except CarrelError as error:
+            return ExecuteResponse(output=error.message)
+        return output.response(result)
+
+    async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        """The same as `execute`; a task that is cancelled stops the command first."""
+        output = _Output()
+        try:
+            result = await self._shell().arun(command, budget=self._budget_of(timeout), on_output=output)
+        except CarrelError as error:
+            return ExecuteResponse(output=error.message)
+        return output.response(result)
+
+    def _shell(self) -> Shell:
+        """A shell of its own for each command, so that none waits for another or inherits from it."""
+        return Shell(self._workspace, policy=self._policy, **self._options)
+
+    def _budget_of(self, timeout: int | None) -> Budget:
+        """What a command may use that asks for *timeout* seconds; 0 asks for all there are."""
+        if timeout is not None and timeout < 0:
+            raise ValueError(f"timeout must be at least 0 seconds, not {timeout}")
+        most = self._budget.seconds
+        asked = self._timeout_seconds if timeout is None else timeout or most
+        return replace(self._budget, seconds=asked if most is None or asked is None else min(asked, most))
+
+
+class _Output:
+    """Both streams of a command, in the order in which it wrote."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def __call__(self, stream: str, data: bytes) -> None:
+        self._pieces.append(data)
+
+    def response(self, result: ShellResult) -> ExecuteResponse:
+        """What the agent is told."""
+        return ExecuteResponse(
+            output=b"".join(self._pieces).decode("utf-8", "replace"),
+            exit_code=result.exit_code,
+            truncated=result.truncated,
+        )
+
+
+def _below(directory: Found, match: Match) -> str:
+    skip = 0 if directory.path == "." else len(directory.path.rstrip("/")) + 1
+    return match.path[skip:]

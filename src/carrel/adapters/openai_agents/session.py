@@ -1,0 +1,298 @@
+"""`CarrelSandboxSession`, the files and the shell of a session as a sandbox of the Agents SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from agents.sandbox.files import EntryKind, FileEntry
+from agents.sandbox.session.base_sandbox_session import BaseSandboxSession
+from agents.sandbox.session.workspace_payloads import coerce_write_payload
+from agents.sandbox.types import ExecResult, Permissions, User
+from agents.sandbox.workspace_paths import sandbox_path_str
+
+from carrel.adapters.openai_agents.command_line import line_of
+from carrel.adapters.openai_agents.packed import fingerprint, packed
+from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
+from carrel.adapters.openai_agents.translation import (
+    doing,
+    reading,
+    result_of,
+    start_error,
+    transport_error,
+    writing,
+)
+from carrel.errors import CarrelError, ClosedError, IsDirectoryError, NotRegularError
+from carrel.policy.execution import ExecutionPolicy
+from carrel.sandbox.shell import Shell
+from carrel.shell.budget import Budget
+from carrel.shell.shell import ShellOptions
+from carrel.values import FileInfo, FileKind
+from carrel.workspace.aio import AsyncWorkspace
+from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.workspace import MOUNT, Workspace
+
+if TYPE_CHECKING:
+    Open = Callable[[CarrelSandboxSessionState], tuple[Workspace, bool]]
+    """Opens the workspace of a state, and tells whether it was there already."""
+
+MOST_SECONDS = 600
+"""How long a command may take, unless a budget says otherwise."""
+FINGERPRINT_VERSION = "carrel_tar_sha256_v1"
+_KINDS = {
+    FileKind.FILE: EntryKind.FILE,
+    FileKind.DIRECTORY: EntryKind.DIRECTORY,
+    FileKind.LINK: EntryKind.SYMLINK,
+    FileKind.OTHER: EntryKind.OTHER,
+}
+
+
+class CarrelSandboxSession(BaseSandboxSession):
+    """A sandbox whose every file operation goes through the gate of a session of carrel.
+
+    Commands run in the shell of carrel, each from the top of the workspace, and no process of the host is
+    started. There are no users, no ports and no terminals. Files have no permissions of their own, so those
+    of a manifest are not kept: the rules of the session decide.
+    """
+
+    state: CarrelSandboxSessionState
+
+    def __init__(
+        self,
+        state: CarrelSandboxSessionState,
+        open_workspace: Open,
+        *,
+        policy: ExecutionPolicy | None = None,
+        **options: Unpack[ShellOptions],
+    ) -> None:
+        """Make the sandbox of *state*, which is opened by `start`; `CarrelSandboxClient` calls this."""
+        self.state = state
+        self._open_workspace = open_workspace
+        self._budget = options.pop("budget", None) or Budget(seconds=MOST_SECONDS)
+        options.setdefault("pipelines", True)
+        self._options = options
+        self._policy = policy
+        self._opened: AsyncWorkspace | None = None
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files.
+
+        Raises:
+            ClosedError: The sandbox was not started, or was shut down.
+        """
+        return self._files.workspace
+
+    @property
+    def _files(self) -> AsyncWorkspace:
+        if self._opened is None:
+            raise ClosedError("the sandbox is not started")
+        return self._opened
+
+    # Its life
+
+    async def _ensure_backend_started(self) -> None:
+        """Open the session; make it again, if it is gone."""
+        if self._opened is not None:
+            return
+        try:
+            workspace, was_there = await asyncio.to_thread(self._open_workspace, self.state)
+        except CarrelError as error:
+            raise start_error(self.state.manifest.root, error) from error
+        self._opened = AsyncWorkspace(workspace)
+        self._set_start_state_preserved(was_there)
+
+    async def _shutdown_backend(self) -> None:
+        """Close the session, which stays to be resumed until it is deleted or has expired."""
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
+
+    async def running(self) -> bool:
+        try:
+            return await self._files.exists(".")
+        except CarrelError:
+            return False
+
+    async def persist_workspace(self) -> io.IOBase:
+        with reading(self.state.manifest.root):
+            return await asyncio.to_thread(packed, self.workspace, self._not_kept())
+
+    async def hydrate_workspace(self, data: io.IOBase) -> None:
+        with writing(self.state.manifest.root):
+            await self._files.extract(_chunks(data), overwrite=True)
+
+    def _not_kept(self) -> frozenset[str]:
+        return frozenset(path.as_posix() for path in self._persist_workspace_skip_relpaths())
+
+    async def _compute_and_cache_snapshot_fingerprint(self, *, version: str | None = None) -> dict[str, str]:
+        """A mark of what is there; it is not cached, as nothing of ours lies among the files."""
+        mark = await asyncio.to_thread(
+            fingerprint, self.workspace, self._not_kept(), self._resume_manifest_digest()
+        )
+        return {"fingerprint": mark, "version": self._snapshot_fingerprint_version()}
+
+    async def _delete_cached_snapshot_fingerprint_best_effort(self) -> None:
+        """There is none."""
+
+    def _snapshot_fingerprint_version(self) -> str:
+        return FINGERPRINT_VERSION
+
+    # Commands
+
+    def _prepare_exec_command(
+        self, *command: str | Path, shell: bool | list[str], user: str | User | None
+    ) -> list[str]:
+        _require_no_user(user)
+        return super()._prepare_exec_command(*command, shell=shell, user=None)
+
+    async def _exec_internal(self, *command: str | Path, timeout: float | None = None) -> ExecResult:
+        words = [str(word) for word in command]
+        budget = self._budget_of(timeout)
+        options = self._options.copy()
+        options["env"] = {**(options.get("env") or {}), **await self.state.manifest.environment.resolve()}
+        try:
+            shell = Shell(self.workspace, policy=self._policy, **options)
+            result = await shell.arun(line_of(words), budget=budget)
+        except CarrelError as error:
+            raise transport_error(words, error) from error
+        return result_of(words, result, budget.seconds)
+
+    def _budget_of(self, timeout: float | None) -> Budget:
+        most = self._budget.seconds
+        if timeout is None:
+            return self._budget
+        return replace(self._budget, seconds=max(0.0, timeout if most is None else min(timeout, most)))
+
+    async def _exec_checked_nonzero(self, *command: str | Path) -> ExecResult:
+        """Run a command that must succeed; `chmod` of a manifest is one that has nothing to do here."""
+        if command[0] == "chmod" and len(command) == 3:
+            path = sandbox_path_str(command[2])
+            with doing("chmod", str(command[1]), path):
+                await self._files.stat(path)
+            return ExecResult(stdout=b"", stderr=b"", exit_code=0)
+        return await super()._exec_checked_nonzero(*command)
+
+    # Files
+
+    async def read(self, path: Path | str, *, user: str | User | None = None) -> io.IOBase:
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        with reading(place):
+            return io.BytesIO(await self._files.read(place))
+
+    async def _read_bounded(self, path: Path | str, *, max_bytes: int) -> bytes:
+        place = sandbox_path_str(path)
+        with reading(place):
+            return await self._files.read(place, length=max_bytes)
+
+    async def write(self, path: Path | str, data: io.IOBase, *, user: str | User | None = None) -> None:
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        chunks = _chunks(coerce_write_payload(path=Path(place), data=data).stream)
+        with writing(place):
+            await self._files.write_chunks(place, chunks)
+
+    async def _write_new_file(
+        self, path: Path | str, data: io.IOBase, *, user: str | User | None = None
+    ) -> None:
+        """Write a file that is not there yet.
+
+        Raises:
+            FileExistsError: It is.
+        """
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        chunks = _chunks(coerce_write_payload(path=Path(place), data=data).stream)
+        with writing(place):
+            await _unless_there(self._files.write_chunks(place, chunks, overwrite=False))
+
+    async def ls(self, path: Path | str, *, user: str | User | None = None) -> list[FileEntry]:
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        with doing("ls", "-la", "--", place):
+            top = await self._files.stat(place)
+            found = await self._files.list(place) if top.is_directory else [top]
+        return [_entry(info) for info in found]
+
+    async def rm(self, path: Path | str, *, recursive: bool = False, user: str | User | None = None) -> None:
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        with doing("rm", "-rf" if recursive else "-f", "--", place):
+            if not recursive and (await self._files.stat(place, follow_symlinks=False)).is_directory:
+                raise IsDirectoryError(f"cannot remove {place!r}: it is a directory", path=place)
+            await self._files.remove(place, recursive=recursive, force=recursive)
+
+    async def mkdir(self, path: Path | str, *, parents: bool = False, user: str | User | None = None) -> None:
+        _require_no_user(user)
+        place = sandbox_path_str(path)
+        with doing("mkdir", place):
+            await self._files.mkdir(place, parents=parents, exist_ok=parents)
+
+    async def mv(
+        self, source: Path | str, destination: Path | str, *, user: str | User | None = None
+    ) -> None:
+        _require_no_user(user)
+        place, target = sandbox_path_str(source), sandbox_path_str(destination)
+        with doing("mv", "-fT", "--", place, target):
+            kind = (await self._files.stat(place, follow_symlinks=False)).kind
+            if kind not in (FileKind.FILE, FileKind.LINK):
+                raise NotRegularError(f"cannot move {place!r}: it is neither a file nor a link", path=place)
+            await self._files.move(place, target, overwrite=True)
+
+    async def same_file(
+        self,
+        left: Path | str,
+        right: Path | str,
+        *,
+        follow_symlinks: bool = True,
+        user: str | User | None = None,
+    ) -> bool:
+        _require_no_user(user)
+        found = [await self._found(sandbox_path_str(each), follow_symlinks) for each in (left, right)]
+        one, other = found
+        if one is None or other is None or FileKind.LINK in (one.kind, other.kind):
+            return False
+        return one.inode == other.inode
+
+    async def _found(self, path: str, follow_symlinks: bool) -> FileInfo | None:
+        with doing("test", "-e", path):
+            if not await self._files.exists(path):
+                return None
+            return await self._files.stat(path, follow_symlinks=follow_symlinks)
+
+
+async def _unless_there(writing: Awaitable[object]) -> None:
+    """Wait for it; that there is something already is no error of carrel for the SDK, but a plain one."""
+    try:
+        await writing
+    except CarrelError as error:
+        if error.code == "path.exists":
+            raise FileExistsError(error.message) from None
+        raise
+
+
+def _require_no_user(user: object) -> None:
+    if user is not None:
+        raise ValueError("a session of carrel has no users: leave `user` and `run_as` out")
+
+
+def _chunks(data: io.IOBase) -> Iterator[bytes]:
+    while chunk := data.read(CHUNK_BYTES):
+        yield chunk
+
+
+def _entry(info: FileInfo) -> FileEntry:
+    permissions = Permissions.from_mode(info.mode).model_copy(update={"directory": info.is_directory})
+    return FileEntry(
+        path=info.path if info.path.startswith("/") else f"{MOUNT}/{info.path}",
+        permissions=permissions,
+        owner="carrel",
+        group="carrel",
+        size=info.size_bytes,
+        kind=_KINDS[info.kind],
+    )

@@ -1,0 +1,11 @@
+"""What LangChain's own suite says about our backend is what is written down about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.adapters.peer_suite import differences, peer_suites
+
+
+def test_the_suite_of_langchain_ends_as_recorded(tmp_path: Path) -> None:
+    assert differences(peer_suites()["deepagents"], tmp_path / "report.xml") == []
