@@ -16,7 +16,7 @@ endif
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py)
+CODE := $(wildcard src tests bench docs/generate.py docs/reference_pages)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 comma := ,
@@ -66,7 +66,7 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 		carrel/remote/proto/carrel_v1.proto
 
 docs: setup ## make the generated pages of docs/reference anew
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \

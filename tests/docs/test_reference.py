@@ -10,7 +10,7 @@ import pytest
 import carrel
 from carrel import AsyncWorkspace, Workspace, WorkspaceManager
 from carrel.remote.workspace import RemoteWorkspace
-from docs.generate import DOCS, PAGES
+from docs.reference_pages.pages import DOCS, PAGES
 from tests.docs.pages import ROOT
 
 API = (ROOT / "docs" / "reference" / "api.md").read_text()
@@ -24,7 +24,7 @@ def section(title: str) -> str:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_made_page_is_not_stale(name: str) -> None:
-    assert (DOCS / name).read_text() == PAGES[name](), "run: python docs/generate.py"
+    assert (DOCS / name).read_text() == PAGES[name](), "run: make docs"
 
 
 def public_methods(kind: type) -> set[str]:
