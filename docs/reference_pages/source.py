@@ -8,6 +8,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import is_typeddict
@@ -70,11 +71,18 @@ def first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
-def sources() -> Iterator[str]:
+@cache
+def sources() -> tuple[str, ...]:
     """Everything that is written by hand."""
-    for folder in carrel.__path__:
-        for file in sorted(Path(folder).rglob("*.py")):
-            yield file.read_text()
+    return tuple(
+        file.read_text() for folder in carrel.__path__ for file in sorted(Path(folder).rglob("*.py"))
+    )
+
+
+@cache
+def tree_of(source: str) -> ast.Module:
+    """What a source says."""
+    return ast.parse(source)
 
 
 def cases(module: ModuleType, function: str) -> list[str]:
@@ -83,12 +91,18 @@ def cases(module: ModuleType, function: str) -> list[str]:
 
 
 def first_arguments(source: str, function: str) -> list[str]:
-    """What *source* gives to *function* as its first argument, where that is written out."""
-    return sorted(
-        str(node.args[0].value)
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == function
-        and isinstance(node.args[0], ast.Constant)
+    """What *source* gives to *function* as its first argument, where that is written out.
+
+    The function may be one of a module or of an object; its name may tell that too: `account.record`.
+    """
+    return sorted(first for name, first in _calls(source) if f".{name}".endswith(f".{function}"))
+
+
+@cache
+def _calls(source: str) -> tuple[tuple[str, str], ...]:
+    """Every call with a first argument that is written out: the name of the function, and that argument."""
+    return tuple(
+        (ast.unparse(node.func), str(node.args[0].value))
+        for node in ast.walk(tree_of(source))
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant)
     )
