@@ -22,7 +22,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup guest demo test coverage lint fix proto docs bench mutants soak thorough lock clean
+.PHONY: help setup guest demo test coverage lint fix proto docs site bench mutants soak thorough lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -68,6 +68,9 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 docs: setup ## make the generated pages of docs/reference anew
 	$(BIN)/python -m docs.generate
 
+site: docs ## build the documentation into build/site, to be opened from disk
+	$(BIN)/zensical build --strict --clean
+
 bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
@@ -87,6 +90,6 @@ lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the 
 		--output-file constraints.txt $(LOCK_FLAGS)
 
 clean: ## remove what the other targets made
-	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov \
+	rm -rf .venv .venv-* .cache build dist .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -88,7 +88,10 @@ def make() -> str:
     return page(
         "Python API",
         INTRODUCTION,
-        table(("name", ""), [summary_row(name) for group in GROUPS for name in sorted(group.names)]),
+        table(
+            ("name", "what it is or does"),
+            [summary_row(name) for name in sorted(carrel.__all__, key=str.lower)],
+        ),
         *(part for group in GROUPS for part in group_parts(group)),
         "## What calls take as options",
         OPTIONS,

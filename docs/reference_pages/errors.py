@@ -29,36 +29,44 @@ from carrel.fronts.cli.report import LOCAL, USAGE
 from carrel.service.wire import TABLE, ExitStatus
 from carrel.values import Limits
 from carrel.workspace.quota import Quota
-from docs.reference_pages.markdown import page, table
+from docs.reference_pages.markdown import codes, page, table
 from docs.reference_pages.source import cases, documented, first_arguments, first_line, sources
 
 
 def make() -> str:
     """The page about error codes."""
-    rows = [
-        (
-            f"`{code}`",
-            f"`{kind.__name__}`",
-            ", ".join(f"`{name}`" for name in builtins_of(kind)),
-            str(int(TABLE[code].exit_status)),
-            str(TABLE[code].http_status),
-            f"`{TABLE[code].grpc_status}`",
-            "yes" if TABLE[code].retry else "",
-            first_line(kind),
-        )
-        for code, kind in coded()
-    ]
     return page(
         "Errors",
         """
         Every error that an operation raises derives from `CarrelError` and from a builtin that people already
         catch. It has `code`, which is a promise, `message`, whose wording is not, and `path`: what the caller
         asked for, or `None`. No message holds a path of the host that the caller did not write.
-
+        """,
+        table(
+            ("code", "class", "also a", "meaning"),
+            [
+                (f"`{code}`", f"`{kind.__name__}`", codes(builtins_of(kind)), first_line(kind))
+                for code, kind in coded()
+            ],
+        ),
+        "## What others are told",
+        """
         "Exit" is the exit status of the command line, "HTTP" and "gRPC" are what the service answers; "retry"
         says that the same call may work later.
         """,
-        table(("code", "class", "also a", "exit", "HTTP", "gRPC", "retry", "meaning"), rows),
+        table(
+            ("code", "exit", "HTTP", "gRPC", "retry"),
+            [
+                (
+                    f"`{code}`",
+                    str(int(row.exit_status)),
+                    str(row.http_status),
+                    f"`{row.grpc_status}`",
+                    "yes" if row.retry else "",
+                )
+                for code, row in TABLE.items()
+            ],
+        ),
         "## Codes with several cases",
         f"`container.*` is one of {', '.join(f'`container.{case}`' for case in container_cases())};"
         f" `engine.*` is one of {', '.join(f'`engine.{case}`' for case in engine_cases())}.",

@@ -49,7 +49,7 @@ def make() -> str:
         `{CONFIG_VARIABLE}` names it.
         """,
         table(
-            ("setting", "variable", "alias", "default", "must be", "meaning"),
+            ("setting, variable, aliases", "must be, default", "meaning"),
             [setting_row(key) for key in KEYS],
         ),
         f"""
@@ -93,13 +93,12 @@ def make() -> str:
 
 
 def setting_row(key: Key[object]) -> tuple[str, ...]:
-    """A row for one setting."""
+    """A row for one setting; its names stand one below the other, and so do its kind and its default."""
     default = "not set" if key.default is None else f"`{json.dumps(key.default)}`"
+    shown = "as below" if key.name == ROLE_TOOLS.name else default
+    names = [name for name in (key.name, key.variable, key.alias, key.file_alias) if name]
     return (
-        f"`{key.name}`",
-        f"`{key.variable}`" if key.variable else "",
-        ", ".join(f"`{name}`" for name in (key.alias, key.file_alias) if name),
-        "as below" if key.name == ROLE_TOOLS.name else default,
-        key.kind.says,
+        "<br>".join(f"`{name}`" for name in names),
+        f"{key.kind.says}<br>{shown}",
         key.meaning if key.is_used else f"{key.meaning} **Not used yet.**",
     )
