@@ -16,13 +16,13 @@ endif
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py)
+CODE := $(wildcard src tests bench docs/generate.py docs/reference_pages)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help setup guest demo test coverage lint fix proto docs bench mutants soak thorough lock clean
+.PHONY: help setup guest demo test coverage lint fix proto docs site bench mutants soak thorough lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -66,7 +66,10 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 		carrel/remote/proto/carrel_v1.proto
 
 docs: setup ## make the generated pages of docs/reference anew
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
+
+site: docs ## build the documentation into build/site, to be opened from disk
+	$(BIN)/zensical build --strict --clean
 
 bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
@@ -88,6 +91,6 @@ lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the 
 		--output-file constraints.txt $(LOCK_FLAGS)
 
 clean: ## remove what the other targets made
-	rm -rf .venv .venv-* build dist .coverage .coverage.* htmlcov \
+	rm -rf .venv .venv-* .cache build dist .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +

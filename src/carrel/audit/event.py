@@ -20,15 +20,19 @@ class Event:
     time_ns: int
     """Nanoseconds since the epoch."""
     session_id: str | None
+    """Whose files they are; none if the workspace is no session."""
     actor: str
-    """Who asked: `host`, `shell`, `guest`, or the name of a caller."""
+    """Who asked: `host`, `guest`, `operator`, `agent`, or the name of a caller of a service."""
     operation: str
+    """What was done or refused."""
     path: str
     """Relative to the workspace, or absolute beneath an allowed path; if it was refused, as it was asked."""
     other_path: str | None = None
     """The target of a move or a copy, or the text of a link."""
     before_bytes: int | None = None
+    """The size of the file that was there, where there was one."""
     after_bytes: int | None = None
+    """The size of the file that is there now, where there is one."""
     error: str | None = None
     """The code of the error if it was refused, or `change.undone` if the record before did not come true."""
     sequence: int = 0

@@ -1,0 +1,128 @@
+"""The page about the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from carrel.fronts.cli.main import cli
+from docs.reference_pages.markdown import page, table
+
+WIDTH = 100
+
+
+def make() -> str:
+    """The page about the command line."""
+    top = click.Context(
+        cli, info_name="carrel", terminal_width=WIDTH, max_content_width=WIDTH, **cli.context_settings
+    )
+    return page(
+        "Command line",
+        """
+        `carrel` and `python -m carrel` are the same program. Errors are one line on standard error, or with
+        `--json` one document `{"error": {"code": ..., "message": ..., "path": ...}}`. The exit status is in
+        the [table of errors](errors.md#exit-statuses).
+
+        With `--json` a command prints one document on one line of ASCII, or one a record of a journal. A byte
+        of a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that
+        does not print is quoted.
+        """,
+        *(
+            f"## {context.command_path}\n\n```text\n{context.command.get_help(context)}\n```"
+            for context in contexts(top)
+        ),
+        "## JSON",
+        table(
+            ("command", "document"),
+            [
+                ("`session create`, `session show`, `session extend`", "a session, see below"),
+                (
+                    "`session list`",
+                    '`{"sessions": [{"session_id", "created_ns", "used_ns", "expires_ns", "size_bytes",'
+                    ' "in_use", "problem"}], "next_after"}`; what is not known is null, and a session that'
+                    " never expires has no `expires_ns`; give `next_after` to `--after`, null is the end",
+                ),
+                (
+                    "`session show --journal`",
+                    'each line `{"time_ns", "session_id", "actor", "operation", "path", "other_path",'
+                    ' "before_bytes", "after_bytes", "error", "sequence"}`',
+                ),
+                (
+                    "`session delete`",
+                    '`{"deleted": [id], "missing": [id]}`; one error document for each that was not deleted',
+                ),
+                (
+                    "`session sweep`",
+                    '`{"dry_run", "deleted": [id], "skipped": [{"session_id", "reason"}], "errors":'
+                    ' [{"session_id", "problem"}], "reclaimed_bytes", "containers"}`',
+                ),
+                (
+                    "`files ls`",
+                    '`{"path", "entries": [entry], "complete"}`; not complete when a limit ended it',
+                ),
+                (
+                    "`files put`",
+                    'an entry; of an archive `{"path", "files", "directories", "links", "size_bytes"}`, of a'
+                    ' directory also `"left_out": [{"path", "reason"}]`',
+                ),
+                (
+                    "`sh`",
+                    '`{"success", "exit_code", "stdout", "stderr", "encoding", "error_code", "message",'
+                    ' "cwd", "duration_ms", "truncated"}`; the encoding is `utf-8`, or `base64` if the'
+                    " streams are not",
+                ),
+                (
+                    "`tools`",
+                    '`{"role", "profile", "tools": [{"name", "effect", "summary", "schema"}]}`; with'
+                    " `--format` the list that a client takes",
+                ),
+                ("`tool`", "the [answer](tools.md#the-answer) of the tool, also without `--json`"),
+                (
+                    "`key create`, `key revoke`",
+                    '`{"id", "name", "tenant", "role", "roles", "session", "rate_per_minute", "created_ns",'
+                    ' "expires_ns", "used_ns", "revoked_ns", "state"}`, of a new one also `"key"`, its text;'
+                    " the state is `in force`, `expired` or `revoked`",
+                ),
+                ("`key list`", '`{"keys": [key]}`, each as above'),
+                ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
+                (
+                    "`policy explain`",
+                    '`{"session_id", "path", "decisions": [{"access", "allowed", "reason", "rule"}]}`;'
+                    ' a rule is `{"index", "root", "mode"}` or null',
+                ),
+                (
+                    "`doctor`",
+                    '`{"carrel", "python", "platform", "config": {"file", "is_there"}, "settings":'
+                    ' [{"key", "value", "origin", "is_used"}], "sessions", "quota", "confinement", "parts",'
+                    ' "guest", "containers": {"image", "tools", "engine", "has_image", "limits_missing",'
+                    ' "loosened", "problem"}, "notes", "problems": [{"problem", "remedy"}]}`;'
+                    ' an origin is `{"source", "name", "line", "is_alias"}`',
+                ),
+            ],
+        ),
+        """
+        A session is `{"session_id", "created_ns", "used_ns", "expires_ns", "expired", "ttl_seconds",
+        "in_use", "role", "labels", "limits", "usage": {"disk_bytes", "disk_percent", "entries",
+        "entries_percent"}}`.
+        Times are nanoseconds since the epoch; `limits` are those in force, null for no ceiling, and have the
+        names of the [limits](limits.md); `usage` is null until it is counted.
+
+        An entry is `{"path", "kind", "size_bytes", "modified_ns", "mode"}`. The kind is `file`, `directory`,
+        `link` or `other`; the mode is text in octal, like `"0644"`.
+        """,
+    )
+
+
+def contexts(parent: click.Context) -> Iterator[click.Context]:
+    """The program itself, and every command below it that does something."""
+    yield parent
+    assert isinstance(parent.command, click.Group)  # noqa: S101  # for the type checker
+    for name, command in parent.command.commands.items():
+        context = click.Context(
+            command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
+        )
+        if isinstance(command, click.Group):
+            yield from list(contexts(context))[1:]
+        else:
+            yield context

@@ -1,0 +1,215 @@
+"""The page about log events and records of the journal."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+from carrel.audit.event import Event
+from carrel.audit.execution import PATH_CHARACTERS, PATHS, complete_fields, start_fields
+from carrel.errors import AccessError, IntoItselfError, PathError, QuotaError
+from carrel.fronts.grpc.visit import Visit
+from carrel.fronts.http.access_log import _Line
+from carrel.fronts.request_log import LOGGER
+from carrel.fs.api import Cause
+from carrel.policy.execution import ExecutionPolicy
+from carrel.runtimes.result import SandboxResult
+from carrel.workspace.record import UNDONE
+from docs.reference_pages.errors import coded, quota_cases
+from docs.reference_pages.log_calls import LogEvent, log_events
+from docs.reference_pages.markdown import codes, page, table
+from docs.reference_pages.source import field_words, first_arguments, sources
+
+MEANINGS = {
+    "execution.complete": "Guest code has ended, well or not. Of each list of paths the first"
+    f" {PATHS} are told, each cut at {PATH_CHARACTERS} characters.",
+    "execution.start": "Guest code begins; the fields are what its policy lets it take. No value of a"
+    " variable is told.",
+    "grpc.failed": "A mistake of ours in a call over gRPC.",
+    "http.failed": "A mistake of ours in a request over HTTP; `request_id` is what the client was told.",
+    "issuer.failed": "The keys of the issuer of tokens (`serve.jwt_jwks`) could not be read; the old ones"
+    " stay.",
+    "mcp.failed": "A mistake of ours in a request over MCP.",
+    "runtime.compiling": "A call has to wait until the guest is compiled.",
+    "security.*": "An operation was refused; see [refusals](#refusals).",
+    "security.caller": "Somebody whom the service does not know, and why.",
+    "security.journal_lost": "An operation was done, but could not be recorded in the journal.",
+    "service.upkeep_failed": "A mistake of ours in what a service does now and then; it goes on.",
+    "session.container.left": "A container could not be removed; the next sweep tries again. `detail` is"
+    " what the engine said.",
+    "session.container.removed": "The container of a session that is gone was removed.",
+    "session.created": "A session was made.",
+    "session.deleted": "A session was deleted with its files.",
+    "session.file.append": "Something was added to a file; the size is that of the whole file.",
+    "session.file.archive": "A directory or a file is read as an archive.",
+    "session.file.copy": "A file or a directory was copied.",
+    "session.file.delete": "A file, a link or a directory was removed.",
+    "session.file.edit": "A text in a file was replaced; the size is that of the whole file.",
+    "session.file.extract": "An archive was extracted; its members have events of their own.",
+    "session.file.link": "A link was made, by an extraction.",
+    "session.file.list": "A directory was listed or walked, or files were found by a pattern.",
+    "session.file.mkdir": "A directory was made.",
+    "session.file.move": "Something was given another name.",
+    "session.file.read": "A file was read; the size is that of what was read, or of the file if it is read"
+    " piece by piece.",
+    "session.file.search": "Files were searched.",
+    "session.file.touch": "The time of a file or a directory was set.",
+    "session.file.write": "A file was written.",
+    "session.prune.candidate": "A sweep found a session that is over.",
+    "session.prune.completed": "A sweep has ended, with its sums.",
+    "session.prune.deleted": "A sweep deleted a session.",
+    "session.prune.error": "A sweep could not delete a session.",
+    "session.prune.skipped": "A sweep left a session alone: `in_use`, `no_metadata`, or what is wrong with"
+    " its record.",
+    "session.prune.started": "A sweep begins.",
+    "session.recounted": "The files of a session were counted again, after a crash or because it was asked"
+    " for.",
+    "session.retrieved": "A session that was there was opened.",
+    "tool.failed": "A mistake of ours in a tool; the agent was told that it failed.",
+}
+"""When each event is written."""
+
+OPERATIONS = {
+    "append": ("Something was added to a file.", ""),
+    "copy": ("A file was copied from `path`.", "the new file"),
+    "edit": ("A text in a file was replaced.", ""),
+    "link": ("A link was made.", "the text of the link"),
+    "mkdir": ("A directory was made, also one above what was asked for.", ""),
+    "move": ("Something was given another name.", "the new name"),
+    "remove": ("A file, a link or a directory with all that was in it is gone.", ""),
+    "touch": ("The time of a file or a directory was set.", ""),
+    "write": ("A file was written, or replaced.", ""),
+}
+"""What each operation in a journal means, and what its other path is."""
+
+
+def make() -> str:
+    """The page."""
+    return page(
+        "Events",
+        """
+        A log event tells an operator what happens; [logging](../how-to/logging.md) shows how to see it. A
+        record of the journal tells what was changed or refused in one session, and stays with it;
+        [the journal](../explanation/journal.md) says how it is kept.
+        """,
+        "## Log events",
+        """
+        They go to the stdlib logger `carrel`, or to the one that was given. The name is `record.event`, each
+        field an attribute of the record; with structlog they are the event and its values. A field that has
+        no value is left out. `path` is what the caller asked for. `error` and `place` of a mistake of ours
+        are the kind of the error and where it was made, never its words.
+        """,
+        table(("event", "level", "fields", "when"), [event_row(event) for event in all_events()]),
+        "## Refusals",
+        f"""
+        What the rules, the quota or the confinement refuse is logged as the warning `security.` with the code
+        of the [error](errors.md), a `_` for its dot: {codes(refusals())}. A command line that is refused or
+        stopped is told in the same way with the operation `shell`, and a command that wants to change the
+        rules without being allowed to with `workspace`.
+        """,
+        "## Requests",
+        f"""
+        A service writes one line of JSON for each request to the logger `{LOGGER}`. What a query, a header or
+        a body holds is not in it.
+        """,
+        table(("event", "fields"), [(f"`{name}`", codes(names)) for name, names in requests()]),
+        "## Records of the journal",
+        "`Workspace.changes`, `carrel session show --journal` and the service give them with these fields:",
+        table(("field", "type", "meaning"), list(record_rows())),
+        table(
+            ("operation", "meaning", "`other_path`"),
+            [(f"`{name}`", *OPERATIONS[name]) for name in operations()],
+        ),
+        f"""
+        A refused one has the code of the error, and its operation may also be one that is not recorded when
+        it is done: {codes(sorted(refused_operations() - set(operations())))}. A change that did not come true
+        is followed by the same record with the error `{UNDONE}`.
+
+        In a file of the journal a record is one line, a JSON array in ASCII: the version of the form, 1, and
+        the fields from `time_ns` to `error` in the order above. Its place is its `sequence`.
+        """,
+        f"```json\n{example().render().decode()}\n```",
+    )
+
+
+def all_events() -> list[LogEvent]:
+    """Those that are written by name, and those of an execution, whose fields have a place of their own."""
+    result = SandboxResult(
+        success=True,
+        stdout="",
+        stderr="",
+        exit_code=0,
+        fuel_consumed=None,
+        memory_used_bytes=None,
+        duration_ms=0,
+        files_created=[],
+        files_modified=[],
+        files_deleted=[],
+        workspace_path="",
+        metadata={},
+    )
+    both = ("session_id", "runtime")
+    executions = [
+        LogEvent(name="execution.complete", level="info", fields=(*both, *complete_fields(result))),
+        LogEvent(name="execution.start", level="info", fields=(*both, *start_fields(ExecutionPolicy()))),
+    ]
+    return sorted([*executions, *log_events().values()], key=lambda event: event.name)
+
+
+def event_row(event: LogEvent) -> tuple[str, ...]:
+    """A row for one event."""
+    return f"`{event.name}`", event.level, codes(event.fields), MEANINGS[event.name]
+
+
+def refusals() -> Iterator[str]:
+    """The events of what the gate refuses."""
+    for code, kind in coded():
+        if issubclass(kind, PathError | AccessError | QuotaError) and kind is not IntoItselfError:
+            area, _, case = code.partition(".")
+            cases = quota_cases() if case == "*" else [case]
+            yield from (f"security.{area}_{each}" for each in cases)
+
+
+def requests() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What is told of a request over HTTP and of a call over gRPC."""
+    yield str(_Line.__struct_config__.tag), _Line.__struct_fields__
+    call = Visit(method="", peer=None)._line()
+    yield str(call.pop("event")), tuple(call)
+
+
+def record_rows() -> Iterator[tuple[str, ...]]:
+    """A row for each field of a record."""
+    types = inspect.get_annotations(Event)
+    for name, words in field_words(Event).items():
+        yield f"`{name}`", f"`{types[name]}`", words
+
+
+def operations() -> list[str]:
+    """What may stand in a journal as something that was done."""
+    found = {Cause().operation}
+    for text in sources():
+        found.update(first_arguments(text, Cause.__name__))
+        found.update(first_arguments(text, "account.record"))
+    return sorted(found)
+
+
+def refused_operations() -> set[str]:
+    """What may stand in a journal as something that was refused."""
+    found: set[str] = set()
+    for text in sources():
+        found.update(first_arguments(text, "gated"))
+        found.update(first_arguments(text, "refused"))
+    return found
+
+
+def example() -> Event:
+    """A record to look at."""
+    return Event(
+        time_ns=1_767_225_600_000_000_000,
+        session_id="s1",
+        actor="host",
+        operation="write",
+        path="notes/today.txt",
+        before_bytes=None,
+        after_bytes=5,
+    )
