@@ -18,7 +18,7 @@ from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceCommand, W
 from carrel.adapters.pydantic_ai.running import run
 from carrel.adapters.pydantic_ai.script import Script
 from carrel.adapters.pydantic_ai.translation import told, translated
-from carrel.errors import CarrelError, ClosedError
+from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
@@ -124,7 +124,9 @@ class CarrelWorkspace:
 
     async def working_dir(self) -> str:
         """Where commands begin and relative paths are looked up."""
-        await self._attached()
+        files = await self._attached()
+        with translated():
+            await files.exists(".")
         return MOUNT
 
     # Files
@@ -222,17 +224,41 @@ class CarrelWorkspace:
             if self._is_closed:
                 raise ClosedError("the workspace was closed")
             if self._view is None:
-                self._opened = self._open()
-                self._view = AsyncWorkspace(self._opened.narrowed(mode=self._mode))
+                manager = self._manager or session_managers().get(self._root, None)
+                self._opened = self._open(manager)
+                check = _StillThere(manager.root / str(self._opened.session_id))
+                self._view = AsyncWorkspace(self._opened.narrowed(mode=self._mode, check=check))
             return self._view
 
-    def _open(self) -> Workspace:
-        manager = self._manager or session_managers().get(self._root, None)
+    def _open(self, manager: WorkspaceManager) -> Workspace:
         if self._ref is not None:
             return manager.open(self._ref.id)
         made = manager.create(limits=self._limits, ttl_seconds=self._ttl_seconds)
         self._ref = WorkspaceRef(provider=PROVIDER, id=str(made.session_id))
         return made
+
+
+class _StillThere:
+    """Is asked before every operation whether a session is still the one that was opened.
+
+    A directory that is open can be read on when it was deleted, which no run should take for its workspace.
+    """
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._identity = _identity(place)
+
+    def __call__(self) -> None:
+        if _identity(self._place) != self._identity:
+            raise SessionMissingError(f"no such session: {self._place.name!r}: it was deleted")
+
+
+def _identity(place: Path) -> tuple[int, int] | None:
+    try:
+        found = os.lstat(place)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _variables(env: Mapping[str, str] | None) -> dict[str, str]:
