@@ -15,6 +15,7 @@ from typing import Self
 
 from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceCommand, WorkspaceRef
 
+from carrel.adapters.pydantic_ai.real_path import real_path
 from carrel.adapters.pydantic_ai.running import run
 from carrel.adapters.pydantic_ai.script import Script
 from carrel.adapters.pydantic_ai.translation import told, translated
@@ -23,7 +24,6 @@ from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
 from carrel.shell.budget import Budget
-from carrel.shell.shell import BareShell
 from carrel.shell.variables import is_name
 from carrel.values import FileInfo, FileKind, Limits
 from carrel.workspace.aio import AsyncWorkspace
@@ -167,18 +167,9 @@ class CarrelWorkspace:
             return await files.exists(path)
 
     async def realpath(self, path: str) -> str:
-        """The path without links, as our `realpath -m` finds it; one that leads out is refused.
-
-        Raises:
-            OSError: It leads out or in a circle.
-        """
         files = await self._attached()
-        script = Script.of(["realpath", "-mz", "--", path], shell=False)
         with translated():
-            result = await run(BareShell(files.workspace), script)
-        if not result.success:
-            raise OSError(result.stderr.decode("utf-8", "replace").strip())
-        return result.stdout.decode("utf-8", "surrogateescape").removesuffix("\0")
+            return await asyncio.to_thread(real_path, files.workspace, path)
 
     # Commands
 
