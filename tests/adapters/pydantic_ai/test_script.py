@@ -26,6 +26,8 @@ CALLS = (
     ['printf "%s|" "a"$1"b$2"', "sh", "x", "y"],
     ['printf "%s|" "$3" "${10}"', "sh", "a"],
     ["printf '%s|' a#$1 'b\\'$1", "sh", "x"],
+    ["printf '%s|' 'b\\' $1 'c'", "sh", "x"],
+    ['printf "%s|" "$1"0 $10 "${1}" "\\"$1"', "sh", "x"],
 )
 """What follows `sh -c`."""
 

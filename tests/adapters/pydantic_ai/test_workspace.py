@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -248,6 +249,42 @@ def test_the_event_loop_goes_on_while_commands_run_and_a_cancelled_one_stops(
     asyncio.run(main())
     changes = [event.error for event in backend.open().changes() if event.error]
     assert changes == ["shell.cancelled"] * len(changes)
+
+
+def test_a_workspace_that_nobody_has_any_more_keeps_no_session_in_use(manager: WorkspaceManager) -> None:
+    backend = CarrelWorkspace(manager=manager)
+    asyncio.run(backend.write_bytes("a", b"1"))
+    assert backend.ref is not None
+    session_id = backend.ref.id
+    assert manager.status(session_id).in_use
+    del backend
+    gc.collect()
+    assert not manager.status(session_id).in_use
+
+
+def test_python_runs_in_the_guest_until_it_is_stopped(
+    backend: CarrelWorkspace, guest_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARREL_CACHE", str(guest_cache))
+
+    async def main() -> None:
+        await backend.write_bytes("a", b"in")
+        result = await backend.run(
+            ["python", "-c", "import sys; print(sys.argv[1], open('a').read())", "x y"]
+        )
+        assert (result.exit_code, result.stdout) == (0, "x y in\n")
+        with pytest.raises(WorkspaceTimeoutError) as caught:
+            await backend.run(["python", "-c", "print('early')\nwhile True: pass"], timeout=1)
+        assert caught.value.stdout == "early\n"
+        code = "open('begun', 'w').close()\nwhile True: pass"
+        running = asyncio.create_task(backend.run(["python", "-c", code]))
+        while not await backend.exists("begun"):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(main())
 
 
 def test_a_session_that_is_deleted_is_told_by_every_operation(manager: WorkspaceManager) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
 _ASKED = frozenset({"-c", "-lc"})
 _PARAMETER = re.compile(r"\$(?:([0-9#@])|\{([0-9]+|#|@)\})")
-_SKIPPED = re.compile(r"\\.|(?<![^\s;|&])#[^\n]*|\$?'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
+_SKIPPED = re.compile(r"\\.|(?<![^\s;|&])#[^\n]*|\$'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
 _SKIPPED_IN_DOUBLE = re.compile(r"\\.", re.DOTALL)
 _ALL = '"$@"'
 
