@@ -25,7 +25,7 @@ from pydantic_ai.workspaces import (
 )
 
 from carrel.adapters.pydantic_ai import CarrelWorkspace
-from carrel.errors import EscapeError, LoopError, QuotaError
+from carrel.errors import EscapeError, LoopError, QuotaError, SessionIdError
 from carrel.shell.budget import Budget
 from carrel.testing import tree
 from carrel.values import Limits
@@ -99,6 +99,14 @@ def test_a_session_is_named_by_its_id_and_one_that_is_gone_is_not_made_anew(
 def test_a_reference_of_somebody_else_is_refused() -> None:
     with pytest.raises(ValueError, match="not one of 'local'"):
         CarrelWorkspace(WorkspaceRef(provider="local", id="/etc"))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("session_id", ["../outside", "a/../..", "/etc", ".carrel", "", "a\nb"])
+def test_an_id_that_leads_elsewhere_is_refused(manager: WorkspaceManager, session_id: str) -> None:
+    backend = CarrelWorkspace(WorkspaceRef(provider="carrel", id=session_id), manager=manager)
+    with pytest.raises(SessionIdError):
+        asyncio.run(backend.working_dir())
 
 
 def test_closing_leaves_the_session_and_says_so_afterwards(manager: WorkspaceManager) -> None:

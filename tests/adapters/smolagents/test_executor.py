@@ -154,7 +154,7 @@ def test_code_that_takes_too_long_is_stopped_and_begins_anew(guest: None, sessio
     with CarrelExecutor(workspace_root=sessions, policy=ExecutionPolicy(timeout_seconds=1)) as executor:
         executor.send_variables({"given": 1})
         executor("made = 2")
-        assert failure(executor, "while True:\n    pass").endswith("stopped: it took longer than 1 s")
+        assert failure(executor, "while True:\n    pass").endswith("failed: it took longer than 1 s")
         done = executor("(given, 'made' in globals())")
     assert done.output == (1, False)
     assert done.logs == "(Python was started anew, because timeout: variables of earlier steps are gone.)\n"
@@ -187,6 +187,16 @@ def test_limits_hold_for_the_code(guest: None, sessions: Path) -> None:
         told = failure(executor, "with open('a', 'w') as file:\n    file.write('x' * 101)")
         assert "OSError" in told
         assert read_session_file(executor.session_id, "a", sessions) == b""
+
+
+def test_a_write_that_was_lost_is_told_also_beside_a_final_answer(guest: None, sessions: Path) -> None:
+    with CarrelExecutor(workspace_root=sessions, limits=Limits(disk_bytes=100)) as executor:
+        executor.send_tools({"final_answer": lambda answer: answer})
+        code = "kept = open('a', 'w')\nkept.write('x' * 101)\n"
+        lost = "the write of '/workspace/a' was lost: EDQUOT"
+        assert failure(executor, code) == f"Code execution failed: {lost}"
+        done = executor(f"{code}final_answer(1)")
+        assert (done.output, done.logs) == (1, f"carrel: {lost}\n")
 
 
 def test_cleaning_up_forgets_variables_and_can_be_repeated(executor: CarrelExecutor) -> None:

@@ -165,14 +165,15 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
 
     def _output(self, heard: Conversation, result: SandboxResult) -> CodeOutput:
         """What became of a step, as the framework wants it."""
-        logs = truncate_content(_notes(result) + heard.printed, max_length=self._logs_characters)
+        told = str(result.metadata.get("message") or "")
+        logs = truncate_content(_notes(result) + heard.printed + told, max_length=self._logs_characters)
         self.state["_print_outputs"] = logs
         if heard.final is not None:
             return CodeOutput(output=heard.final[0], logs=logs, is_final_answer=True)
         if heard.error is not None:
             raise InterpreterError(f"Code execution failed:\n{heard.error}")
         if not heard.is_told or result.trap_reason is not None:
-            raise InterpreterError(f"Code execution was stopped: {_why(result, self._policy)}")
+            raise InterpreterError(f"Code execution failed: {_why(result, self._policy)}")
         return CodeOutput(output=heard.value, logs=logs, is_final_answer=False)
 
 
@@ -199,5 +200,6 @@ def _why(result: SandboxResult, policy: ExecutionPolicy) -> str:
     reason = result.trap_reason
     if reason is None:
         return f"Python exited with status {result.exit_code}"
-    told = _ENDED.get(reason, str(result.metadata.get("message") or reason.replace("_", " ")))
-    return told.format(policy=policy)
+    if reason in _ENDED:
+        return _ENDED[reason].format(policy=policy)
+    return str(result.metadata.get("message") or reason.replace("_", " ")).removeprefix("carrel: ").strip()
