@@ -84,7 +84,7 @@ def test_what_is_more_than_a_value_becomes_the_value() -> None:
 @pytest.mark.parametrize(
     "value",
     [object(), print, ValueError("x"), range(3), numpy.array([object()]), numpy.array(["a"]), [object()]],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_value_is_refused(value: object) -> None:
     with pytest.raises(TypeError, match="cannot be handed over"):
