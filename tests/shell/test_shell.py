@@ -106,6 +106,18 @@ def test_a_shell_remembers_where_it_is_and_its_variables(shell: BareShell) -> No
     assert shell.run("cat $W").stderr == b"cat: 2: No such file or directory\n"
 
 
+def test_pwd_tells_the_way_that_was_gone_or_where_that_is(workspace: Workspace, directory: Path) -> None:
+    workspace.mkdir("d/e")
+    (directory / "way").symlink_to("d/e")
+    shell = BareShell(workspace, pipelines=True)
+    assert shell.run("cd way; pwd; pwd -P; pwd -P -L").stdout == (
+        b"/workspace/way\n/workspace/d/e\n/workspace/way\n"
+    )
+    workspace.remove("d", recursive=True)
+    assert shell.run("pwd -P").exit_code == 1
+    assert shell.run("pwd").stdout == b"/workspace/way\n"
+
+
 def test_a_variable_that_is_exported_without_a_value_is_no_trouble(shell: BareShell) -> None:
     assert shell.run("export V").exit_code == 0
     assert "V" not in shell.env

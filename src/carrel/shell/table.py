@@ -75,7 +75,7 @@ COMMANDS: dict[str, Command] = {
         Command("mv", "move and rename files and directories", Effect.WRITE),
         Command("nl", "number lines", Effect.READ),
         Command("printf", "print values in a format", Effect.NONE),
-        Command("pwd", "print where the shell is", Effect.NONE),
+        Command("pwd", "print where the shell is", Effect.READ),
         Command("python", "run Python in the guest of the session", Effect.RUN),
         Command("python3", "run Python in the guest of the session", Effect.RUN, "python"),
         Command("realpath", "print the whole path of a file", Effect.READ),

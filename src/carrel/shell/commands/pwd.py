@@ -8,6 +8,7 @@ from typing import Annotated
 
 from carrel.shell.context import Context
 from carrel.shell.flags import Opt
+from carrel.shell.resolution import Missing, resolve
 
 USAGE = ""
 
@@ -16,10 +17,15 @@ USAGE = ""
 class Flags:
     """Options of `pwd`."""
 
-    logical: Annotated[bool, Opt("-L", help="print the way that was gone; this is always so")] = True
+    physical: Annotated[
+        bool,
+        Opt("-P", help="print where that is without links"),
+        Opt("-L", to=False, help="print the way that was gone, as it does anyway"),
+    ] = False
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Print the working directory, as every command, tool and guest understands it."""
-    ctx.say(ctx.state.cwd)
+    cwd = ctx.state.cwd
+    ctx.say(resolve(ctx, cwd, Missing.NONE) if flags.physical else cwd)
     return 0

@@ -1,0 +1,18 @@
+"""carrel for Pydantic AI: a session as the workspace of a run, and its tools as a toolset.
+
+    agent = Agent(model, toolsets=[CarrelToolset(workspace)])
+    agent.run_sync("Tidy up", workspace=workspace)
+
+The extra `pydantic-ai` has what it needs.
+"""
+
+from __future__ import annotations
+
+from carrel.adapters.extra import needing
+
+with needing("pydantic-ai"):
+    from carrel.adapters.pydantic_ai.sessions import CarrelSessions
+    from carrel.adapters.pydantic_ai.toolset import CarrelToolset
+    from carrel.adapters.pydantic_ai.workspace import CarrelWorkspace
+
+__all__ = ["CarrelSessions", "CarrelToolset", "CarrelWorkspace"]
