@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -28,12 +26,10 @@ from carrel.runtimes.compiled import OnProgress, Progress
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
 from carrel.sandbox.place import Place
+from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
 
 Engine = TypeVar("Engine", bound=Runtime)
-
-_THREADS = 256
-"""Most calls that are awaited at the same time."""
 
 
 class CallOptions(TypedDict, total=False):
@@ -288,13 +284,6 @@ def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptio
 
         changed["on_progress"] = progress
     return changed
-
-
-@cache
-def call_threads() -> ThreadPoolExecutor:
-    """The threads in which awaited calls wait that may take long; a forked child begins with none."""
-    os.register_at_fork(after_in_child=call_threads.cache_clear)
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-call")
 
 
 def _require_known(options: CallOptions) -> None:

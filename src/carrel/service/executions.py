@@ -16,12 +16,12 @@ from functools import partial
 
 from carrel.errors import LimitError, UnknownRequestError
 from carrel.runtimes.result import SandboxResult
-from carrel.sandbox.sandbox import call_threads
 from carrel.service.desk import Desk
 from carrel.service.principal import Principal
 from carrel.service.work import Work
 from carrel.shell.result import ShellResult
 from carrel.workspace.sessions import new_id
+from carrel.workspace.threads import call_threads
 
 PIECE_BYTES = 2**14
 """Output that came in smaller pieces is told in one of this size, if nobody was quick enough to see them."""

@@ -21,6 +21,7 @@ from carrel.shell.quoting import encode
 from carrel.shell.result import ShellResult
 from carrel.shell.streams import Collected, Input, Output
 from carrel.shell.table import COMMANDS
+from carrel.workspace.threads import call_threads
 
 if TYPE_CHECKING:
     from carrel.shell.api import Operator, Python
@@ -135,7 +136,7 @@ class BareShell:
         meter = Meter(budget or self.budget)
         loop = asyncio.get_running_loop()
         run = partial(copy_context().run, self._run_alone, command, stdin, on_output, meter)
-        running = loop.run_in_executor(None, run)
+        running = loop.run_in_executor(call_threads(), run)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

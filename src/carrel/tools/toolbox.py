@@ -243,7 +243,7 @@ class Toolbox:
         """Where an awaited call waits: commands and code hold up nothing else, however long they take."""
         if not self._is_run(name):
             return None
-        from carrel.sandbox.sandbox import call_threads
+        from carrel.workspace.threads import call_threads
 
         return call_threads()
 

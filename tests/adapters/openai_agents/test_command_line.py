@@ -24,6 +24,7 @@ from tests.adapters.openai_agents.awaiting import awaited, started
         (("echo one; echo two",), ["bash", "-lc"], b"one\ntwo\n"),
         (("echo one; echo two",), ["/bin/zsh", "-c"], b"one\ntwo\n"),
         (("sh", "-c", "echo $HOME"), False, b"/workspace\n"),
+        (("sh", "-c", 'echo "$1" $#', "sh", "a  b; c"), False, b"a  b; c 1\n"),
         (("cd d\npwd\ncd /\npwd",), True, b"/workspace/d\n/workspace/d\n"),
     ],
 )

@@ -15,7 +15,6 @@ from agents.sandbox.session.workspace_payloads import coerce_write_payload
 from agents.sandbox.types import ExecResult, Permissions, User
 from agents.sandbox.workspace_paths import sandbox_path_str
 
-from carrel.adapters.openai_agents.command_line import line_of
 from carrel.adapters.openai_agents.packed import fingerprint, packed
 from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
 from carrel.adapters.openai_agents.translation import (
@@ -26,6 +25,7 @@ from carrel.adapters.openai_agents.translation import (
     transport_error,
     writing,
 )
+from carrel.adapters.script import Script
 from carrel.errors import CarrelError, ClosedError, IsDirectoryError, NotRegularError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.sandbox.shell import Shell
@@ -157,7 +157,7 @@ class CarrelSandboxSession(BaseSandboxSession):
         options["env"] = {**(options.get("env") or {}), **await self.state.manifest.environment.resolve()}
         try:
             shell = Shell(self.workspace, policy=self._policy, **options)
-            result = await shell.arun(line_of(words), budget=budget)
+            result = await Script.of(words, shell=False).run(shell, budget)
         except CarrelError as error:
             raise transport_error(words, error) from error
         return result_of(words, result, budget.seconds)

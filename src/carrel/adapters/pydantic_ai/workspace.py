@@ -16,9 +16,8 @@ from typing import Self
 from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceCommand, WorkspaceRef
 
 from carrel.adapters.pydantic_ai.real_path import real_path
-from carrel.adapters.pydantic_ai.running import run
-from carrel.adapters.pydantic_ai.script import Script
 from carrel.adapters.pydantic_ai.translation import told, translated
+from carrel.adapters.script import Script
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
@@ -196,7 +195,7 @@ class CarrelWorkspace:
         files = await self._attached()
         with translated():
             own = Shell(files.workspace, pipelines=True, budget=budget, env=variables, policy=self._policy)
-            result = await run(own, script)
+            result = await script.run(own)
             # Not all commands ask for a file, by which they would find out.
             await files.exists(".")
         return told(result, budget)

@@ -1,4 +1,4 @@
-"""Commands as Pydantic AI gives them, as lines for our shell: words, a line, or words that call `sh -c`.
+"""Commands as frameworks give them, as lines for our shell: words, a line, or words that call `sh -c`.
 
 There is no `sh` to call. What it would be given is a line for our own shell, which has no positional
 parameters: `$1` in it becomes a variable, so that what was given stays one word, whatever it holds.
@@ -10,8 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_SHELLS = frozenset({"sh", "bash", "/bin/sh", "/bin/bash"})
-_ASKED = frozenset({"-c", "-lc"})
+from carrel.sandbox.shell import Shell
+from carrel.shell.budget import Budget
+from carrel.shell.result import ShellResult
+
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "zsh"})
+_ASKED = frozenset({"-c", "-lc", "-ic", "-lic"})
 _PARAMETER = re.compile(r"\$(?:([0-9#@])|\{([0-9]+|#|@)\})")
 _SKIPPED = re.compile(r"\\.|(?<![^\s;|&])#[^\n]*|\$'(?:[^'\\]|\\.)*'|'[^']*'", re.DOTALL)
 _SKIPPED_IN_DOUBLE = re.compile(r"\\.", re.DOTALL)
@@ -44,9 +48,17 @@ class Script:
             raise ValueError("a command needs at least one word")
         if not all(isinstance(word, str) for word in words):
             raise TypeError("the words of a command must be texts")
-        if len(words) > 2 and words[0] in _SHELLS and words[1] in _ASKED:
+        if len(words) > 2 and words[0].rpartition("/")[2] in _SHELLS and words[1] in _ASKED:
             return cls._called(words[2], words[3:] or [words[0]])
         return cls(" ".join(map(_quoted, words)))
+
+    async def run(self, shell: Shell, budget: Budget | None = None) -> ShellResult:
+        """Run it in a *shell* of its own; a task that is cancelled stops it first."""
+        if self.parameters:
+            result = await shell.arun(self.parameters)
+            if not result.success:
+                return result
+        return await shell.arun(self.line, budget=budget)
 
     @classmethod
     def _called(cls, line: str, given: list[str]) -> Script:
