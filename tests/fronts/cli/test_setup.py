@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from carrel.fronts.cli.setup import CLEAR_LINE, _Teller
+from carrel.fronts.cli.teller import CLEAR_LINE, Teller
 from carrel.runtimes.compiled import Made, Progress
 from tests.fronts.cli.conftest import Carrel
 from tests.runtimes.sites import make_site
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 def told(stream: io.StringIO, *seconds: float, waiting: bool = False, made: Made | None = None) -> str:
     """What is said while that many seconds go by."""
-    teller = _Teller("plain", stream, quiet=False)
+    teller = Teller("guest", stream)
     with teller.telling() as tell:
         for each in seconds:
             tell(Progress(elapsed_seconds=each, expected_seconds=60.0, waiting=waiting))
