@@ -2,8 +2,8 @@
 
 python3 scripts/progress.py WHAT COMMAND...
 
-On a terminal this is one line that moves, with the time and the last thing that the command said; elsewhere it is
-a line now and then. It needs nothing but Python, since it is used before anything is installed.
+On a terminal this is one line that moves, with the time and the last thing that the command said; elsewhere
+it is a line now and then. It needs nothing but Python, since it is used before anything is installed.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 import os
 import re
 import select
-import shutil
 import subprocess
 import sys
 import time
+from io import FileIO
 
 LINE_SECONDS = 10
 """How often a log hears that it goes on."""
 MOVE_SECONDS = 0.2
 CLEAR_LINE = "\r\x1b[K"
 NO_TEXT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^ -~]")
-NO_NEWS = ("WARNING", "[notice]")
+NO_NEWS = ("WARNING", "[notice]", "Looking in ")
 
 
 class Line:
@@ -40,8 +40,8 @@ class Line:
         text = f"{self._what}: {seconds} s" + (f", {news}" if news else "")
         if self._moves:
             # One column is left free: a line that fills a terminal may move on to the next.
-            columns = shutil.get_terminal_size().columns - 1
-            self._write(f"{CLEAR_LINE}{text[:columns]}")
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            self._write(f"{CLEAR_LINE}{text[: columns - 1]}")
         elif seconds // LINE_SECONDS > self._span:
             self._write(f"{text}\n")
             self._span = seconds // LINE_SECONDS
@@ -86,23 +86,30 @@ def main() -> int:
 
 def run(command: list[str], line: Line) -> tuple[int, str]:
     """Run *command* to its end; its status, and all that it said."""
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as child:
-        assert child.stdout is not None
-        said = b""
-        while True:
-            line.tell(news(said))
-            if select.select([child.stdout], [], [], MOVE_SECONDS)[0]:
-                if not (data := os.read(child.stdout.fileno(), 2**16)):
-                    break
-                said += data
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as source:
+        with open(writing, "wb") as sink:
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)  # noqa: S603
+        with child:
+            said = follow(source, line)
     return child.returncode, said.decode(errors="replace")
+
+
+def follow(source: FileIO, line: Line) -> bytes:
+    """Tell what comes from *source* up to its end; all of it."""
+    said = b""
+    while True:
+        line.tell(news(said))
+        if select.select([source], [], [], MOVE_SECONDS)[0]:
+            if not (data := source.read(2**16)):
+                return said
+            said += data
 
 
 def news(said: bytes) -> str:
     """The last thing said, without what nobody needs to know while all is well."""
-    for text in reversed(said[-4096:].decode(errors="replace").splitlines()):
+    whole, _, _ = said[-4096:].rpartition(b"\n")
+    for text in reversed(whole.decode(errors="replace").splitlines()):
         plain = NO_TEXT.sub("", text).strip()
         if plain and not plain.startswith(NO_NEWS):
             return plain

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import pty
+import struct
 import sys
+import termios
 from pathlib import Path
+
+import pytest
 
 from carrel.fronts.cli.teller import CLEAR_LINE, Teller
 from carrel.runtimes.compiled import Made, Progress
@@ -60,6 +66,23 @@ def test_a_terminal_shows_a_bar_in_one_line_that_is_gone_afterwards() -> None:
         f"{CLEAR_LINE}guest: compiling [{'#' * 29}-] 90 s of about 60 s"
         f"{CLEAR_LINE}guest: compiled in 91 s\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (60, f"guest: compiling [{'#' * 10}{'-' * 11}] 30 s of about 60 s"),
+        (42, "guest: compiling, 30 s of about 60 s"),
+        (12, "guest: comp"),
+    ],
+)
+def test_a_narrow_terminal_shows_what_fits_in_one_line(columns: int, shown: str) -> None:
+    controller, device = pty.openpty()
+    fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(controller, "rb", buffering=0) as screen, open(device, "w") as stream:
+        with Teller("guest", stream).telling() as tell:
+            tell(Progress(elapsed_seconds=30.0, expected_seconds=60.0))
+        assert screen.read(1000).decode() == f"{CLEAR_LINE}{shown}{CLEAR_LINE}"
 
 
 def test_where_nothing_was_to_be_done_there_was_no_bar() -> None:

@@ -86,9 +86,12 @@ def _tell(screen: Screen, missing: str | None, kept: Path | None) -> int:
                 print_error(FAILED, problem, as_json=False)
                 return 1
             steps += len(scene.steps)
-    left = "nothing of it" if kept is None else shown(str(kept / (TABLE if missing else PLOT)))
-    seconds = time.monotonic() - began
-    screen.say(f"{steps} commands, each with the answer it has to give, in {seconds:.0f} s. Left: {left}")
+    left = (
+        "Nothing of it is left."
+        if kept is None
+        else f"Kept: {shown(str(kept / (TABLE if missing else PLOT)))}"
+    )
+    screen.say(f"{steps} commands, each answered as it must be, in {time.monotonic() - began:.0f} s. {left}")
     return 0
 
 

@@ -39,7 +39,8 @@ class Screen:
     def answer(self, text: str, *, failed: bool) -> None:
         """What a command answered."""
         for line in text.splitlines():
-            self._write(line, INDENT, INDENT, fg="red" if failed or REFUSED in line else None)
+            style = {"fg": "red"} if failed or REFUSED in line else {}
+            self._write(line, INDENT, INDENT, **style)
 
     def note(self, text: str) -> None:
         """What stands where an answer would."""
@@ -47,8 +48,8 @@ class Screen:
 
     def _write(self, text: str, first: str, later: str, **style: Any) -> None:  # Any: whatever click knows
         for number, piece in enumerate(self._cut(text, len(first))):
-            line = (later if number else first) + click.style(piece, **style)
-            click.echo(line, file=self._stream, color=self._colour)
+            styled = click.style(piece, **style) if style else piece
+            click.echo((later if number else first) + styled, file=self._stream, color=self._colour)
 
     def _cut(self, text: str, indent: int) -> list[str]:
         """The line in pieces that fit, with nothing left out."""

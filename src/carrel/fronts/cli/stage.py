@@ -75,13 +75,17 @@ class Stage:
 
 
 def _environ(environ: Mapping[str, str], sessions: Path) -> dict[str, str]:
-    """Without the settings of whoever looks on, but with their compiled guest and their packages."""
+    """Without the settings of whoever looks on, but with their compiled guest and their packages.
+
+    And in UTF-8, without which there are no workspaces, whatever their terminal shows.
+    """
     hidden = {name for key in KEYS for name in key.variables}
     changed = {name: value for name, value in environ.items() if name not in hidden}
     changed[CONFIG_VARIABLE] = os.devnull
     changed["CARREL_SESSIONS_DIR"] = str(sessions)
     if (cache := load(environ).python.cache) is not None:
         changed["CARREL_CACHE"] = str(cache)
+    changed["PYTHONUTF8"] = "1"
     changed["PYTHONPATH"] = os.pathsep.join(os.path.abspath(each) for each in sys.path)
     return changed
 
