@@ -8,12 +8,14 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 CTRL_C = b"\x03"
+OPENING = 'exec "$@" <"$0" >"$0" 2>&1'
+"""Whoever leads a session and opens a terminal has it from then on, with its Ctrl-C."""
 _PATIENCE_SECONDS = 60
 
 
@@ -22,7 +24,7 @@ class Terminal:
 
     def __init__(
         self,
-        argv: list[str | bytes],
+        argv: Sequence[str | bytes],
         env: Mapping[str, str],
         cwd: Path,
         *,
@@ -30,16 +32,21 @@ class Terminal:
         lines: int = 45,
     ) -> None:
         self.shown = b""
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-            os.chdir(cwd)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.execve(argv[0], argv, env)
+        self._controller, device = pty.openpty()
+        fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        opened = ["sh", "-c", OPENING, os.ttyname(device), *argv]
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # also if the tests do not hear it
+        try:
+            self._child = subprocess.Popen(
+                opened, env=env, cwd=cwd, stdin=device, stdout=device, stderr=device, start_new_session=True
+            )
+        finally:
+            signal.signal(signal.SIGINT, before)
+            os.close(device)
 
     def type(self, data: bytes) -> None:
         """Press these keys."""
-        os.write(self._fd, data)
+        os.write(self._controller, data)
 
     def until(self, text: bytes) -> None:
         """Read on until *text* was shown."""
@@ -50,14 +57,13 @@ class Terminal:
         """The exit status, when it has ended."""
         while self._read():
             pass
-        os.close(self._fd)
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        os.close(self._controller)
+        return self._child.wait(_PATIENCE_SECONDS)
 
     def _read(self) -> bytes:
-        end = time.monotonic() + _PATIENCE_SECONDS
-        assert select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0], self.shown
+        assert select.select([self._controller], [], [], _PATIENCE_SECONDS)[0], self.shown
         try:
-            data = os.read(self._fd, 2**16)
+            data = os.read(self._controller, 2**16)
         except OSError:  # what Linux says when nobody has the other end any more
             return b""
         self.shown += data
