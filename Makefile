@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 # What is installed: carrel with its guest is enough for `make demo`, the rest is for contributors.
 READY := $(VENV)/.ready
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py)
+CODE := $(wildcard src tests bench docs/generate.py scripts/*.py)
 PROGRESS = $(PYTHON) scripts/progress.py
 PIP := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --compile-bytecode --python $(BIN)/python --constraint constraints.txt

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -74,7 +75,10 @@ def main() -> int:
         sys.exit(f"{what}: {error}")
     except KeyboardInterrupt:
         line.clear()
-        return 130
+        # As the signal would have done, so that a shell does not go on with its next command.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+        raise
     if status == 0:
         line.end("done in")
         return 0

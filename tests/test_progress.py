@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,6 @@ def test_ctrl_c_ends_it_and_the_command(tmp_path: Path) -> None:
     terminal = Terminal([sys.executable, SCRIPT, "packages", *shell(script)], os.environ, tmp_path)
     terminal.until(b"begun")
     terminal.type(CTRL_C)
-    assert terminal.status() == 130
+    assert terminal.status() == -signal.SIGINT
     assert b"Traceback" not in terminal.shown
     assert os.listdir(tmp_path) == ["go"]

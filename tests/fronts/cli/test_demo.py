@@ -65,7 +65,7 @@ def test_the_demo_shows_every_part_on_one_screen_in_colour(
         '  > rain.plot().figure.savefig("rain.png")\'\n        north  south\n  mean   74.6   51.0\n',
         " rain.png\nNothing leads out",
         "path '../secret' escapes session workspace\n",
-        "  ['app', 'workspace', 'tmp']\n",
+        "  ['app', 'tmp', 'workspace']\n",
         "seq.txt: Workspace quota exceeded: ",
         "There is no tool 'file_write'.",
         "guest  write   rain.png  0..",

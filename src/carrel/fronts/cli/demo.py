@@ -74,7 +74,7 @@ def _tell(screen: Screen, missing: str | None, kept: Path | None) -> int:
     import time
 
     from carrel.fronts.cli.stage import Stage, temporary_directory
-    from carrel.fronts.cli.story import PLOT, RAIN, TABLE, scenes
+    from carrel.fronts.cli.story import RAIN, TABLE, scenes
 
     began = time.monotonic()
     steps = 0
@@ -86,13 +86,18 @@ def _tell(screen: Screen, missing: str | None, kept: Path | None) -> int:
                 print_error(FAILED, problem, as_json=False)
                 return 1
             steps += len(scene.steps)
-    left = (
-        "Nothing of it is left."
-        if kept is None
-        else f"Kept: {shown(str(kept / (TABLE if missing else PLOT)))}"
-    )
-    screen.say(f"{steps} commands, each answered as it must be, in {time.monotonic() - began:.0f} s. {left}")
+    seconds = time.monotonic() - began
+    screen.say(f"{steps} commands, each answered as it must be, in {seconds:.0f} s. {_left(missing, kept)}")
     return 0
+
+
+def _left(missing: str | None, kept: Path | None) -> str:
+    """What is left of it all."""
+    from carrel.fronts.cli.story import PLOT, TABLE
+
+    if kept is None:
+        return "Nothing of it is left."
+    return f"Kept: {shown(str(kept / (TABLE if missing else PLOT)))}"
 
 
 def _show(scene: Scene, stage: Stage, screen: Screen) -> str | None:

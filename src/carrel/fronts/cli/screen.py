@@ -16,7 +16,7 @@ REFUSED = "refused: "
 
 
 class Screen:
-    """Writes to a terminal, a file or a pipe; only a terminal gets colours, and lines cut to its width."""
+    """Writes to a terminal, a file or a pipe; a terminal gets colours, and lines cut to its width."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
         self._stream = stream

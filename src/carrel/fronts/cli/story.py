@@ -118,8 +118,8 @@ def _escapes(missing: str | None) -> tuple[Step, ...]:
         tells=("path '../secret' escapes session workspace",),
     )
     code = Step(
-        line="""carrel run demo -c 'import os; print(os.listdir("/"))'""",
-        tells=("['app', 'workspace', 'tmp']\n",),
+        line="""carrel run demo -c 'import os; print(sorted(os.listdir("/")))'""",
+        tells=("['app', 'tmp', 'workspace']\n",),
     )
     return (path, code) if missing is None else (path,)
 
