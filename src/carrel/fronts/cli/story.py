@@ -86,7 +86,9 @@ def scenes(*, missing: str | None, keep: Path | None) -> Iterator[Scene]:
             ),
         ),
     )
-    yield Scene(title="The journal has every change and every refusal", steps=(_journal(missing),))
+    yield Scene(
+        title="The journal tells what was changed, and what the gate refused", steps=(_journal(missing),)
+    )
     if keep is not None:
         yield Scene(title="The files are kept", steps=(_kept(keep),))
     yield Scene(
