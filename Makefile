@@ -15,13 +15,17 @@ export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 
 BIN := $(VENV)/bin
+# What is installed: carrel with its guest is enough for `make demo`, the rest is for contributors.
+READY := $(VENV)/.ready
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py docs/reference_pages)
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
+CODE := $(wildcard src tests bench docs/generate.py docs/reference_pages scripts/*.py)
+PROGRESS = $(PYTHON) scripts/progress.py
+PIP := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
+UV := $(BIN)/uv pip install --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 comma := ,
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL: # they install into one place
 .PHONY: help setup guest demo test coverage lint fix proto docs site bench mutants soak thorough lock clean
 
 help: ## list the targets
@@ -30,25 +34,35 @@ help: ## list the targets
 
 setup: $(STAMP) ## make .venv with all that is needed; instant when nothing changed
 
-$(STAMP): pyproject.toml constraints.txt
+# install EXTRAS: make .venv if there is none that works, and install the package into it, editable
+define install
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one: make PYTHON=..." >&2; exit 1; }
-	@$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) uv && $(UV) --editable '.[$(EXTRAS)]' || { \
-		echo "uv did not manage; trying pip" >&2; $(PIP) --editable '.[$(EXTRAS)]'; }
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PROGRESS) "making $(VENV)" $(PYTHON) -m venv --clear $(VENV)
+	@test -x $(BIN)/uv || $(PROGRESS) "installing uv" $(PIP) uv || true
+	@$(PROGRESS) "installing packages" $(UV) --editable '.[$(1)]' || { \
+		echo "uv did not manage; trying pip" >&2; $(PROGRESS) "installing packages" $(PIP) --editable '.[$(1)]'; }
+endef
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,python)
 	@touch $@
 
-guest: setup ## compile the guest that runs Python in sessions; instant when it is there
-	$(BIN)/carrel setup
+$(STAMP): pyproject.toml constraints.txt
+	$(call install,$(EXTRAS))
+	@touch $@ $(READY)
 
-demo: guest ## show what carrel does
-	$(BIN)/carrel demo
+guest: $(READY) ## compile the guest that runs Python in sessions; instant when it is there
+	@$(BIN)/carrel setup
+
+demo: $(READY) ## show what carrel does; the first time, compile the guest before (ARGS="--keep plots")
+	@$(BIN)/carrel demo $(ARGS)
 
 test: lint ## check format, lint, types and import contracts, then run all tests (ARGS="-k name")
 	$(BIN)/carrel setup --fuel
 	@$(BIN)/python -m compileall -q src # hundreds of tests start a process, which may not write bytecode
 	$(BIN)/pytest -n auto $(ARGS)
 
-coverage: guest ## run all tests and say which lines none of them reaches
+coverage: setup guest ## run all tests and say which lines none of them reaches
 	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
@@ -71,11 +85,11 @@ docs: setup ## make the generated pages of docs/reference anew
 site: docs ## build the documentation into build/site, to be opened from disk
 	$(BIN)/zensical build --strict --clean
 
-bench: guest ## run the measurements
+bench: setup guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
 		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
 
-thorough: guest ## go all the way where the tests only go deep enough: races, kills, attacks
+thorough: setup guest ## go all the way where the tests only go deep enough: races, kills, attacks
 	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/race tests/workspace/test_ledger_killed.py \
 		tests/workspace/test_archive_any.py tests/workspace/test_quota.py::test_very_many_entries_are_no_hindrance
 

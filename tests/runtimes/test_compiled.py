@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from carrel.errors import (
     RuntimeMissingError,
     SandboxExecutionError,
 )
-from carrel.runtimes.compiled import CompiledGuest, Made, Progress
+from carrel.runtimes.compiled import CompiledGuest, Made, Progress, _corrected, _cpu_seconds
 from tests.conftest import NOBODY
 from tests.runtimes.sites import make_site
 
@@ -135,6 +136,17 @@ def test_it_took_as_long_as_the_next_one_is_expected_to_take(cache: Path, place:
     seen.clear()
     guest.make(on_progress=seen.append)
     assert {each.expected_seconds for each in seen} == {7.0}
+
+
+def test_where_others_are_busy_too_it_is_expected_to_take_longer() -> None:
+    assert _corrected(55.0, 3.0, 1.0) == 55.0  # too early to tell
+    assert _corrected(55.0, 20.0, 40.0) == 55.0
+    assert _corrected(55.0, 40.0, 11.0) == 400.0
+
+
+def test_what_a_process_has_used_of_the_processors_is_known() -> None:
+    assert 0.0 < _cpu_seconds(os.getpid()) <= time.process_time() + 0.1
+    assert _cpu_seconds(0) == 0.0
 
 
 @pytest.mark.usefixtures("site")

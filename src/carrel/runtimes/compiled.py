@@ -43,6 +43,8 @@ serve(request)
 COMMAND = (sys.executable, "-I", "-S", "-c", BOOT)
 _NICE = 5
 _POLL_SECONDS = 0.2
+_TELLING_CPU_SECONDS = 5
+"""After so much of its work it can be told how quickly it goes."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _ENGINES_DRAFT = ".cwasm-"
@@ -55,7 +57,7 @@ class Progress:
 
     elapsed_seconds: float
     expected_seconds: float
-    """A guess: what it took the last time here, or what it takes elsewhere."""
+    """A guess: what it took the last time here, or what it takes elsewhere; more where others are busy."""
     waiting: bool = False
     """Somebody else is at it, and we wait for them."""
 
@@ -121,7 +123,11 @@ class CompiledGuest:
             if self.is_there(metered=metered):
                 return Made(compiled=False, seconds=time.monotonic() - began)
             self._sweep()
-            compiled = self._run(installed, metered, lambda elapsed: report(_progress(elapsed, expected)))
+            compiled = self._run(
+                installed,
+                metered,
+                lambda elapsed, cpu: report(_progress(elapsed, _corrected(expected, elapsed, cpu))),
+            )
         return Made(compiled=compiled, seconds=time.monotonic() - began)
 
     # The directory
@@ -201,7 +207,7 @@ class CompiledGuest:
         finally:
             os.close(lock)
 
-    def _run(self, installed: Installed, metered: bool, report: Callable[[float], object]) -> bool:
+    def _run(self, installed: Installed, metered: bool, report: Callable[[float, float], object]) -> bool:
         """Let the child do it; returns whether it compiled."""
         import tempfile
         from subprocess import DEVNULL, PIPE, Popen
@@ -296,12 +302,28 @@ def _has_locked(lock: int) -> bool:
     return True
 
 
-def _wait(child: Popen[bytes], report: Callable[[float], object]) -> None:
+def _corrected(expected: float, elapsed: float, cpu: float) -> float:
+    """What it will take, as soon as it is known which part of the processors it gets."""
+    return expected if cpu < _TELLING_CPU_SECONDS else max(expected, elapsed * CPU_SECONDS / cpu)
+
+
+def _cpu_seconds(pid: int) -> float:
+    """What a process has used of the processors; 0 if nobody knows."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as about:
+            # The name, in parentheses, may hold anything.
+            fields = about.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _wait(child: Popen[bytes], report: Callable[[float, float], object]) -> None:
     from subprocess import TimeoutExpired
 
     began = time.monotonic()
     while True:
-        report(time.monotonic() - began)
+        report(time.monotonic() - began, _cpu_seconds(child.pid))
         with suppress(TimeoutExpired):
             child.wait(_POLL_SECONDS)
             return

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
+import pty
+import struct
 import sys
+import termios
 from pathlib import Path
 
-from carrel.fronts.cli.setup import CLEAR_LINE, _Teller
+import pytest
+
+from carrel.fronts.cli.teller import CLEAR_LINE, Teller
 from carrel.runtimes.compiled import Made, Progress
 from tests.fronts.cli.conftest import Carrel
 from tests.runtimes.sites import make_site
@@ -22,7 +28,7 @@ class Terminal(io.StringIO):
 
 def told(stream: io.StringIO, *seconds: float, waiting: bool = False, made: Made | None = None) -> str:
     """What is said while that many seconds go by."""
-    teller = _Teller("plain", stream, quiet=False)
+    teller = Teller("guest", stream)
     with teller.telling() as tell:
         for each in seconds:
             tell(Progress(elapsed_seconds=each, expected_seconds=60.0, waiting=waiting))
@@ -60,6 +66,23 @@ def test_a_terminal_shows_a_bar_in_one_line_that_is_gone_afterwards() -> None:
         f"{CLEAR_LINE}guest: compiling [{'#' * 29}-] 90 s of about 60 s"
         f"{CLEAR_LINE}guest: compiled in 91 s\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (60, f"guest: compiling [{'#' * 10}{'-' * 11}] 30 s of about 60 s"),
+        (42, "guest: compiling, 30 s of about 60 s"),
+        (12, "guest: comp"),
+    ],
+)
+def test_a_narrow_terminal_shows_what_fits_in_one_line(columns: int, shown: str) -> None:
+    controller, device = pty.openpty()
+    fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with open(controller, "rb", buffering=0) as screen, open(device, "w") as stream:
+        with Teller("guest", stream).telling() as tell:
+            tell(Progress(elapsed_seconds=30.0, expected_seconds=60.0))
+        assert screen.read(1000).decode() == f"{CLEAR_LINE}{shown}{CLEAR_LINE}"
 
 
 def test_where_nothing_was_to_be_done_there_was_no_bar() -> None:
