@@ -44,8 +44,9 @@ from carrel.errors import (
     QuotaError,
     ToolError,
 )
+from carrel.fronts.cli.failure import BUG_STATUS
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from carrel.fronts.cli.report import LOCAL, USAGE
+from carrel.fronts.cli.report import BUG, LOCAL, USAGE
 from carrel.paths.match import PATTERN_CHARACTERS
 from carrel.paths.names import ID_CHARACTERS
 from carrel.paths.rel import NAME_BYTES, PATH_BYTES
@@ -117,12 +118,14 @@ def errors_page() -> str:
             [
                 ("0", "Done."),
                 *((str(int(status)), text) for status, text in statuses()),
+                (str(BUG_STATUS), "A bug in carrel: something that nobody foresaw."),
                 (str(INTERRUPTED), "Ended by Ctrl-C."),
                 (str(BROKEN_PIPE), "The reader of the output went away."),
             ],
         ),
-        f"The command line has two codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
-        f" together, and `{LOCAL}` (exit status 1) for a local file or stream that cannot be used.",
+        f"The command line has three codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
+        f" together, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, and `{BUG}`"
+        f" (exit status {BUG_STATUS}) for a bug in carrel.",
     )
 
 
@@ -141,6 +144,11 @@ def cli_page() -> str:
         With `--json` a command prints one document on one line of ASCII, or one a record of a journal. A byte
         of a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that
         does not print is quoted.
+
+        `--debug` before the command, or `CARREL_DEBUG=1`, tells an error with its traceback; with `--json`
+        the document then also has `debug`. Colours are for terminals; `NO_COLOR` and `TERM=dumb` switch them
+        off. `carrel completion` prints what lets bash, zsh and fish complete commands, options, sessions and
+        files. The same pages are manual pages: `man carrel`, `man carrel-session`.
         """,
         *(
             f"## {context.command_path}\n\n```text\n{context.command.get_help(context)}\n```"
@@ -199,6 +207,11 @@ def cli_page() -> str:
                     " the state is `in force`, `expired` or `revoked`",
                 ),
                 ("`key list`", '`{"keys": [key]}`, each as above'),
+                (
+                    "`files get`",
+                    '`{"path", "local", "left_out": [{"path", "reason"}]}`; not where the content itself is'
+                    " printed",
+                ),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
@@ -207,12 +220,15 @@ def cli_page() -> str:
                 ),
                 (
                     "`doctor`",
-                    '`{"carrel", "python", "platform", "config": {"file", "is_there"}, "settings":'
-                    ' [{"key", "value", "origin", "is_used"}], "sessions", "quota", "confinement", "parts",'
-                    ' "guest", "containers": {"image", "tools", "engine", "has_image", "limits_missing",'
-                    ' "loosened", "problem"}, "notes", "problems": [{"problem", "remedy"}]}`;'
-                    ' an origin is `{"source", "name", "line", "is_alias"}`',
+                    '`{"carrel", "python", "platform", "config": {"file", "is_there", "problem"}, "settings":'
+                    ' [{"key", "value", "origin", "is_used"}], "sessions", "store", "limits", "quota",'
+                    ' "confinement", "parts", "sandbox", "guest", "service", "containers": {"image", "tools",'
+                    ' "engine", "has_image", "limits_missing", "loosened", "problem"}, "notes", "findings":'
+                    ' [{"area", "subject", "state", "found", "remedy"}], "problems": [{"problem",'
+                    ' "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`, a state `ok`,'
+                    " `off`, `note` or `problem`",
                 ),
+                ("`serve`", '`{"http", "grpc", "has_callers"}`, once it listens; `grpc` may be null'),
             ],
         ),
         """
@@ -314,7 +330,7 @@ def settings_page() -> str:
         f"""
         A variable of the environment goes before the file, and the file before the default. An argument or an
         option goes before all of them: `workspace_root=` in Python, `--sessions-dir` on the command line.
-        `carrel doctor` prints what is in force and where each value came from.
+        `carrel doctor --settings` prints what is in force and where each value came from.
 
         The file is TOML. It is the one that `{CONFIG_VARIABLE}` names, else
         `$XDG_CONFIG_HOME/{FILE_NAME}`, else `~/.config/{FILE_NAME}`. That there is none is fine, unless
@@ -1145,6 +1161,8 @@ def contexts(parent: click.Context) -> Iterator[click.Context]:
     yield parent
     assert isinstance(parent.command, click.Group)  # noqa: S101  # for the type checker
     for name, command in parent.command.commands.items():
+        if command.hidden:
+            continue
         context = click.Context(
             command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.local import STREAM, LocalError
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from carrel.sandbox.sandbox import BaseSandbox, CallOptions
 
 CONTAINER = "--container"
-INSIDE = ("/workspace/", "/app/")
-"""How the path of a script in the session begins."""
 
 
 class Run(click.Command):
@@ -32,6 +31,8 @@ class Run(click.Command):
             args = [*args[1:2], CONTAINER, *args[2:]]
         is_named = bool(args) and not args[0].startswith("-")
         rest = super().parse_args(ctx, ["--session", *args] if is_named else args)
+        if ctx.resilient_parsing:
+            return rest
         if not is_named:
             raise click.UsageError("Missing argument 'SESSION'.", ctx)
         before = len(args) - len(ctx.params["arguments"]) - 1
@@ -53,9 +54,15 @@ class Run(click.Command):
 @click.option("--memory-mb", type=int, metavar="MIB", help="Most memory of the guest.")
 @click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
 @click.option("--env", "-e", "variables", multiple=True, metavar="NAME=VALUE", help="Give it a variable.")
-@click.option("--policy", "policy_file", metavar="TOML", help="Read all limits from a file.")
+@click.option(
+    "--policy",
+    "policy_file",
+    metavar="TOML",
+    shell_complete=candidates.files,
+    help="Read all limits from a file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document at the end.")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=candidates.script_words)
 @click.pass_obj
 def run(
     place: Place,
@@ -77,14 +84,7 @@ def run(
     given by -c. What follows are its arguments. With --container it runs in a container, where a command of
     the image may be run instead of Python: it follows after --. The output comes as it is written; the exit
     status is that of the script or command, 124 if it took too long, 4 if it met another limit.
-
-    \b
-    carrel run demo -c 'print(6 * 7)'
-    carrel run demo analyse.py data.csv
-    carrel run demo /workspace/analyse.py
-    echo 'print(1)' | carrel run demo -
-    carrel run --container demo -- ls -la
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     if code is None and not arguments:
         raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
     policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables, in_container=container)
@@ -118,7 +118,7 @@ class Order:
         self._first = arguments[0] if arguments else ""
         self._arguments = arguments
         self._source: str | bytes = code or b""
-        self._is_inside = code is None and self._first.startswith(INSIDE)
+        self._is_inside = code is None and self._first.startswith(candidates.INSIDE)
         self._options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
         if code is None and not self._is_inside and not is_command:
             self._source, self._options["name"] = _read(self._first), self._first
