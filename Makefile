@@ -16,7 +16,7 @@ endif
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py)
+CODE := $(wildcard src tests bench docs/generate.py docs/manual.py)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --constraint constraints.txt
 comma := ,
@@ -65,8 +65,9 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 	cd src && $(abspath $(BIN))/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. \
 		carrel/remote/proto/carrel_v1.proto
 
-docs: setup ## make the generated pages of docs/reference anew
+docs: setup ## make the generated pages of docs/reference and docs/man anew
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/manual.py
 
 bench: guest ## run the measurements
 	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \

@@ -43,7 +43,7 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
 
 @click.group(cls=Group)
 def files() -> None:
-    """Files of a session."""
+    """List, read, write and remove the files of a session."""
 
 
 @files.command()

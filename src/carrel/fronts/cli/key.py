@@ -25,7 +25,7 @@ MOST_RATE = 10**9
 
 @click.group(cls=Group)
 def key() -> None:
-    """Keys of those who call the service."""
+    """Give keys to those who call the service, and take them back."""
 
 
 @key.command()

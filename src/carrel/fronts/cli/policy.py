@@ -19,7 +19,7 @@ ACCESSES = ("read", "write")
 
 @click.group(cls=Group)
 def policy() -> None:
-    """Rules about paths."""
+    """Say what the rules about paths allow."""
 
 
 @policy.command()

@@ -29,7 +29,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 @click.group(cls=Group)
 def session() -> None:
-    """Life of sessions."""
+    """Make, look at, prolong and remove sessions."""
 
 
 # create
