@@ -46,7 +46,7 @@ from carrel.errors import (
 )
 from carrel.fronts.cli.failure import BUG_STATUS
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from carrel.fronts.cli.report import BUG, LOCAL, USAGE
+from carrel.fronts.cli.report import BUG, LOCAL, MISSING, USAGE
 from carrel.paths.match import PATTERN_CHARACTERS
 from carrel.paths.names import ID_CHARACTERS
 from carrel.paths.rel import NAME_BYTES, PATH_BYTES
@@ -123,9 +123,10 @@ def errors_page() -> str:
                 (str(BROKEN_PIPE), "The reader of the output went away."),
             ],
         ),
-        f"The command line has three codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
-        f" together, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, and `{BUG}`"
-        f" (exit status {BUG_STATUS}) for a bug in carrel.",
+        f"The command line has four codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
+        f" together, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, `{MISSING}`"
+        " (exit status 5) for a package that is not installed and that the command needs, and"
+        f" `{BUG}` (exit status {BUG_STATUS}) for a bug in carrel.",
     )
 
 

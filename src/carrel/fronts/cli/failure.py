@@ -12,13 +12,21 @@ import click
 
 from carrel.config.debug import DEBUG_VARIABLE, wants
 from carrel.errors import CarrelError
+from carrel.fronts.cli.extra import MissingPackageError
 from carrel.fronts.cli.group import did_you_mean
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.local import LocalError
-from carrel.fronts.cli.report import BUG, LOCAL, USAGE, print_error, print_json
+from carrel.fronts.cli.report import BUG, LOCAL, MISSING, USAGE, print_error, print_json
 
 BUG_STATUS = 70
 """What the program exits with when it met something that nobody foresaw."""
 DEBUG = "--debug"
+NEXT = {
+    "session.missing": "those that are there: carrel session list; a new one: carrel session create ID",
+    "runtime.missing": "more about it: carrel doctor",
+    "sessions.unavailable": "more about it: carrel doctor",
+}
+"""What may help, by the code of the error."""
 _WITH_VALUE = ("--sessions-dir",)
 """The options before a command whose next word is no option."""
 
@@ -42,6 +50,8 @@ class Failure:
             return cls(code=error.code, message=error.message, path=error.path, status=status)
         if isinstance(error, click.ClickException):
             return cls(code=USAGE, message=_with_hint(error), status=2)
+        if isinstance(error, MissingPackageError):
+            return cls(code=MISSING, message=str(error), status=5)
         if isinstance(error, LocalError):
             return cls(code=LOCAL, message=error.message, path=error.path, status=1)
         if isinstance(error, OSError):
@@ -56,6 +66,8 @@ class Failure:
     def tell(self, *, as_json: bool) -> None:
         """Say it on standard error, in one line."""
         print_error(self.code, self.message, self.path, as_json=as_json)
+        if self.code in NEXT and not as_json:
+            hint(NEXT[self.code])
 
     def tell_all(self, error: Exception, *, as_json: bool) -> None:
         """Say it with the traceback, and with what may matter besides."""
@@ -88,9 +100,11 @@ def _before_command(argv: Sequence[str]) -> Iterator[str]:
 
 
 def _with_hint(error: click.ClickException) -> str:
-    message = error.format_message()
+    message = " ".join(error.format_message().split())
     if isinstance(error, click.NoSuchOption):
         message = f"{error.message}{did_you_mean((error.possibilities or [])[:1])}"
+    if not message.endswith((".", "?")):
+        message += "."
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{message} Try '{error.ctx.command_path} --help'."
     return message

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from carrel.fronts.cli import candidates, local
 from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, print_left_out, render_time, shown
 
@@ -70,7 +72,11 @@ def ls(
         listing = _listing(workspace, path, recursive=recursive, pattern=pattern)
         if not as_json:
             render = _long_line if long else _line
-            sys.stdout.writelines(render(info) + "\n" for info in listing)
+            first = next(listing, None)
+            if first is None:
+                hint(f"nothing to list; store something: carrel files put {session} FILE")
+                return
+            sys.stdout.writelines(render(info) + "\n" for info in chain([first], listing))
             return
         entries: list[dict[str, Any]] = []
         problem: LimitError | None = None

@@ -37,6 +37,8 @@ class Group(click.Group):
     def _suggestion(self, name: str) -> str:
         from difflib import get_close_matches
 
+        if name in ("help", "version"):
+            return did_you_mean([f"--{name}"])
         known = list(self._known())
         nearest = get_close_matches(name, dict(known), n=1)
         return did_you_mean(typed for each, typed in known if each in nearest)

@@ -12,6 +12,7 @@ import click
 from carrel.fronts.cli import candidates
 from carrel.fronts.cli.amount import Amount, finite_duration
 from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, render_time
 from carrel.fronts.cli.session import json_option
@@ -117,6 +118,8 @@ def list_keys(place: Place, as_json: bool) -> None:
         return
     for line in _lines(found):
         click.echo(line)
+    if not found:
+        hint("there is no key yet; make one: carrel key create NAME")
 
 
 def _lines(found: list[ApiKey]) -> Iterator[str]:

@@ -13,6 +13,8 @@ USAGE = "cli.usage"
 """The code of a command line that makes no sense."""
 LOCAL = "cli.local"
 """The code of a file or stream on this side, outside any workspace, that cannot be used."""
+MISSING = "cli.missing"
+"""The code of a package that is not installed and that a command needs."""
 BUG = "cli.bug"
 """The code of what nobody foresaw."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,8 @@ def run(
     """
     if code is None and not arguments:
         raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
+    if code is None and not is_command:
+        _require_no_option(arguments[0])
     policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables, in_container=container)
     order = Order(code, arguments, is_command=is_command and code is None, as_json=as_json)
     with place.manager() as manager:
@@ -105,6 +108,15 @@ def run(
     elif result.metadata["message"]:
         click.echo(str(result.metadata["message"]), err=True, nl=False)
     return result.exit_status
+
+
+def _require_no_option(word: str) -> None:
+    """A word that looks like an option and names no file is one that was mistyped."""
+    if not word.startswith("-") or word == STREAM or os.path.lexists(word):
+        return
+    ctx = click.get_current_context()
+    known = [name for param in ctx.command.get_params(ctx) for name in param.opts]
+    raise click.NoSuchOption(word, possibilities=known, ctx=ctx)
 
 
 class Order:

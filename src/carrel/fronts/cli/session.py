@@ -13,6 +13,7 @@ from carrel.fronts.cli import candidates
 from carrel.fronts.cli.amount import Amount, ceiling, duration, finite_duration
 from carrel.fronts.cli.colour import of_output
 from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_error, print_json, render_time, shown
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MOST_MB = 10**9
 MOST_ENTRIES = 10**12
+NONE_YET = "there is no session yet; make one: carrel session create"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -104,6 +106,7 @@ def create(
         _print_status(place, wanted.session_id)
     else:
         click.echo(wanted.session_id)
+        hint(f"work in it: carrel sh {wanted.session_id}")
 
 
 def _usage(error: ValueError) -> Exception:
@@ -166,6 +169,8 @@ def list_(place: Place, after: str | None, limit: int | None, as_json: bool) -> 
     if manager is None:
         if as_json:
             print_json({"sessions": [], "next_after": None})
+        else:
+            hint(NONE_YET)
         return
     from carrel.fronts.cli.session_list import Listing
 
@@ -176,6 +181,8 @@ def list_(place: Place, after: str | None, limit: int | None, as_json: bool) -> 
             print_json({"sessions": rows, "next_after": listing.next_after})
             return
         sys.stdout.writelines(f"{line}\n" for line in listing.lines(of_output()))
+        if listing.is_empty and after is None:
+            hint(NONE_YET)
         if listing.next_after is not None:
             click.echo(f"carrel: there are more; go on with --after {listing.next_after}", err=True)
 

@@ -70,9 +70,14 @@ class Listing:
         self.next_after = None if len(names) == len(self._names) else self._names[-1]
         """Where the next page begins; `None` at the end."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no session on it."""
+        return not self._names
+
     def lines(self, colours: Colours) -> Iterator[str]:
         """A table for people; nothing at all if there is no session."""
-        if not self._names:
+        if self.is_empty:
             return
         widths = (max(map(len, self._names)), 20, 20, 20, 8, 6)
         head = _table_line(("ID", "CREATED", "LAST USED", "EXPIRES", "SIZE", "IN USE"), widths)
