@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from carrel.fronts.cli.main import cli
 from tests.fronts.cli.conftest import Carrel
 from tests.fronts.cli.terminal import Terminal
 
@@ -49,3 +50,15 @@ def test_a_pipe_is_told_no_colours(carrel: Carrel, session: str) -> None:
 def test_what_there_is_to_see_is_coloured_on_a_terminal(carrel: Carrel, session: str) -> None:
     for words in (["session", "list"], ["session", "show", session], ["doctor"]):
         assert b"\x1b[" in shown(carrel, *words)
+
+
+@pytest.mark.parametrize(("wish", "expected"), [("1", False), ("", None)])
+def test_what_click_colours_obeys_the_same_wish(
+    wish: str, expected: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", wish)
+    monkeypatch.setenv("TERM", "xterm")
+    with cli.make_context("carrel", ["demo"]) as context:
+        assert cli.callback is not None
+        context.invoke(cli.callback, sessions_dir=None, verbose=False)
+        assert context.color is expected

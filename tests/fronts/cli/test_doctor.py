@@ -175,7 +175,11 @@ def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
         "sessions": 0,
         "trash": 0,
         "orphans": 0,
-        "keys": {"are_there": False, "are_safe": True},
+        "keys": {
+            "file": str(patient.sessions / ".carrel" / "keys.db"),
+            "are_there": False,
+            "are_safe": True,
+        },
     }
     text = patient.doctor().out.decode()
     for each in document["findings"]:

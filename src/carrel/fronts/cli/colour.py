@@ -24,14 +24,18 @@ class Colours:
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
         """Paint for *stream* if it is a terminal that can, and nobody has asked for plain text."""
-        wanted = not environ.get("NO_COLOR") and environ.get("TERM", "") not in ("", "dumb")
-        self.are_on = wanted and stream.isatty()
+        self.are_on = are_wanted(environ) and stream.isatty()
 
     def paint(self, text: str, tone: Tone | None) -> str:
         """*text* in its colour."""
         if tone is None or not text or not self.are_on:
             return text
         return f"\x1b[{tone.value}m{text}\x1b[0m"
+
+
+def are_wanted(environ: Mapping[str, str]) -> bool:
+    """Whether a terminal may be sent colours: it can show them, and nobody has asked for plain text."""
+    return not environ.get("NO_COLOR") and environ.get("TERM", "") not in ("", "dumb")
 
 
 def of_output() -> Colours:

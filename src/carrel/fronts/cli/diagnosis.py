@@ -271,7 +271,7 @@ def _service_findings(service: Document, keys: Document) -> Iterator[Finding]:
     yield Finding(area=area, subject="address", state=State.OK, found=f"{where}, where {told}")
     if not keys["are_safe"]:
         told = "others could have put in keys of their own, so that none is used"
-        remedy = "chmod go-w the file .carrel/keys.db in the sessions directory, if you trust what is in it"
+        remedy = f"if you trust what is in it: chmod go-w {shown(keys['file'])}"
         yield Finding(area=area, subject="keys", state=State.PROBLEM, found=told, remedy=remedy)
     elif keys["are_there"]:
         yield Finding(area=area, subject="keys", state=State.OK, found="there are some: carrel key list")

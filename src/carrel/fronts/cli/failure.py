@@ -78,9 +78,10 @@ class Failure:
             told = {"code": self.code, "message": self.message, "path": self.path}
             print_json({"error": told, "debug": {"traceback": trace, **_context()}}, err=True)
             return
-        click.echo(trace, err=True, nl=False)
-        for name, value in _context().items():
-            click.echo(f"{name}: {value}", err=True)
+        from carrel.audit.printable import printable
+
+        lines = (*trace.splitlines(), *(f"{name}: {value}" for name, value in _context().items()))
+        click.echo("\n".join(printable(line) for line in lines), err=True)
         self.tell(as_json=False)
 
 

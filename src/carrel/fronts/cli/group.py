@@ -30,6 +30,11 @@ class Group(click.Group):
             raise click.UsageError(f"Missing command: {one_of}.", ctx)
         return super().parse_args(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in the order in which they are likely to be wanted."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, first_line(self.commands[name])) for name in self.list_shown()])
+
     def list_shown(self) -> list[str]:
         """The names of the commands that are no secret, in order."""
         return [name for name, command in self.commands.items() if not command.hidden]

@@ -34,8 +34,10 @@ def _directories(directory: Path) -> Iterator[str]:
 
 def _keys(file: Path) -> Document:
     """Whether there has ever been a key, and whether others could have put in keys of their own."""
+    told = {"file": str(file)}
     try:
         found = os.lstat(file)
     except OSError:
-        return {"are_there": False, "are_safe": True}
-    return {"are_there": True, "are_safe": found.st_uid == os.geteuid() and not found.st_mode & 0o022}
+        return {**told, "are_there": False, "are_safe": True}
+    are_safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return {**told, "are_there": True, "are_safe": are_safe}

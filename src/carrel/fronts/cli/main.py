@@ -12,6 +12,7 @@ import click
 
 from carrel.errors import CarrelError
 from carrel.fronts.cli.candidates import directories
+from carrel.fronts.cli.colour import are_wanted
 from carrel.fronts.cli.complete import complete
 from carrel.fronts.cli.completion import completion
 from carrel.fronts.cli.demo import demo
@@ -74,6 +75,8 @@ SECTIONS = {
 @click.pass_context
 def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
     """Files of sessions, which nothing in a session can leave."""
+    # Else click would only ask whether there is a terminal.
+    ctx.color = None if are_wanted(os.environ) else False
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
