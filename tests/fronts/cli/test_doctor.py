@@ -271,7 +271,7 @@ def test_a_file_that_is_wrong_exits_with_2_and_is_told_with_line_and_key(patient
     told = f"{patient.file}:3: session.ttl is not a known key; did you mean session.ttl_seconds?"
     problem = f"{told}; meanwhile the defaults are in force here"
     remedy = "mend it there, or name another file by CARREL_CONFIG"
-    assert answer.lines[-1] == f"  {problem}: {remedy}"
+    assert answer.lines[-2:] == [f"  {problem}", f"  -> {remedy}"]
     answer = patient.doctor("--json")
     assert answer.status == 2
     assert answer.json["problems"] == [{"problem": problem, "remedy": remedy}]
@@ -282,7 +282,7 @@ def test_a_variable_that_is_wrong_exits_with_2_and_the_rest_is_told(patient: Pat
     answer = patient.doctor(CARREL_MAX_WORKSPACE_MB="much")
     assert (answer.status, answer.err) == (2, "")
     assert "  problem  values            CARREL_MAX_WORKSPACE_MB must be a whole" in answer.out.decode()
-    assert answer.lines[-1].endswith(": mend or unset it")
+    assert answer.lines[-1] == "  -> mend or unset it"
     assert "\nContainers\n" in answer.out.decode()
 
 
@@ -304,7 +304,7 @@ def ill(patient: Patient, **variables: str) -> str:
     plain = patient.doctor(**variables)
     assert plain.status == 5
     assert "\nProblems\n" in plain.out.decode()
-    assert plain.lines[-1].endswith(f": {problem['remedy']}")
+    assert plain.lines[-2:] == [f"  {problem['problem']}", f"  -> {problem['remedy']}"]
     assert "All that is needed" not in plain.out.decode()
     assert patient.tree() == before
     found: str = problem["problem"]

@@ -115,4 +115,5 @@ def _summary(document: Document, colours: Colours) -> Iterator[str]:
         return
     yield colours.paint("Problems", Tone.BAD)
     for each in problems:
-        yield f"  {printable(each['problem'])}: {printable(each['remedy'])}"
+        yield f"  {printable(each['problem'])}"
+        yield f"  -> {printable(each['remedy'])}"

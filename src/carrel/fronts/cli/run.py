@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from carrel.sandbox.sandbox import BaseSandbox, CallOptions
 
 CONTAINER = "--container"
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 40, 4096
+"""Written out, so that the help loads no policy."""
 
 
 class Run(click.Command):
@@ -52,7 +54,12 @@ class Run(click.Command):
     CONTAINER, is_flag=True, help="Run it in a container, with the image's own Python; a command after --."
 )
 @click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop it after so long.")
-@click.option("--memory-mb", type=int, metavar="MIB", help="Most memory of the guest.")
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(LEAST_MEMORY_MB, MOST_MEMORY_MB),
+    metavar="MIB",
+    help="Most memory of the guest.",
+)
 @click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
 @click.option("--env", "-e", "variables", multiple=True, metavar="NAME=VALUE", help="Give it a variable.")
 @click.option(
