@@ -15,7 +15,6 @@ import pytest
 from carrel.fronts.cli.examples import EXAMPLES, commands_of, examples_of
 from carrel.fronts.cli.main import cli
 from carrel.workspace.sessions import WorkspaceManager
-from tests.engines import BUSYBOX, require_engine
 from tests.fronts.cli.test_completion import require_shell
 
 GUEST = ("", "run", "demo", "setup")
@@ -72,14 +71,6 @@ def test_the_examples_of_a_command_work(name: str, world: Path, request: pytest.
             serve(line, world, env)
         elif "--container" not in line:
             done(line, world, env)
-
-
-def test_the_example_of_a_container_works(world: Path) -> None:
-    address = require_engine()
-    (line,) = (each for lines in EXAMPLES.values() for each in lines if "--container" in each)
-    env = {**os.environ, "CARREL_CONTAINER_ENGINE": address, "CARREL_CONTAINER_IMAGE": BUSYBOX}
-    env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
-    assert b"data.csv" in done(line, world, env)
 
 
 def done(line: str, world: Path, env: dict[str, str]) -> bytes:
