@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,19 +44,20 @@ class Failure:
     @classmethod
     def of(cls, error: Exception) -> Failure:
         """What *error* means."""
-        if isinstance(error, CarrelError):
-            from carrel.service.wire import wire
+        from carrel.service.wire import ExitStatus, wire
 
+        if isinstance(error, CarrelError):
             status = wire(error.code).exit_status
             return cls(code=error.code, message=error.message, path=error.path, status=status)
         if isinstance(error, click.ClickException):
-            return cls(code=USAGE, message=_with_hint(error), status=2)
+            return cls(code=USAGE, message=_with_hint(error), status=ExitStatus.INVALID)
         if isinstance(error, MissingPackageError):
-            return cls(code=MISSING, message=str(error), status=5)
+            return cls(code=MISSING, message=str(error), status=ExitStatus.UNAVAILABLE)
         if isinstance(error, LocalError):
-            return cls(code=LOCAL, message=error.message, path=error.path, status=1)
+            return cls(code=LOCAL, message=error.message, path=error.path, status=ExitStatus.FAILED)
         if isinstance(error, OSError):
-            return cls(code=LOCAL, message=f"input or output failed: {error.strerror or error}", status=1)
+            told = f"input or output failed: {error.strerror or error}"
+            return cls(code=LOCAL, message=told, status=ExitStatus.FAILED)
         words = f"{type(error).__name__}: {error}".removesuffix(": ")
         return cls(
             code=BUG,
@@ -101,7 +103,7 @@ def _before_command(argv: Sequence[str]) -> Iterator[str]:
 
 
 def _with_hint(error: click.ClickException) -> str:
-    message = " ".join(error.format_message().split())
+    message = re.sub(r"\n\s*", " ", error.format_message())
     if isinstance(error, click.NoSuchOption):
         message = f"{error.message}{did_you_mean((error.possibilities or [])[:1])}"
     if not message.endswith((".", "?")):
@@ -122,7 +124,7 @@ def _context() -> dict[str, Any]:  # Any: whatever JSON can say
         "python": platform.python_version(),
         "platform": f"{host.sysname} {host.release} {host.machine}",
         "program": sys.executable,
-        "directory": os.getcwd(),
+        "directory": os.environ.get("PWD"),
         "variables": sorted(
             name for name in os.environ if name.startswith("CARREL_") and name != DEBUG_VARIABLE
         ),
