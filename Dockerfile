@@ -13,6 +13,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=igno
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
+COPY docs/man docs/man
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python -m pip wheel --quiet --no-deps --wheel-dir /wheel . \
     && python -m venv /opt/carrel \

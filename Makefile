@@ -18,7 +18,7 @@ BIN := $(VENV)/bin
 # What is installed: carrel with its guest is enough for `make demo`, the rest is for contributors.
 READY := $(VENV)/.ready
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py docs/reference_pages scripts/*.py)
+CODE := $(wildcard src tests bench docs/generate.py docs/manual.py docs/reference_pages scripts/*.py)
 PROGRESS = $(PYTHON) scripts/progress.py
 PIP := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
 UV := $(BIN)/uv pip install --compile-bytecode --python $(BIN)/python --constraint constraints.txt
@@ -79,8 +79,9 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 	cd src && $(abspath $(BIN))/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. \
 		carrel/remote/proto/carrel_v1.proto
 
-docs: setup ## make the generated pages of docs/reference anew
+docs: setup ## make the generated pages of docs/reference and docs/man anew
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.manual
 
 site: docs ## build the documentation into build/site, to be opened from disk
 	$(BIN)/zensical build --strict --clean

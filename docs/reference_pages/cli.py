@@ -27,6 +27,11 @@ def make() -> str:
         With `--json` a command prints one document on one line of ASCII, or one a record of a journal. A byte
         of a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that
         does not print is quoted.
+
+        `--debug` before the command, or `CARREL_DEBUG=1`, tells an error with its traceback; with `--json`
+        the document then also has `debug`. Colours are for terminals; `NO_COLOR` and `TERM=dumb` switch them
+        off. `carrel completion` prints what lets bash, zsh and fish complete commands, options, sessions and
+        files. The same pages are manual pages: `man carrel`, `man carrel-session`.
         """,
         *(
             f"## {context.command_path}\n\n```text\n{context.command.get_help(context)}\n```"
@@ -85,6 +90,11 @@ def make() -> str:
                     " the state is `in force`, `expired` or `revoked`",
                 ),
                 ("`key list`", '`{"keys": [key]}`, each as above'),
+                (
+                    "`files get`",
+                    '`{"path", "local", "left_out": [{"path", "reason"}]}`; not where the content itself is'
+                    " printed",
+                ),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
                 (
                     "`policy explain`",
@@ -93,12 +103,15 @@ def make() -> str:
                 ),
                 (
                     "`doctor`",
-                    '`{"carrel", "python", "platform", "config": {"file", "is_there"}, "settings":'
-                    ' [{"key", "value", "origin", "is_used"}], "sessions", "quota", "confinement", "parts",'
-                    ' "guest", "containers": {"image", "tools", "engine", "has_image", "limits_missing",'
-                    ' "loosened", "problem"}, "notes", "problems": [{"problem", "remedy"}]}`;'
-                    ' an origin is `{"source", "name", "line", "is_alias"}`',
+                    '`{"carrel", "python", "platform", "config": {"file", "is_there", "problem"}, "settings":'
+                    ' [{"key", "value", "origin", "is_used"}], "sessions", "store", "limits", "quota",'
+                    ' "confinement", "parts", "sandbox", "guest", "service", "containers": {"image", "tools",'
+                    ' "engine", "has_image", "limits_missing", "loosened", "problem"}, "notes", "findings":'
+                    ' [{"area", "subject", "state", "found", "remedy"}], "problems": [{"problem",'
+                    ' "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`, a state `ok`,'
+                    " `off`, `note` or `problem`",
                 ),
+                ("`serve`", '`{"http", "grpc", "has_callers"}`, once it listens; `grpc` may be null'),
             ],
         ),
         """
@@ -119,6 +132,8 @@ def contexts(parent: click.Context) -> Iterator[click.Context]:
     yield parent
     assert isinstance(parent.command, click.Group)  # noqa: S101  # for the type checker
     for name, command in parent.command.commands.items():
+        if command.hidden:
+            continue
         context = click.Context(
             command, info_name=name, parent=parent, terminal_width=WIDTH, max_content_width=WIDTH
         )

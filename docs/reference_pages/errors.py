@@ -24,8 +24,9 @@ from carrel.errors import (
     QuotaError,
     ToolError,
 )
+from carrel.fronts.cli.failure import BUG_STATUS
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED
-from carrel.fronts.cli.report import LOCAL, USAGE
+from carrel.fronts.cli.report import BUG, LOCAL, MISSING, USAGE
 from carrel.service.wire import TABLE, ExitStatus
 from carrel.values import Limits
 from carrel.workspace.quota import Quota
@@ -86,12 +87,15 @@ def make() -> str:
             [
                 ("0", "Done."),
                 *((str(int(status)), text) for status, text in statuses()),
+                (str(BUG_STATUS), "A bug in carrel: something that nobody foresaw."),
                 (str(INTERRUPTED), "Ended by Ctrl-C."),
                 (str(BROKEN_PIPE), "The reader of the output went away."),
             ],
         ),
-        f"The command line has two codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
-        f" together, and `{LOCAL}` (exit status 1) for a local file or stream that cannot be used.",
+        f"The command line has four codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
+        f" together, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, `{MISSING}`"
+        " (exit status 5) for a package that is not installed and that the command needs, and"
+        f" `{BUG}` (exit status {BUG_STATUS}) for a bug in carrel.",
     )
 
 

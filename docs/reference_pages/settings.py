@@ -42,7 +42,7 @@ def make() -> str:
         f"""
         A variable of the environment goes before the file, and the file before the default. An argument or an
         option goes before all of them: `workspace_root=` in Python, `--sessions-dir` on the command line.
-        `carrel doctor` prints what is in force and where each value came from.
+        `carrel doctor --settings` prints what is in force and where each value came from.
 
         The file is TOML. It is the one that `{CONFIG_VARIABLE}` names, else
         `$XDG_CONFIG_HOME/{FILE_NAME}`, else `~/.config/{FILE_NAME}`. That there is none is fine, unless

@@ -176,7 +176,7 @@ MUTANTS = [
     ),
     Mutant(
         "write: a version that goes meanwhile",
-        "fs/_version.py",
+        "fs/version.py",
         "if version != expect or (now and held and identity(now) != identity(os.fstat(held.fd))):",
         "if not now:",
         f"{FILES}::test_a_version_that_goes_while_another_is_written_is_not_replaced",
@@ -236,14 +236,14 @@ MUTANTS = [
     ),
     Mutant(
         "version: only regular files are opened",
-        "fs/_version.py",
+        "fs/version.py",
         "if seen and stat.S_ISREG(seen.st_mode) else None",
         "if seen else None",
         f"{FILES}::test_what_is_no_file_is_not_opened_to_lock_it",
     ),
     Mutant(
         "write: one version at a time",
-        "fs/_version.py",
+        "fs/version.py",
         "    lock_soon(held.fd)\n",
         "",
         f"{FILES}::test_a_version_that_somebody_else_is_replacing_is_left_to_them",

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar, cast
 
 from carrel.config import containers, serve, table
+from carrel.config.debug import DEBUG_VARIABLE
 from carrel.config.document import Unreadable, read_text
 from carrel.config.file import ConfigFile, home_of, read
 from carrel.config.key import Key
@@ -308,7 +309,7 @@ def _differing(environ: Mapping[str, str]) -> Iterator[str]:
 
 def _misspelt(environ: Mapping[str, str]) -> Iterator[str]:
     """Variables that nobody reads but that look like ours."""
-    names = (CONFIG_VARIABLE, *(key.variable for key in KEYS if key.variable))
+    names = (CONFIG_VARIABLE, DEBUG_VARIABLE, *(key.variable for key in KEYS if key.variable))
     known = {name.removeprefix(PREFIX): name for name in names}
     for name in environ:
         if name.startswith(PREFIX) and name not in names:

@@ -40,9 +40,10 @@ from carrel.containers.steps import (
 from carrel.errors import ContainerError, EngineError, EscapeError
 from carrel.fs.api import WRITE, Account, Cause, Existing, Links, Parents, Unreadable
 from carrel.fs.free import FreeAccount
-from carrel.fs.rules import changed, not_a_file, require_one_name, require_write_bit, too_large
+from carrel.fs.rules import not_a_file, require_one_name, require_write_bit, too_large
 from carrel.fs.translate import translated
 from carrel.fs.tree import info_of
+from carrel.fs.version import changed
 from carrel.paths.rel import Where, leads_out
 from carrel.values import Change, FileInfo
 

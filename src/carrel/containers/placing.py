@@ -11,8 +11,9 @@ from carrel.containers.reading import ContainerReading, encoded
 from carrel.containers.steps import Found, Met, Parts, Reached, SwappedError, failure, reach
 from carrel.errors import CarrelError, PathError
 from carrel.fs.api import Existing, Links, Parents
-from carrel.fs.rules import LINKS, changed, not_a_file, require_write_bit, version_of
+from carrel.fs.rules import LINKS, not_a_file, require_write_bit
 from carrel.fs.translate import translate, translated
+from carrel.fs.version import changed, version_of
 from carrel.paths.rel import Where, sibling
 
 

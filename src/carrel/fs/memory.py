@@ -46,8 +46,9 @@ from carrel.fs.api import (
     Wants,
 )
 from carrel.fs.free import FreeAccount
-from carrel.fs.rules import LINKS, changed, too_large
+from carrel.fs.rules import LINKS, too_large
 from carrel.fs.translate import translated
+from carrel.fs.version import changed
 from carrel.paths.rel import Where, child, leads_out, sibling
 from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Named, Usage
 

@@ -27,15 +27,15 @@ from carrel.fs._content import append_all, copy_all
 from carrel.fs._draft import Draft, lock_soon, rename_without_replacing, replace_by_link, sweep
 from carrel.fs._resolve import Resolver
 from carrel.fs._root_reading import LIST, TOP, RootReading
-from carrel.fs._version import locked_version
 from carrel.fs.api import WRITE, Account, Cause, Confinement, Existing, Links, Parents
 from carrel.fs.free import FreeAccount
 from carrel.fs.handle import Handle
 from carrel.fs.platform import require_platform
 from carrel.fs.removal import Removal
-from carrel.fs.rules import changed, not_a_file, require_one_name, require_write_bit, too_large, version_of
+from carrel.fs.rules import not_a_file, require_one_name, require_write_bit, too_large
 from carrel.fs.scratch import Scratch
 from carrel.fs.translate import translate, translated
+from carrel.fs.version import changed, locked_version, version_of
 from carrel.paths.rel import Where, leads_out
 from carrel.values import Change, FileInfo, FileKind
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from carrel.errors import ChangedError, HostDeniedError, IsDirectoryError, LimitError, NotRegularError
-from carrel.fs import tree
+from carrel.errors import HostDeniedError, IsDirectoryError, LimitError, NotRegularError
 from carrel.paths.rel import Where
 
 LINKS = 40
@@ -46,13 +45,3 @@ def too_large(what: str, limit: int, asked: int, where: Where) -> LimitError:
         message=f"{where.asked!r} is too large: {asked} bytes, the limit is {limit}",
         path=where.asked,
     )
-
-
-def version_of(found: os.stat_result | None) -> str | None:
-    """The version of what was found, if anything."""
-    return None if found is None else tree.info_of("", found).version
-
-
-def changed(where: Where, version: str | None) -> ChangedError:
-    """The error for something that is another *version* now, or gone."""
-    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)

@@ -1,26 +1,23 @@
-"""A terminal of a given size with a program in it."""
+"""A terminal for the programs under test."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import select
 import signal
-import struct
-import subprocess
 import termios
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-CTRL_C = b"\x03"
-OPENING = 'exec "$@" <"$0" >"$0" 2>&1'
-"""Whoever leads a session and opens a terminal has it from then on, with its Ctrl-C."""
-_PATIENCE_SECONDS = 60
+CTRL_C, CTRL_D, TAB, UP = b"\x03", b"\x04", b"\t", b"\x1b[A"
+PROMPT = b"s1:/workspace$ "
+"""Of `carrel sh s1`."""
 
 
 class Terminal:
-    """Runs a program and keeps all that it shows."""
+    """A terminal with a program in it."""
 
     def __init__(
         self,
@@ -32,39 +29,65 @@ class Terminal:
         lines: int = 45,
     ) -> None:
         self.shown = b""
-        self._controller, device = pty.openpty()
-        fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        opened = ["sh", "-c", OPENING, os.ttyname(device), *argv]
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # also if the tests do not hear it
-        try:
-            self._child = subprocess.Popen(
-                opened, env=env, cwd=cwd, stdin=device, stdout=device, stderr=device, start_new_session=True
-            )
-        finally:
-            signal.signal(signal.SIGINT, before)
-            os.close(device)
+        """All that was read so far."""
+        self._pid, self._fd = pty.fork()
+        if self._pid == 0:
+            termios.tcsetwinsize(0, (lines, columns))
+            os.chdir(cwd)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.execve(argv[0], tuple(argv), env)
 
     def type(self, data: bytes) -> None:
         """Press these keys."""
-        os.write(self._controller, data)
+        os.write(self._fd, data)
 
-    def until(self, text: bytes) -> None:
-        """Read on until *text* was shown."""
-        while text not in self.shown:
-            assert self._read(), self.shown
+    def until(self, text: bytes) -> bytes:
+        """All that is shown up to *text*."""
+        shown, end = b"", time.monotonic() + 60
+        while not shown.endswith(text):
+            assert select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0], shown
+            data = self._read()
+            assert data, shown
+            shown += data
+        return shown
+
+    def interrupt_line(self) -> None:
+        """Press Ctrl-C while a line is typed, and again if Python misses it because it just read a key."""
+        self.type(CTRL_C)
+        while not select.select([self._fd], [], [], 1)[0]:
+            self.type(CTRL_C)
+
+    def run(self, line: bytes, prompt: bytes = PROMPT) -> bytes:
+        """What a line prints up to the next prompt."""
+        self.type(line + b"\n")
+        self.until(line + b"\r\n")
+        return self.until(prompt).removesuffix(prompt)
+
+    def rest(self) -> bytes:
+        """All that is shown until the program ends."""
+        shown = b""
+        while data := self._read():
+            shown += data
+        return shown
 
     def status(self) -> int:
         """The exit status, when it has ended."""
-        while self._read():
-            pass
-        os.close(self._controller)
-        return self._child.wait(_PATIENCE_SECONDS)
+        self.rest()
+        pid, self._pid = self._pid, 0
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+    def close(self) -> None:
+        """Hang up."""
+        os.close(self._fd)
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
 
     def _read(self) -> bytes:
-        assert select.select([self._controller], [], [], _PATIENCE_SECONDS)[0], self.shown
+        """What is shown next, a byte at a time so that nothing after is lost; nothing at the end."""
         try:
-            data = os.read(self._controller, 2**16)
-        except OSError:  # what Linux says when nobody has the other end any more
+            data = os.read(self._fd, 1)
+        except OSError:
             return b""
         self.shown += data
         return data

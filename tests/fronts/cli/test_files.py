@@ -302,6 +302,21 @@ def test_get_to_standard_output(carrel: Carrel, session: str) -> None:
     assert carrel("files", "get", session, "a.txt", "-").out == b"one\ntwo\nthree\n"
 
 
+def test_get_tells_a_program_what_it_wrote(carrel: Carrel, session: str) -> None:
+    (carrel.workspace(session) / "sub" / "out").symlink_to("/etc")
+    assert carrel("files", "get", session, "a.txt", "--json").json == {
+        "path": "a.txt",
+        "local": "a.txt",
+        "left_out": [],
+    }
+    answer = carrel("files", "get", session, "sub", "--archive", "tar", "--json")
+    assert answer.err == ""
+    assert answer.json["local"] == "sub.tar"
+    assert [row["path"] for row in answer.json["left_out"]] == ["out"]
+    answer = carrel("files", "get", session, "a.txt", "-", "--json")
+    assert (answer.status, answer.out, answer.error["code"]) == (2, b"", "cli.usage")
+
+
 def test_get_refuses_to_overwrite_unless_forced(carrel: Carrel, session: str) -> None:
     mine = carrel.here / "mine"
     mine.write_bytes(b"mine")

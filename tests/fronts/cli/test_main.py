@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
+from carrel.fronts.cli.examples import commands_of
+from carrel.fronts.cli.main import cli
 from tests.fronts.cli.conftest import Answer, Carrel
+from tests.fronts.cli.terminal import Terminal
 from tests.requirements import requirement
 
 WEIGH = """
@@ -39,15 +43,35 @@ def test_help_shows_every_command_in_its_section(carrel: Carrel) -> None:
     assert answer.status == 0
     text = answer.out.decode()
     for words in (
-        "Life of sessions:",
-        "session create",
-        "Files of a session:",
-        "Rules about paths:",
-        "files ls",
-        "policy explain",
-        "demo",
+        "\nStart here:\n  demo ",
+        "\nSessions:\n  session create ",
+        "\nFiles of a session:\n  files ls ",
+        "\n  policy explain ",
+        "\nWork in a session:\n  sh ",
+        "\nService:\n  serve ",
     ):
         assert words in text
+    assert "Other:" not in text
+    assert "_complete" not in text
+
+
+def test_no_page_of_help_is_wider_than_a_terminal() -> None:
+    for name, command in commands_of(cli):
+        context = click.Context(command, info_name=f"carrel {name}", terminal_width=80)
+        for line in command.get_help(context).splitlines():
+            assert len(line) <= 80, (name, line)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_help_keeps_to_the_width_of_the_terminal(carrel: Carrel, columns: int) -> None:
+    words = [os.fsdecode(word) for word in carrel.argv("session", "extend", "--help")]
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    terminal = Terminal(words, env, carrel.here, columns=columns)
+    lines = terminal.rest().decode().splitlines()
+    assert terminal.status() == 0
+    terminal.close()
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= columns
 
 
 def test_no_words_at_all_show_the_help(carrel: Carrel) -> None:
@@ -58,8 +82,8 @@ def test_help_stays_light() -> None:
     done = subprocess.run([sys.executable, "-c", WEIGH], capture_output=True, check=True, timeout=60)
     modules = set(done.stderr.decode().split())
     assert not modules & HEAVY
-    assert len(modules) < 160
-    assert len([name for name in modules if name.startswith("carrel")]) < 26
+    assert len(modules) < 170
+    assert len([name for name in modules if name.startswith("carrel")]) < 36
 
 
 def test_the_version_is_that_of_the_package(carrel: Carrel) -> None:
@@ -99,6 +123,39 @@ def test_words_that_make_no_sense_exit_with_2_and_one_line(carrel: Carrel, words
     assert answer.err.startswith("carrel: ")
     assert answer.err.count("\n") == 1
     assert not carrel.sessions.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [
+        (["sesion"], "Did you mean 'session'?"),
+        (["doctr"], "Did you mean 'doctor'?"),
+        (["ls"], "Did you mean 'files ls'?"),
+        (["list"], "Did you mean 'session list' or 'key list'?"),
+        (["files", "lst"], "Did you mean 'ls'?"),
+        (["help"], "Did you mean '--help'?"),
+        (["version"], "Did you mean '--version'?"),
+        (["session", "help"], "Did you mean '--help'?"),
+        (["run", "s1", "--timeot", "3", "x.py"], "No such option '--timeot'. Did you mean '--timeout'?"),
+        (["completion"], "Choose from: bash, zsh, fish. Try"),
+        (["files"], "Missing command: ls, cat, put, get or rm."),
+        (["files", "ls", "s1", "--recursiv"], "Did you mean '--recursive'?"),
+        (["--sesions-dir", "x", "doctor"], "Did you mean '--sessions-dir'?"),
+        (["files", "get", "s1", "a", "--archive", "rar"], "'tar', 'tar.gz', 'tar.bz2', 'tar.xz', 'zip'"),
+    ],
+)
+def test_what_may_have_been_meant_is_told(carrel: Carrel, words: list[str], suggestion: str) -> None:
+    answer = carrel(*words)
+    assert answer.status == 2
+    assert suggestion in answer.err
+
+
+def test_what_is_like_nothing_has_no_suggestion(carrel: Carrel) -> None:
+    assert carrel("xyzzy").err == "carrel: No such command 'xyzzy'. Try 'carrel --help'.\n"
+
+
+def test_a_command_that_is_hidden_is_not_suggested(carrel: Carrel) -> None:
+    assert "_complete" not in carrel("_complet").err
 
 
 def test_words_that_make_no_sense_are_told_as_json_if_asked(carrel: Carrel) -> None:

@@ -3,80 +3,16 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
-import signal
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fronts.cli.conftest import Carrel
+from tests.fronts.cli.terminal import CTRL_C, CTRL_D, PROMPT, TAB, UP, Terminal
 
 pytest.importorskip("readline")
-
-CTRL_C, CTRL_D, TAB, UP = b"\x03", b"\x04", b"\t", b"\x1b[A"
-PROMPT = b"s1:/workspace$ "
-
-
-class Terminal:
-    """A terminal with a program in it."""
-
-    def __init__(self, argv: list[str], env: dict[str, str], cwd: Path) -> None:
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            os.chdir(cwd)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.execve(argv[0], argv, env)
-
-    def type(self, data: bytes) -> None:
-        """Press these keys."""
-        os.write(self._fd, data)
-
-    def until(self, text: bytes) -> bytes:
-        """All that is shown up to *text*."""
-        shown, end = b"", time.monotonic() + 60
-        while not shown.endswith(text):
-            assert select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0], shown
-            data = self._read()
-            assert data, shown
-            shown += data
-        return shown
-
-    def interrupt_line(self) -> None:
-        """Press Ctrl-C while a line is typed, and again if Python misses it because it just read a key."""
-        self.type(CTRL_C)
-        while not select.select([self._fd], [], [], 1)[0]:
-            self.type(CTRL_C)
-
-    def run(self, line: bytes, prompt: bytes = PROMPT) -> bytes:
-        """What a line prints up to the next prompt."""
-        self.type(line + b"\n")
-        self.until(line + b"\r\n")
-        return self.until(prompt).removesuffix(prompt)
-
-    def status(self) -> int:
-        """The exit status, when it has ended."""
-        while self._read():
-            pass
-        pid, self._pid = self._pid, 0
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-    def close(self) -> None:
-        """Hang up."""
-        os.close(self._fd)
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-
-    def _read(self) -> bytes:
-        """What is shown next, a byte at a time so that nothing after is lost; nothing at the end."""
-        try:
-            return os.read(self._fd, 1)
-        except OSError:
-            return b""
 
 
 @pytest.fixture

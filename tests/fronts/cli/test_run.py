@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from carrel.fronts.cli.run import LEAST_MEMORY_MB, MOST_MEMORY_MB
+from carrel.policy.execution import MEMORY_BYTES, MOST_MEMORY_BYTES
+from carrel.values import MIB
 from tests.fronts.cli.conftest import Carrel
 
 
@@ -157,7 +160,7 @@ def test_a_policy_may_come_from_a_file(carrel: Carrel, session: str) -> None:
         (("run", "s1", "."), 1, "'.' cannot be read: Is a directory"),
         (("run", "s1", "/workspace/missing.py"), 1, "no such file or directory"),
         (("run", "../x", "-c", "1"), 2, "session id"),
-        (("run", "s1", "--memory-mb", "1", "-c", "1"), 2, "memory_bytes must be"),
+        (("run", "s1", "--memory-mb", "1", "-c", "1"), 2, "--memory-mb': 1 is not in the range 40<=x<=4096"),
         (("run", "s1", "--timeout", "-1", "-c", "1"), 2, "timeout_seconds must be"),
         (("run", "s1", "--env", "A", "-c", "1"), 2, "'A' is not NAME=VALUE"),
         (("run", "s1", "--policy", "missing.toml", "-c", "1"), 1, "no such file: 'missing.toml'"),
@@ -181,3 +184,7 @@ def test_code_that_is_switched_off_does_not_run(carrel: Carrel, session: str) ->
     answer = carrel("run", session, "-c", "print(1)", env={"CARREL_SANDBOX": "0"})
     assert (answer.status, answer.out) == (3, b"")
     assert answer.err == "carrel: guest code is switched off: sandbox.enabled\n"
+
+
+def test_the_option_allows_the_memory_that_a_policy_allows() -> None:
+    assert (MEMORY_BYTES, MOST_MEMORY_BYTES) == (LEAST_MEMORY_MB * MIB, MOST_MEMORY_MB * MIB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
+from carrel.fronts.cli.examples import EXAMPLES
+from carrel.fronts.cli.run import CONTAINER
+from carrel.workspace.sessions import WorkspaceManager
 from tests.engines import PYTHON, require_engine
 
 
@@ -64,3 +68,12 @@ def test_what_is_missing_is_told(environ: dict[str, str]) -> None:
     assert b"There is no script" in carrel(environ, "--container", "demo", "--")[2]
     del environ["CARREL_CONTAINER_IMAGE"]
     assert b"no image: containers.image" in carrel(environ, "--container", "demo", "--", "ls")[2]
+
+
+def test_the_example_in_the_help_works(environ: dict[str, str], tmp_path: Path) -> None:
+    (line,) = (each for each in EXAMPLES["run"] if CONTAINER in each)
+    with WorkspaceManager(tmp_path / "sessions").create("demo") as workspace:
+        workspace.write("data.csv", b"")
+    status, out, err = carrel(environ, *shlex.split(line)[2:])
+    assert (status, err) == (0, b"")
+    assert b"data.csv" in out

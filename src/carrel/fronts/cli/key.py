@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.amount import Amount, finite_duration
+from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, render_time
-from carrel.fronts.cli.session import example, json_option
+from carrel.fronts.cli.session import json_option
 from carrel.fronts.cli.toolset import DEFAULT_ROLE, require_roles
 
 if TYPE_CHECKING:
@@ -21,23 +24,35 @@ if TYPE_CHECKING:
 MOST_RATE = 10**9
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=Group)
 def key() -> None:
-    """Keys of those who call the service."""
+    """Give keys to those who call the service, and take them back."""
 
 
-@key.command(epilog=example("carrel key create ci --role developer --expires 30d"))
+@key.command()
 @click.argument("name")
-@click.option("--role", default=DEFAULT_ROLE, show_default=True, help="What its callers act as.")
+@click.option(
+    "--role",
+    default=DEFAULT_ROLE,
+    show_default=True,
+    shell_complete=candidates.roles,
+    help="What its callers act as.",
+)
 @click.option(
     "--may-be",
     "roles",
     multiple=True,
     metavar="ROLE",
+    shell_complete=candidates.roles,
     help="Another role that a request may choose. May be repeated.",
 )
 @click.option("--tenant", help="Whose sessions its callers see.  [default: NAME in lower case]")
-@click.option("--session", metavar="ID", help="The one session that they may use.  [default: any]")
+@click.option(
+    "--session",
+    metavar="ID",
+    shell_complete=candidates.sessions,
+    help="The one session that they may use.  [default: any]",
+)
 @click.option(
     "--expires", callback=finite_duration, metavar="TIME", help="How long it is in force: 90s, 15m, 24h, 30d."
 )
@@ -87,7 +102,7 @@ def create(
     click.echo(f"carrel: keep it now; nobody can show the key {made.name!r} again", err=True)
 
 
-@key.command("list", epilog=example("carrel key list --json"))
+@key.command("list")
 @json_option
 @click.pass_obj
 def list_keys(place: Place, as_json: bool) -> None:
@@ -103,6 +118,8 @@ def list_keys(place: Place, as_json: bool) -> None:
         return
     for line in _lines(found):
         click.echo(line)
+    if not found:
+        hint("there is no key yet; make one: carrel key create NAME")
 
 
 def _lines(found: list[ApiKey]) -> Iterator[str]:
@@ -144,7 +161,7 @@ def _document(each: ApiKey) -> dict[str, Any]:  # Any: whatever JSON can say
     return {**asdict(each), "state": _state(each)}
 
 
-@key.command(epilog=example("carrel key revoke ci"))
+@key.command()
 @click.argument("name", metavar="NAME|ID")
 @json_option
 @click.pass_obj

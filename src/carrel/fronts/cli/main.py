@@ -11,15 +11,21 @@ from typing import NoReturn
 import click
 
 from carrel.errors import CarrelError
+from carrel.fronts.cli.candidates import directories
+from carrel.fronts.cli.colour import wish
+from carrel.fronts.cli.complete import complete
+from carrel.fronts.cli.completion import completion
 from carrel.fronts.cli.demo import demo
 from carrel.fronts.cli.doctor import doctor
+from carrel.fronts.cli.examples import add_examples
+from carrel.fronts.cli.failure import DEBUG, Failure, wants_debug
 from carrel.fronts.cli.files import files
+from carrel.fronts.cli.group import Commands
 from carrel.fronts.cli.key import key
-from carrel.fronts.cli.local import LocalError
 from carrel.fronts.cli.mcp import mcp
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.policy import policy
-from carrel.fronts.cli.report import LOCAL, USAGE, print_error, wants_json
+from carrel.fronts.cli.report import wants_json
 from carrel.fronts.cli.run import run as run_command
 from carrel.fronts.cli.serve import serve
 from carrel.fronts.cli.session import session
@@ -34,44 +40,43 @@ BROKEN_PIPE = 141
 """What a shell reports for a program whose reader went away."""
 
 
-class Commands(click.Group):
-    """A group whose help shows the commands of its groups, one section each."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section a group, and one for the commands that are in none."""
-        single = []
-        for name, command in self.commands.items():
-            if not isinstance(command, click.Group):
-                single.append((name, _first_line(command)))
-                continue
-            with formatter.section(_first_line(command)):
-                rows = command.commands.items()
-                formatter.write_dl([(f"{name} {sub}", _first_line(each)) for sub, each in rows])
-        with formatter.section("Other"):
-            formatter.write_dl(single)
-
-
-def _first_line(command: click.Command) -> str:
-    return (command.help or "").partition("\n")[0].rstrip(".")
+SECTIONS = {
+    "Start here": ("demo", "setup", "doctor", "completion"),
+    "Sessions": ("session",),
+    "Files of a session": ("files", "policy"),
+    "Work in a session": ("sh", "run", "tools", "tool"),
+    "Service": ("serve", "mcp", "key"),
+}
+"""What the help shows where."""
 
 
 @click.group(
     "carrel",
     cls=Commands,
+    sections=SECTIONS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
     "--sessions-dir",
     metavar="DIR",
+    shell_complete=directories,
     help="The directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, else session.directory in"
     " the configuration file, else ./workspace]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Tell on standard error what happens.")
+@click.option(
+    DEBUG,
+    is_flag=True,
+    expose_value=False,
+    help="Show where an error came from, with its traceback; also by $CARREL_DEBUG=1.",
+)
 @click.version_option(package_name="carrel", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
     """Files of sessions, which nothing in a session can leave."""
+    # Else click would only ask whether there is a terminal.
+    ctx.color = wish(os.environ)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
@@ -86,6 +91,9 @@ def _given(sessions_dir: str | None) -> Path | None:
 
 for command in (session, files, policy, sh, run_command, tools, tool, key, serve, mcp, demo, doctor, setup):
     cli.add_command(command)
+for command in (completion, complete):
+    cli.add_command(command)
+add_examples(cli)
 
 
 def main() -> NoReturn:
@@ -117,24 +125,22 @@ def run(argv: Sequence[str]) -> int:
     try:
         status = _invoke(argv)
         sys.stdout.flush()
-    except CarrelError as error:
-        from carrel.service.wire import wire
-
-        print_error(error.code, error.message, error.path, as_json=as_json)
-        return wire(error.code).exit_status
-    except click.ClickException as error:
-        print_error(USAGE, _with_hint(error), as_json=as_json)
-        return 2
-    except LocalError as error:
-        print_error(LOCAL, error.message, error.path, as_json=as_json)
-        return 1
     except BrokenPipeError:
         raise
-    except OSError as error:
-        _drop_output()
-        print_error(LOCAL, f"input or output failed: {error.strerror}", as_json=as_json)
-        return 1
+    except Exception as error:  # whatever it is, it is told in one line
+        return _tell(error, argv, as_json=as_json)
     return status
+
+
+def _tell(error: Exception, argv: Sequence[str], *, as_json: bool) -> int:
+    failure = Failure.of(error)
+    if isinstance(error, OSError) and not isinstance(error, CarrelError):
+        _drop_output()
+    if wants_debug(argv, os.environ):
+        failure.tell_all(error, as_json=as_json)
+    else:
+        failure.tell(as_json=as_json)
+    return failure.status
 
 
 def _invoke(argv: Sequence[str]) -> int:
@@ -144,13 +150,6 @@ def _invoke(argv: Sequence[str]) -> int:
             return cli.invoke(ctx) or 0
     except click.exceptions.Exit as ending:
         return ending.exit_code
-
-
-def _with_hint(error: click.ClickException) -> str:
-    message = error.format_message()
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{message} Try '{error.ctx.command_path} --help'."
-    return message
 
 
 def _drop_output() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.extra import needing
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.toolset import DEFAULT_ROLE, PROFILES, require_roles
@@ -15,10 +16,16 @@ DEFAULT = ("agent", "sessions")
 
 
 @click.command()
-@click.option("--session", metavar="SESSION", help="The one session that is served; made if it is missing.")
+@click.option(
+    "--session",
+    metavar="SESSION",
+    shell_complete=candidates.sessions,
+    help="The one session that is served; made if it is missing.",
+)
 @click.option(
     "--role",
     metavar="ROLE",
+    shell_complete=candidates.roles,
     help=f"Whose tools.  [default: the role of the session, else {DEFAULT_ROLE}]",
 )
 @click.option(
@@ -38,11 +45,7 @@ def mcp(place: Place, session: str | None, role: str | None, profiles: tuple[str
     A client starts this itself. Without --session every tool takes the session as its first argument, and a
     session is made when it is first named. With --profile mcp the tools are those of the reference filesystem
     server, so that its clients can switch. Many clients are served over HTTP by `carrel serve`, at /mcp.
-
-    \b
-    carrel mcp --session demo --role developer
-    carrel mcp --session demo --role developer --profile mcp
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     from carrel.paths.names import require_session_id
 
     if session is not None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carrel.fronts.cli import candidates
+from carrel.fronts.cli.group import Group
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, shown
 
@@ -15,14 +17,14 @@ if TYPE_CHECKING:
 ACCESSES = ("read", "write")
 
 
-@click.group(no_args_is_help=False)
+@click.group(cls=Group)
 def policy() -> None:
-    """Rules about paths."""
+    """Say what the rules about paths allow."""
 
 
 @policy.command()
-@click.argument("session")
-@click.argument("path")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("path", shell_complete=candidates.session_files)
 @click.option(
     "--access", type=click.Choice(ACCESSES), help="Ask about this access only; about both by default."
 )
@@ -30,6 +32,7 @@ def policy() -> None:
     "--allow",
     multiple=True,
     metavar="PATH[:ro|rw]",
+    shell_complete=candidates.directories,
     help="Add a rule for a directory of the host, read-only unless it ends in :rw. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

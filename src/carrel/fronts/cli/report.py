@@ -7,10 +7,16 @@ from typing import Any
 
 import click
 
+from carrel.fronts.cli.colour import Tone, of_errors
+
 USAGE = "cli.usage"
 """The code of a command line that makes no sense."""
 LOCAL = "cli.local"
 """The code of a file or stream on this side, outside any workspace, that cannot be used."""
+MISSING = "cli.missing"
+"""The code of a package that is not installed and that a command needs."""
+BUG = "cli.bug"
+"""The code of what nobody foresaw."""
 
 
 def shown(name: str) -> str:
@@ -43,7 +49,7 @@ def print_error(code: str, message: str, path: str | None = None, *, as_json: bo
         return
     from carrel.audit.printable import printable
 
-    click.echo(f"carrel: {printable(message)}", err=True)
+    click.echo(f"{of_errors().paint('carrel:', Tone.BAD)} {printable(message)}", err=True)
 
 
 def print_left_out(rows: Iterable[dict[str, str]]) -> None:

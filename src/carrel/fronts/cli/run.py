@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.local import STREAM, LocalError
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json
@@ -19,8 +21,8 @@ if TYPE_CHECKING:
     from carrel.sandbox.sandbox import BaseSandbox, CallOptions
 
 CONTAINER = "--container"
-INSIDE = ("/workspace/", "/app/")
-"""How the path of a script in the session begins."""
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 40, 4096
+"""Written out, so that the help loads no policy."""
 
 
 class Run(click.Command):
@@ -32,6 +34,8 @@ class Run(click.Command):
             args = [*args[1:2], CONTAINER, *args[2:]]
         is_named = bool(args) and not args[0].startswith("-")
         rest = super().parse_args(ctx, ["--session", *args] if is_named else args)
+        if ctx.resilient_parsing:
+            return rest
         if not is_named:
             raise click.UsageError("Missing argument 'SESSION'.", ctx)
         before = len(args) - len(ctx.params["arguments"]) - 1
@@ -50,12 +54,23 @@ class Run(click.Command):
     CONTAINER, is_flag=True, help="Run it in a container, with the image's own Python; a command after --."
 )
 @click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop it after so long.")
-@click.option("--memory-mb", type=int, metavar="MIB", help="Most memory of the guest.")
+@click.option(
+    "--memory-mb",
+    type=click.IntRange(LEAST_MEMORY_MB, MOST_MEMORY_MB),
+    metavar="MIB",
+    help="Most memory of the guest.",
+)
 @click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
 @click.option("--env", "-e", "variables", multiple=True, metavar="NAME=VALUE", help="Give it a variable.")
-@click.option("--policy", "policy_file", metavar="TOML", help="Read all limits from a file.")
+@click.option(
+    "--policy",
+    "policy_file",
+    metavar="TOML",
+    shell_complete=candidates.files,
+    help="Read all limits from a file.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document at the end.")
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=candidates.script_words)
 @click.pass_obj
 def run(
     place: Place,
@@ -77,16 +92,11 @@ def run(
     given by -c. What follows are its arguments. With --container it runs in a container, where a command of
     the image may be run instead of Python: it follows after --. The output comes as it is written; the exit
     status is that of the script or command, 124 if it took too long, 4 if it met another limit.
-
-    \b
-    carrel run demo -c 'print(6 * 7)'
-    carrel run demo analyse.py data.csv
-    carrel run demo /workspace/analyse.py
-    echo 'print(1)' | carrel run demo -
-    carrel run --container demo -- ls -la
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     if code is None and not arguments:
         raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
+    if code is None and not is_command:
+        _require_no_option(arguments[0])
     policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables, in_container=container)
     order = Order(code, arguments, is_command=is_command and code is None, as_json=as_json)
     with place.manager() as manager:
@@ -107,6 +117,15 @@ def run(
     return result.exit_status
 
 
+def _require_no_option(word: str) -> None:
+    """A word that looks like an option and names no file is one that was mistyped."""
+    if not word.startswith("-") or word == STREAM or os.path.lexists(word):
+        return
+    ctx = click.get_current_context()
+    known = [name for param in ctx.command.get_params(ctx) for name in param.opts]
+    raise click.NoSuchOption(word, possibilities=known, ctx=ctx)
+
+
 class Order:
     """What is to be run."""
 
@@ -118,7 +137,7 @@ class Order:
         self._first = arguments[0] if arguments else ""
         self._arguments = arguments
         self._source: str | bytes = code or b""
-        self._is_inside = code is None and self._first.startswith(INSIDE)
+        self._is_inside = code is None and self._first.startswith(candidates.INSIDE)
         self._options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
         if code is None and not self._is_inside and not is_command:
             self._source, self._options["name"] = _read(self._first), self._first

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from carrel.fronts.cli.extra import needing
 from carrel.fronts.cli.place import Place
+from carrel.fronts.cli.report import print_json
 
 if TYPE_CHECKING:
     from carrel.fronts.serving import Served
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     "--grpc/--no-grpc", default=None, help="Whether to speak gRPC as well.  [default: serve.grpc, else yes]"
 )
 @click.option("--access-log/--no-access-log", default=True, help="Whether to log every request.")
+@click.option("--json", "as_json", is_flag=True, help="Print where it listens as one JSON document.")
 @click.pass_obj
 def serve(
     place: Place,
@@ -40,17 +43,14 @@ def serve(
     grpc_port: int | None,
     grpc: bool | None,
     access_log: bool,
+    as_json: bool,
 ) -> None:
     """Serve sessions over HTTP, MCP and gRPC.
 
     Where it listens is told on standard error, and then one line of JSON for each request. Anywhere but on
     loopback every caller must have a key; see `carrel key`. It ends on Ctrl-C or SIGTERM, once what runs has
     ended or the time for that is over.
-
-    \b
-    carrel serve
-    carrel serve --host 0.0.0.0 --port 8080
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     options = {
         "CARREL_SERVE_HOST": host,
         "CARREL_SERVE_PORT": port,
@@ -68,7 +68,13 @@ def serve(
     log_requests(enabled=access_log)
     # What is refused and what fails is told in any case, as nobody else sees it here.
     logger = place.logger() if place.verbose else None
-    run(Service.from_env(os.environ | given, root=place.given, logger=logger), _tell)
+    tell = _tell_json if as_json else _tell
+    run(Service.from_env(os.environ | given, root=place.given, logger=logger), tell)
+
+
+def _tell_json(served: Served) -> None:
+    print_json({"http": served.http, "grpc": served.grpc, "has_callers": served.has_callers})
+    sys.stdout.flush()
 
 
 def _tell(served: Served) -> None:

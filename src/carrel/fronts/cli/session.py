@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.amount import Amount, ceiling, duration, finite_duration
+from carrel.fronts.cli.colour import of_output
+from carrel.fronts.cli.group import Group
+from carrel.fronts.cli.hint import hint
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_error, print_json, render_time, shown
 
@@ -20,24 +24,20 @@ if TYPE_CHECKING:
 
 MOST_MB = 10**9
 MOST_ENTRIES = 10**12
+NONE_YET = "there is no session yet; make one: carrel session create"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def example(*lines: str) -> str:
-    """The end of a help text."""
-    return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
-
-
-@click.group(no_args_is_help=False)
+@click.group(cls=Group)
 def session() -> None:
-    """Life of sessions."""
+    """Make, look at, prolong and remove sessions."""
 
 
 # create
 
 
-@session.command(epilog=example("carrel session create --ttl 7d --max-mb 500 --label project=rain"))
+@session.command()
 @click.argument("session_id", metavar="[ID]", required=False)
 @click.option(
     "--ttl",
@@ -52,7 +52,12 @@ def session() -> None:
     "--max-entries", callback=ceiling(MOST_ENTRIES), metavar="N|none", help="Most files and directories."
 )
 @click.option("--max-file-mb", callback=ceiling(MOST_MB), metavar="N|none", help="Most MiB of one file.")
-@click.option("--role", metavar="NAME", help="The role whose tools `carrel tool` offers in it.")
+@click.option(
+    "--role",
+    metavar="NAME",
+    shell_complete=candidates.roles,
+    help="The role whose tools `carrel tool` offers in it.",
+)
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=TEXT", help="A note about it. May be repeated."
 )
@@ -101,6 +106,7 @@ def create(
         _print_status(place, wanted.session_id)
     else:
         click.echo(wanted.session_id)
+        hint(f"work in it: carrel sh {wanted.session_id}")
 
 
 def _usage(error: ValueError) -> Exception:
@@ -139,10 +145,13 @@ def _parse_labels(words: tuple[str, ...]) -> dict[str, str]:
 # list
 
 
-@session.command(
-    "list", epilog=example("carrel session list --limit 100", "carrel session list --limit 100 --after s100")
+@session.command("list")
+@click.option(
+    "--after",
+    metavar="ID",
+    shell_complete=candidates.sessions,
+    help="Only those whose ids come after this one.",
 )
-@click.option("--after", metavar="ID", help="Only those whose ids come after this one.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
 @json_option
 @click.pass_obj
@@ -160,6 +169,8 @@ def list_(place: Place, after: str | None, limit: int | None, as_json: bool) -> 
     if manager is None:
         if as_json:
             print_json({"sessions": [], "next_after": None})
+        else:
+            hint(NONE_YET)
         return
     from carrel.fronts.cli.session_list import Listing
 
@@ -169,7 +180,9 @@ def list_(place: Place, after: str | None, limit: int | None, as_json: bool) -> 
             rows = [row.as_json() for row in listing.rows()]
             print_json({"sessions": rows, "next_after": listing.next_after})
             return
-        sys.stdout.writelines(f"{line}\n" for line in listing.lines())
+        sys.stdout.writelines(f"{line}\n" for line in listing.lines(of_output()))
+        if listing.is_empty and after is None:
+            hint(NONE_YET)
         if listing.next_after is not None:
             click.echo(f"carrel: there are more; go on with --after {listing.next_after}", err=True)
 
@@ -177,10 +190,8 @@ def list_(place: Place, after: str | None, limit: int | None, as_json: bool) -> 
 # show
 
 
-@session.command(
-    epilog=example("carrel session show s1", "carrel session show s1 --journal --since 4711 --follow")
-)
-@click.argument("session_id", metavar="ID")
+@session.command()
+@click.argument("session_id", metavar="ID", shell_complete=candidates.sessions)
 @click.option("--journal", is_flag=True, help="Print what was changed and refused in it, one line a record.")
 @click.option(
     "--since", type=click.IntRange(min=0), metavar="SEQUENCE", help="Only the records after this one."
@@ -233,14 +244,14 @@ def _print_status(place: Place, session_id: str, *, as_json: bool = True) -> Non
     if as_json:
         print_json(status_as_json(status, limits))
     else:
-        click.echo("\n".join(lines(status, limits)))
+        click.echo("\n".join(lines(status, limits, of_output())))
 
 
 # extend
 
 
-@session.command(epilog=example("carrel session extend s1 7d"))
-@click.argument("session_id", metavar="ID")
+@session.command()
+@click.argument("session_id", metavar="ID", shell_complete=candidates.sessions)
 @click.argument("ttl", metavar="TIME|none", callback=duration)
 @json_option
 @click.pass_obj
@@ -261,8 +272,8 @@ def extend(place: Place, session_id: str, ttl: Amount, as_json: bool) -> None:
 # delete
 
 
-@session.command(epilog=example("carrel session delete s1 s2"))
-@click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
+@session.command()
+@click.argument("session_ids", metavar="ID...", nargs=-1, required=True, shell_complete=candidates.sessions)
 @click.option("--missing-ok", is_flag=True, help="It is fine if there is no such session.")
 @json_option
 @click.pass_obj
@@ -313,11 +324,7 @@ def _deleted(place: Place, session_ids: list[str]) -> Iterator[tuple[str, Carrel
 # sweep
 
 
-@session.command(
-    epilog=example(
-        "carrel session sweep --dry-run -v", "*/10 * * * * carrel --sessions-dir /srv/sessions session sweep"
-    )
-)
+@session.command()
 @click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
 @click.option(
     "--idle",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from carrel.errors import BusyError, CarrelError, SessionMissingError
+from carrel.fronts.cli.colour import Colours, Tone
 from carrel.fronts.cli.report import render_time
 from carrel.workspace.quota import render_bytes
 from carrel.workspace.session_record import SessionRecord
@@ -36,6 +38,13 @@ class Row:
         """One document."""
         return asdict(self)
 
+    def tone(self, now_ns: int) -> Tone | None:
+        """What it is to its reader: one with a problem, one that has expired, or any other."""
+        if self.problem is not None:
+            return Tone.BAD
+        is_over = self.expires_ns is not None and self.expires_ns <= now_ns and not self.in_use
+        return Tone.FAINT if is_over else None
+
     def cells(self) -> tuple[str, ...]:
         """The texts of the columns."""
         never = _UNKNOWN if self.created_ns is None else "never"
@@ -61,14 +70,20 @@ class Listing:
         self.next_after = None if len(names) == len(self._names) else self._names[-1]
         """Where the next page begins; `None` at the end."""
 
-    def lines(self) -> Iterator[str]:
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no session on it."""
+        return not self._names
+
+    def lines(self, colours: Colours) -> Iterator[str]:
         """A table for people; nothing at all if there is no session."""
-        if not self._names:
+        if self.is_empty:
             return
         widths = (max(map(len, self._names)), 20, 20, 20, 8, 6)
-        yield _table_line(("ID", "CREATED", "LAST USED", "EXPIRES", "SIZE", "IN USE"), widths)
+        head = _table_line(("ID", "CREATED", "LAST USED", "EXPIRES", "SIZE", "IN USE"), widths)
+        yield colours.paint(head, Tone.HEAD)
         for row in self.rows():
-            yield _table_line(row.cells(), widths)
+            yield colours.paint(_table_line(row.cells(), widths), row.tone(time.time_ns()))
 
     def rows(self) -> Iterator[Row]:
         """Each session as it is now; one that is deleted meanwhile is left out."""

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from carrel.fronts.cli.amount import render_duration
+from carrel.fronts.cli.colour import Colours, Tone
 from carrel.fronts.cli.report import render_time, shown
 from carrel.values import Limits
 from carrel.workspace.quota import render_bytes
@@ -40,10 +41,11 @@ def as_json(status: SessionStatus, limits: Limits) -> dict[str, Any]:
     }
 
 
-def lines(status: SessionStatus, limits: Limits) -> Iterator[str]:
+def lines(status: SessionStatus, limits: Limits, colours: Colours) -> Iterator[str]:
     """The same for people."""
     for name, text in _rows(status, limits):
-        yield f"{name:<{_NAME_CHARACTERS}} {text}"
+        tone = Tone.CARE if name == "expires" and _is_expired(status) else None
+        yield f"{colours.paint(f'{name:<{_NAME_CHARACTERS}}', Tone.HEAD)} {colours.paint(text, tone)}"
 
 
 def _rows(status: SessionStatus, limits: Limits) -> Iterator[tuple[str, str]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json
 
@@ -51,7 +52,7 @@ class Sh(click.Command):
 )
 @click.option("--timeout", "seconds", type=float, metavar="SECONDS", help="Stop each command after so long.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result of COMMAND as one JSON document.")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=candidates.shell_words)
 @click.pass_obj
 def sh(
     place: Place,
@@ -69,13 +70,7 @@ def sh(
     the command's own, 124 if it took too long, 130 if Ctrl-C stopped it, 4 if it met another limit. Without
     SESSION the shell works in the operator's workspace: $CARREL_WORKSPACE, else workspace.root in the
     configuration. Whoever types here may change its rules: see `workspace --help`.
-
-    \b
-    carrel sh demo
-    carrel sh demo 'grep -rn TODO .'
-    carrel sh demo --pipelines 'sort names.txt | uniq -c'
-    carrel sh -c 'workspace status'
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     if words:
         if line is not None:
             raise click.UsageError("COMMAND is given twice: by -c and after SESSION.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.extra import needing
 from carrel.fronts.cli.local import STREAM
 from carrel.fronts.cli.place import Place
@@ -27,11 +28,14 @@ LOOK_SECONDS = 0.2
 
 
 @click.command()
-@click.argument("session")
-@click.argument("name")
+@click.argument("session", shell_complete=candidates.sessions)
+@click.argument("name", shell_complete=candidates.tools)
 @click.argument("arguments", metavar="[JSON|-]", required=False)
 @click.option(
-    "--role", metavar="ROLE", help=f"Who calls.  [default: the role of the session, else {DEFAULT_ROLE}]"
+    "--role",
+    metavar="ROLE",
+    shell_complete=candidates.roles,
+    help=f"Who calls.  [default: the role of the session, else {DEFAULT_ROLE}]",
 )
 @profile_option
 @click.option(
@@ -59,12 +63,7 @@ def tool(
 
     Where the configuration names a service (sandbox.address), the call goes to the session there, unless
     --sessions-dir says which directory of this machine is meant.
-
-    \b
-    carrel tool demo file_list '{"path": "."}'
-    carrel tool demo file_write '{"path": "a.txt", "content": "hello"}' --role developer
-    carrel tool demo bash - < arguments.json
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     given = _parsed(_text(arguments))
     from carrel.config.load import load
     from carrel.service.wire import wire

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from carrel.fronts.cli import candidates
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_json, shown
 from carrel.fronts.cli.toolset import DEFAULT_ROLE, profile_option
@@ -26,6 +27,7 @@ FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
     "--role",
     "name",
     metavar="ROLE",
+    shell_complete=candidates.roles,
     help=f"Whose tools.  [default: {DEFAULT_ROLE}, or the role of the key where a service is asked]",
 )
 @profile_option
@@ -44,11 +46,7 @@ def tools(place: Place, name: str | None, profile: str, format: str | None, as_j
 
     Where the configuration names a service (sandbox.address), the tools are those that `carrel tool` finds
     there, unless --sessions-dir says which directory of this machine is meant.
-
-    \b
-    carrel tools
-    carrel tools --role developer --format anthropic
-    """  # noqa: D301  # the sign with which click keeps lines apart
+    """
     from carrel.config.load import load
 
     settings = load(os.environ)

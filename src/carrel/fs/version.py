@@ -11,16 +11,27 @@ import errno
 import os
 import stat
 
+from carrel.errors import ChangedError
+from carrel.fs import tree
 from carrel.fs._barred import identity
 from carrel.fs._beneath import entry
 from carrel.fs._draft import lock_soon
 from carrel.fs.handle import Handle
-from carrel.fs.rules import changed, version_of
 from carrel.paths.rel import Where
 
 _NOT_OPENED = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.EISDIR, errno.ENXIO, errno.ETXTBSY)
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def version_of(found: os.stat_result | None) -> str | None:
+    """The version of what was found, if anything."""
+    return None if found is None else tree.info_of("", found).version
+
+
+def changed(where: Where, version: str | None) -> ChangedError:
+    """The error for something that is another *version* now, or gone."""
+    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
 
 
 def locked_version(parent: Handle, where: Where, expect: str) -> Handle | None:

@@ -1,0 +1,13 @@
+"""The variable that makes errors tell all; no setting, as it also concerns errors in the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+DEBUG_VARIABLE = "CARREL_DEBUG"
+_OFF = ("", "0", "false", "no", "off")
+
+
+def wants(environ: Mapping[str, str]) -> bool:
+    """Whether errors are to be told with all that is known about them."""
+    return environ.get(DEBUG_VARIABLE, "").strip().lower() not in _OFF
