@@ -59,7 +59,7 @@ def line(event: Event) -> str:
     if event.other_path is not None:
         path += f" -> {shown(event.other_path)}"
     return (
-        f"{event.sequence:>6}  {render_time(event.time_ns)}  {printable(event.actor):<6} {event.operation:<7}"
+        f"{event.sequence:>6}  {render_time(event.time_ns)}  {printable(event.actor):<8} {event.operation:<7}"
         f" {path}{_sizes(event)}{_outcome(event)}"
     )
 

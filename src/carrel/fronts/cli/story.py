@@ -128,7 +128,7 @@ def _escapes(missing: str | None) -> tuple[Step, ...]:
 
 def _journal(missing: str | None) -> Step:
     told = ("write   rain.csv ", "refused: path.escape\n", "refused: quota.bytes\n")
-    written = () if missing else ("guest  write   rain.png ",)
+    written = () if missing else ("guest    write   rain.png ",)
     return Step(line="carrel session show demo --journal", tells=told + written)
 
 
