@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 from bench import _calls
 from bench._calls import Call, Timed, timed
+from bench._errors import UnmeasuredError
 
 FRESH = "fresh"
 TURN = "turn"
@@ -128,10 +129,6 @@ started = perf_counter()
 eryx.Sandbox().execute("print(1)")
 print(perf_counter() - started)
 """
-
-
-class UnmeasuredError(Exception):
-    """Something cannot be measured here; the message says why."""
 
 
 class Way(Protocol):

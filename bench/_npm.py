@@ -8,7 +8,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._children import UnmeasuredError, last_line
+from bench._children import last_line
+from bench._errors import UnmeasuredError
 from bench._packages import INSTALL_SECONDS
 
 

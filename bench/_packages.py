@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._children import UnmeasuredError, last_line
+from bench._children import last_line
+from bench._errors import UnmeasuredError
 
 INSTALL_SECONDS = 600
 _SUITS = """

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from bench._children import UnmeasuredError, environment, last_line
+from bench._children import environment, last_line
+from bench._errors import UnmeasuredError
 
 PROTOCOL = "2025-06-18"
 """The newest protocol that both sides have spoken for long."""
