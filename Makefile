@@ -68,9 +68,8 @@ proto: setup ## make the modules of src/carrel/remote/proto anew
 docs: setup ## make the generated pages of docs/reference anew
 	$(BIN)/python docs/generate.py
 
-bench: guest ## run the measurements
-	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
-		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
+bench: guest ## run the measurements and write docs/benchmarks.md (ARGS=--quick, ARGS=--render)
+	$(BIN)/python -m bench $(ARGS)
 
 thorough: guest ## go all the way where the tests only go deep enough: races, kills, attacks
 	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/race tests/workspace/test_ledger_killed.py

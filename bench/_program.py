@@ -52,7 +52,11 @@ class Bench(Protocol):
 
 def run(description: str, make: Callable[[Given], Bench]) -> None:
     """Measure what *make* makes of a directory of its own, and tell."""
-    arguments = options(description).parse_args()
+    parser = options(description)
+    parser.add_argument(
+        "--json", action="store_true", help="print everything as JSON, and the table to standard error"
+    )
+    arguments = parser.parse_args()
     logging.getLogger("carrel").setLevel(logging.CRITICAL + 1)
     directory = arguments.dir.resolve()
     base = Path(tempfile.mkdtemp(prefix=".bench-", dir=directory))
@@ -89,14 +93,11 @@ def _measured(bench: Bench, about: Mapping[str, object], show: Callable[[str], N
 
 
 def options(description: str) -> argparse.ArgumentParser:
-    """The options that every benchmark has."""
+    """The options that one benchmark has, and all of them together."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="small counts: some seconds, rough ratios")
     parser.add_argument("--dir", type=Path, default=Path(__file__).parent, help="where to put the files")
     parser.add_argument(
         "--others", type=Path, default=packages_directory(), help="where other packages are installed"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print everything as JSON, and the table to standard error"
     )
     return parser

@@ -51,6 +51,11 @@ class Row:
         return self.figures[way].decisive / self.figures[other].decisive
 
     @property
+    def is_time(self) -> bool:
+        """Whether it tells how long something takes."""
+        return self.unit in ("ms", "µs")
+
+    @property
     def others(self) -> list[str]:
         """The ways beside ours."""
         return [way for way in self.figures if way != OURS]

@@ -1,0 +1,300 @@
+"""The page that tells what the benchmarks found; the same results always give the same page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench._aims import CLOSE, MET, MISSED, UNMEASURED
+from bench._areas import AREAS, Area
+from bench._fresh import Fresh, Goal
+from bench._jobs import JOBS, Job, ways
+from bench._plots import SUMMARY, Plot, plots
+from bench._results import Result
+from bench._rows import OURS, Row
+
+EVEN = 1.05
+"""Ratios up to this tell no difference."""
+SCALE = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
+WORDS = {
+    MET: "met",
+    CLOSE: "close: missed by less than 5 %",
+    MISSED: "**missed**",
+    UNMEASURED: "not measured",
+}
+TIMES = "\N{MULTIPLICATION SIGN}"
+INTRODUCTION = """
+`make bench` runs everything that is told here, side by side with what it is compared with, and writes
+this page. How each figure is measured, and what it leaves out, stands in
+[bench/README.md](../bench/README.md).
+"""
+READING = f"""
+Only ratios count: both sides of each were measured in the same minutes, taking turns, so that whatever
+else the machine did hit both. "2.0{TIMES} quicker than `x`" says that `x` takes 2.0 times the time of
+ours, "2.0{TIMES} slower" that ours takes 2.0 times the time of `x`, and "even" that they differ by less
+than 5 %, which noise can do. In the plots a bar goes to the right where ours is quicker and to the left
+where it is slower; from one line of the grid to the next it is ten times.
+
+Short operations go by their best batch (`best`), because what made another batch slower was not its own
+work; calls go by their median. Where `best` and `median` disagree much, the machine or its disk was
+busy. What confinement is worth, and what the others do not offer, is not measured.
+"""
+LOAD = """
+Load is the mean number of processes that wanted a processor in the minute before a benchmark began, and
+in its last minute, its own among them. More than there are cores says that something else was at work.
+"""
+ENGINE = """
+It needs a Docker engine with the image of the tests: `scripts/engine start DIRECTORY`, as root, starts
+one and prints its address; `scripts/engine stop DIRECTORY` ends it.
+"""
+FRESH = """
+What the first commands take where nothing is there yet but Python, make and an index of packages, and
+what most of that goes to. The next time only the last step of each is left.
+"""
+
+
+def render(results: Mapping[str, Result], fresh: Fresh) -> str:
+    """The page as Markdown."""
+    drawn = {plot.name: plot for plot in plots(results)}
+    parts = [
+        "# Benchmarks",
+        "<!-- Made by `make bench` from bench/results.json and bench/fresh.json; do not edit. -->",
+        INTRODUCTION,
+        "## In short",
+        _summary(results),
+        _image(drawn.get(SUMMARY)),
+        "## How to read it",
+        READING,
+        "## Aims",
+        _aims(results),
+        "## Where it was measured",
+        _machine(results),
+        *(part for area in AREAS for part in _area(area, results.get(area.name), drawn.get(area.name))),
+        "## A fresh machine",
+        *_fresh(fresh),
+    ]
+    return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+# The first table
+
+
+def _summary(results: Mapping[str, Result]) -> str:
+    rows = [_line(job, job.row(results)) for job in JOBS]
+    return table(
+        (
+            "job",
+            "ours takes",
+            "beside the same without confinement",
+            "beside other ways and products",
+            "from",
+        ),
+        rows,
+    )
+
+
+def _line(job: Job, row: Row | None) -> tuple[str, ...]:
+    title = next(area.title for area in AREAS if area.name == job.area)
+    where = f"[{job.area}](#{title.lower().replace(' ', '-')})"
+    if row is None:
+        return job.name, "not measured", "", "", where
+    unconfined = (job.unconfined,) if job.unconfined else ()
+    return (
+        job.name,
+        amount(row.figures[OURS].decisive, row.unit),
+        _against(row, unconfined),
+        _against(row, job.others),
+        where,
+    )
+
+
+def _against(row: Row, beginnings: tuple[str, ...]) -> str:
+    return "<br>".join(
+        f"{stands(row, way)} than `{_name(way)}`" if way in row.figures else f"`{_name(way)}` not measured"
+        for way in ways(row, beginnings)
+    ).replace("even than", "even with")
+
+
+def _name(way: str) -> str:
+    """A way without the word for its kind, where the column says as much."""
+    return way.removeprefix("plain: ").removeprefix("native: ").removeprefix("usual: ")
+
+
+# Words
+
+
+def stands(row: Row, way: str) -> str:
+    """How ours stands to *way*, in words."""
+    ratio = row.ratio(way)
+    if 1 / EVEN <= ratio <= EVEN:
+        return "even"
+    less, more = ("less", "more") if row.unit == "MiB" else ("quicker", "slower")
+    return f"{times(1 / ratio)} {less}" if ratio < 1 else f"{times(ratio)} {more}"
+
+
+def times(ratio: float) -> str:
+    """A ratio of 1 or more, no more exact than it is."""
+    return f"{ratio:,.0f}{TIMES}" if ratio >= 9.95 else f"{ratio:.1f}{TIMES}"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A figure in the unit that suits it, with three digits."""
+    if value is None:
+        return ""
+    for name, micros in SCALE:
+        scaled = value * dict(SCALE).get(unit, 0) / micros
+        if scaled >= 1:
+            value, unit = scaled, name
+            break
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
+
+
+# The aims
+
+
+def _aims(results: Mapping[str, Result]) -> str:
+    aims = [(area.name, aim) for area in AREAS if area.name in results for aim in results[area.name].aims]
+    count = Counter(aim.verdict for _, aim in aims)
+    told = f"Aims: {len(aims)}. Met: {count[MET]}. Missed: {count[MISSED]}."
+    if count[CLOSE]:
+        told += f" Missed by less than 5 %: {count[CLOSE]}."
+    if count[UNMEASURED]:
+        told += f" Not measured: {count[UNMEASURED]}."
+    if left_out := [area.name for area in AREAS if area.name not in results or results[area.name].unmeasured]:
+        told += f" Those of {', '.join(left_out)} were not measured."
+    rows = [(area, aim.text, WORDS[aim.verdict], aim.found) for area, aim in aims]
+    return f"{told}\n\n{table(('from', 'aim', 'in this run', 'found'), rows)}"
+
+
+# The machine
+
+
+def _machine(results: Mapping[str, Result]) -> str:
+    measured = [result for result in results.values() if not result.unmeasured]
+    about = {
+        "processor": _values(measured, "processor"),
+        "cores": _values(measured, "cores"),
+        "memory": f"{_values(measured, 'memory_gib')} GiB",
+        "kernel": _values(measured, "kernel"),
+        "file system": _values(measured, "file_system"),
+        "Python": _values(measured, "python"),
+    }
+    versions = {name: version for result in measured for name, version in result.versions.items()}
+    ordered = sorted(versions.items(), key=lambda each: (each[0] != "carrel", each[0]))
+    return "\n\n".join(
+        (
+            table(("machine", ""), list(about.items())),
+            table(("version of", ""), ordered),
+            LOAD.strip(),
+            table(
+                ("benchmark", "on", "run", "took", "load before", "load after"),
+                [_run(area.name, results.get(area.name)) for area in AREAS],
+            ),
+        )
+    )
+
+
+def _run(name: str, result: Result | None) -> tuple[str, ...]:
+    if result is None:
+        return name, "", "never", "", "", ""
+    if result.unmeasured:
+        return name, result.date, "not measured", "", "", ""
+    return (
+        name,
+        result.date,
+        "quick: small counts, rough ratios" if result.quick else "whole",
+        f"{result.seconds:,.0f} s",
+        f"{result.machine['load_before']:.1f}",
+        f"{result.machine['load_after']:.1f}",
+    )
+
+
+def _values(results: Sequence[Result], name: str) -> str:
+    return ", ".join(dict.fromkeys(str(result.machine[name]) for result in results))
+
+
+# One benchmark
+
+
+def _area(area: Area, result: Result | None, plot: Plot | None) -> Iterator[str]:
+    yield f"## {area.title}"
+    yield area.about
+    in_containers = area.name == "containers"
+    if in_containers:
+        yield ENGINE
+    quick = " --quick" if result is not None and result.quick else ""
+    variable = "CARREL_TEST_ENGINE=ADDRESS " if in_containers else ""
+    yield f"Every figure below comes from\n\n    {variable}.venv/bin/python -m bench.{area.name}{quick}"
+    if result is None or result.unmeasured:
+        yield f"**Not measured**: {result.unmeasured if result else 'it was never run'}."
+        return
+    yield _image(plot)
+    yield _details(result.rows)
+
+
+def _details(rows: Sequence[Row]) -> str:
+    lines = []
+    for row in rows:
+        title = (row.operation, row.detail)
+        for way, figure in row.figures.items():
+            numbers = (amount(value, row.unit) for value in (figure.best, figure.median, figure.p99))
+            per_second = "" if figure.per_second is None else f"{figure.per_second:,.0f}"
+            ratio = "" if way == OURS else stands(row, way)
+            lines.append((*title, way, *numbers, per_second, ratio))
+            title = ("", "")
+        lines += [("", "", way, f"not measured: {why}", "", "", "", "") for way, why in row.missing.items()]
+    columns = ("operation", "at", "way", "best", "median", "p99", "a second", "ours is")
+    used = [
+        number
+        for number, name in enumerate(columns)
+        if name in columns[:3] or any(line[number] for line in lines)
+    ]
+    return table([columns[number] for number in used], [[line[number] for number in used] for line in lines])
+
+
+def _image(plot: Plot | None) -> str:
+    return "" if plot is None else f"![{plot.title}: how many times as quick ours is](images/{plot.file})"
+
+
+# A fresh machine
+
+
+def _fresh(fresh: Fresh) -> Iterator[str]:
+    yield FRESH
+    if fresh.machine:
+        yield f"On {fresh.date}: {fresh.machine}"
+    for goal in fresh.goals:
+        yield f"`{goal.command}`: {_whole(goal, fresh.goals[0])}"
+        yield table(("step", "takes", "share"), [*_steps(goal)])
+
+
+def _whole(goal: Goal, first: Goal) -> str:
+    if goal.seconds is None:
+        return "not measured."
+    longest = max(goal.steps, key=lambda step: step.seconds or 0)
+    told = f"{_seconds(goal.seconds)} in all, most of it to {longest.name}"
+    if goal is first or not first.seconds:
+        return f"{told}."
+    return f"{told}; {goal.seconds / first.seconds:.1f} times `{first.command}`."
+
+
+def _steps(goal: Goal) -> Iterator[tuple[str, str, str]]:
+    for step in goal.steps:
+        share = "" if not goal.seconds or step.seconds is None else f"{step.seconds / goal.seconds:.0%}"
+        yield step.name, "not measured" if step.seconds is None else _seconds(step.seconds), share
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:,.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
+    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+# Tables
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows as Markdown."""
+    shown = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in shown)
