@@ -34,7 +34,7 @@ def main() -> int:
     files = Files(arguments.into.resolve())
     broken = [] if arguments.render else _run_all(arguments, files.results)
     files.write()
-    _say(f"\nwritten: {files.page.relative_to(files.top)}, {files.results.relative_to(files.top)}, the plots")
+    _say(f"\nwritten: {files.page.relative_to(files.top)} and its plots")
     if broken:
         _say(f"broken: {', '.join(broken)}")
     return 1 if broken else 0

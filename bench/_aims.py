@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench._rows import OURS, Row, times
+from bench._rows import OURS, Row, amount, times
 
 NOISE = 1.05
 """What two runs of the same thing may differ by on a quiet machine."""
@@ -51,7 +51,9 @@ class Ceiling:
     def _show(self, row: Row) -> str:
         ours, other = row.figures[OURS].decisive, row.figures[self.other].decisive
         where = f" at {row.detail}" if row.detail else ""
-        return f"{times(row.ratio(self.other))}{where} ({ours:,.2f} and {other:,.2f} {row.unit})"
+        return (
+            f"{times(row.ratio(self.other))}{where} ({amount(ours, row.unit)} and {amount(other, row.unit)})"
+        )
 
 
 def verdict(found: float, most: float, noise: float = NOISE) -> str:

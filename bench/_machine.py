@@ -34,13 +34,13 @@ def packages(*names: str) -> dict[str, str]:
     return {name: version(name) for name in names}
 
 
-def programs(*names: str) -> dict[str, str]:
-    """The versions of programs, as they tell them themselves; of those that are here."""
-    return {name: _told(name) for name in names if shutil.which(name)}
+def programs(**names: str) -> dict[str, str]:
+    """The versions of packages, as one program of each tells it; of those that are here."""
+    return {name: _told(program) for name, program in names.items() if shutil.which(program)}
 
 
-def _told(name: str) -> str:
-    done = subprocess.run([name, "--version"], capture_output=True, text=True, check=False)
+def _told(program: str) -> str:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\d+(?:\.\d+)+", done.stdout)
     return found[0] if found else "unknown"
 

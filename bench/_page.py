@@ -8,19 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench._aims import CLOSE, MET, MISSED, UNMEASURED
 from bench._areas import AREAS, Area
 from bench._fresh import Fresh, Goal
-from bench._jobs import JOBS, Job, ways
+from bench._jobs import JOBS, Job, bare_name, ways
 from bench._plots import SUMMARY, Plot, plots
 from bench._results import Result
-from bench._rows import OURS, Row
+from bench._rows import OURS, Row, amount
 
 EVEN = 1.05
 """Ratios up to this tell no difference."""
-SCALE = (("s", 1e6), ("ms", 1e3), ("µs", 1.0))
 WORDS = {
-    MET: "met",
-    CLOSE: "close: missed by less than 5 %",
     MISSED: "**missed**",
+    CLOSE: "missed by less than 5 %",
     UNMEASURED: "not measured",
+    MET: "met",
 }
 TIMES = "\N{MULTIPLICATION SIGN}"
 INTRODUCTION = """
@@ -85,7 +84,7 @@ def _summary(results: Mapping[str, Result]) -> str:
         (
             "job",
             "ours takes",
-            "beside the same without confinement",
+            "beside the bare thing, unconfined",
             "beside other ways and products",
             "from",
         ),
@@ -98,11 +97,10 @@ def _line(job: Job, row: Row | None) -> tuple[str, ...]:
     where = f"[{job.area}](#{title.lower().replace(' ', '-')})"
     if row is None:
         return job.name, "not measured", "", "", where
-    unconfined = (job.unconfined,) if job.unconfined else ()
     return (
         job.name,
         amount(row.figures[OURS].decisive, row.unit),
-        _against(row, unconfined),
+        _against(row, job.unconfined),
         _against(row, job.others),
         where,
     )
@@ -110,14 +108,11 @@ def _line(job: Job, row: Row | None) -> tuple[str, ...]:
 
 def _against(row: Row, beginnings: tuple[str, ...]) -> str:
     return "<br>".join(
-        f"{stands(row, way)} than `{_name(way)}`" if way in row.figures else f"`{_name(way)}` not measured"
+        f"{stands(row, way)} than `{bare_name(way)}`"
+        if way in row.figures
+        else f"`{bare_name(way)}` not measured"
         for way in ways(row, beginnings)
     ).replace("even than", "even with")
-
-
-def _name(way: str) -> str:
-    """A way without the word for its kind, where the column says as much."""
-    return way.removeprefix("plain: ").removeprefix("native: ").removeprefix("usual: ")
 
 
 # Words
@@ -128,26 +123,13 @@ def stands(row: Row, way: str) -> str:
     ratio = row.ratio(way)
     if 1 / EVEN <= ratio <= EVEN:
         return "even"
-    less, more = ("less", "more") if row.unit == "MiB" else ("quicker", "slower")
+    less, more = ("quicker", "slower") if row.is_time else ("less", "more")
     return f"{times(1 / ratio)} {less}" if ratio < 1 else f"{times(ratio)} {more}"
 
 
 def times(ratio: float) -> str:
     """A ratio of 1 or more, no more exact than it is."""
     return f"{ratio:,.0f}{TIMES}" if ratio >= 9.95 else f"{ratio:.1f}{TIMES}"
-
-
-def amount(value: float | None, unit: str) -> str:
-    """A figure in the unit that suits it, with three digits."""
-    if value is None:
-        return ""
-    for name, micros in SCALE:
-        scaled = value * dict(SCALE).get(unit, 0) / micros
-        if scaled >= 1:
-            value, unit = scaled, name
-            break
-    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
-    return f"{value:,.{digits}f} {unit}"
 
 
 # The aims
@@ -163,7 +145,8 @@ def _aims(results: Mapping[str, Result]) -> str:
         told += f" Not measured: {count[UNMEASURED]}."
     if left_out := [area.name for area in AREAS if area.name not in results or results[area.name].unmeasured]:
         told += f" Those of {', '.join(left_out)} were not measured."
-    rows = [(area, aim.text, WORDS[aim.verdict], aim.found) for area, aim in aims]
+    worst_first = sorted(aims, key=lambda each: list(WORDS).index(each[1].verdict))
+    rows = [(area, aim.text, WORDS[aim.verdict], aim.found) for area, aim in worst_first]
     return f"{told}\n\n{table(('from', 'aim', 'in this run', 'found'), rows)}"
 
 
@@ -172,6 +155,8 @@ def _aims(results: Mapping[str, Result]) -> str:
 
 def _machine(results: Mapping[str, Result]) -> str:
     measured = [result for result in results.values() if not result.unmeasured]
+    if not measured:
+        return "Nothing was measured."
     about = {
         "processor": _values(measured, "processor"),
         "cores": _values(measured, "cores"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench._areas import AREAS, Area
 from bench._errors import BrokenError
-from bench._jobs import JOBS, ways
+from bench._jobs import JOBS, bare_name, ways
 from bench._results import Result
 from bench._rows import Row
 from carrel import ExecutionPolicy, create_session_sandbox, read_session_file, write_session_file
@@ -27,6 +27,8 @@ class Bar:
 
     way: str
     times: float
+    note: str = ""
+    """What stands beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +59,16 @@ def _jobs(results: Mapping[str, Result]) -> Iterator[tuple[str, list[Bar]]]:
         row = job.row(results)
         if row is None:
             continue
-        bars = []
-        if job.unconfined:
-            bars += [Bar("without confinement", 1 / row.ratio(way)) for way in _there(row, (job.unconfined,))]
-        bars += [Bar("another way or product", 1 / row.ratio(way)) for way in _there(row, job.others)]
+        bars = [
+            Bar(kind, 1 / row.ratio(way), bare_name(way))
+            for kind, beginnings in (
+                ("the bare thing, unconfined", job.unconfined),
+                ("another way or product", job.others),
+            )
+            for way in ways(row, beginnings)
+            if way in row.figures
+        ]
         yield job.name.replace("`", ""), bars
-
-
-def _there(row: Row, beginnings: tuple[str, ...]) -> list[str]:
-    return [way for way in ways(row, beginnings) if way in row.figures]
 
 
 def _area(area: Area, result: Result) -> Plot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench._aims import Aim
-from bench._rows import OURS, Row, times
+from bench._rows import OURS, Row, amount, times
 
 
 def heading(machine: Mapping[str, object]) -> str:
@@ -26,19 +26,12 @@ def lines(row: Row) -> str:
         ratio = "" if way == OURS else times(row.ratio(way))
         per_second = "" if figure.per_second is None else f"{figure.per_second:,.1f}"
         numbers = " ".join(
-            f"{number(value, row.unit):>12}" for value in (figure.best, figure.median, figure.p99)
+            f"{amount(value, row.unit):>12}" for value in (figure.best, figure.median, figure.p99)
         )
         shown.append(f"{title} {way:<29} {numbers} {per_second:>9} {ratio:>8}".rstrip())
         title = " " * len(title)
     shown += [f"{title} {way:<29} not measured: {why}" for way, why in row.missing.items()]
     return "\n".join(shown)
-
-
-def number(value: float | None, unit: str) -> str:
-    """A figure with its unit, as exact as anybody wants to know it."""
-    if value is None:
-        return ""
-    return f"{value:,.2f} {unit}" if value < 10 else f"{value:,.1f} {unit}"
 
 
 def verdicts(aims: Sequence[Aim]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 
 from bench._aims import Aim
 from bench._rows import Figure, Row
-
-_PATH = re.compile(r"(?:\w+:)?/(?:[^\s'\"/]*/)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ class Result:
 
 def parse(plain: Mapping[str, Any]) -> Result:  # Any: whatever JSON can say
     """The result that plain values tell."""
-    rows = [
+    rows = tuple(
         Row(
             row["operation"],
             row["detail"],
@@ -42,8 +39,8 @@ def parse(plain: Mapping[str, Any]) -> Result:  # Any: whatever JSON can say
             row["unit"],
         )
         for row in plain.get("rows", ())
-    ]
-    aims = [Aim(**aim) for aim in plain.get("aims", ())]
+    )
+    aims = tuple(Aim(**aim) for aim in plain.get("aims", ()))
     return Result(**{**plain, "rows": rows, "aims": aims})
 
 
@@ -55,7 +52,7 @@ def load(file: Path) -> dict[str, Result]:
 
 
 def save(file: Path, results: Mapping[str, Result]) -> None:
-    """Write *results* to *file*: no number more exact than it was measured, and no path of the machine."""
+    """Write *results* to *file*, no number more exact than it was measured."""
     file.parent.mkdir(parents=True, exist_ok=True)
     plain = {name: _plain(asdict(result)) for name, result in results.items()}
     file.write_text(json.dumps(plain, indent=1, ensure_ascii=False) + "\n", "utf-8")
@@ -64,8 +61,6 @@ def save(file: Path, results: Mapping[str, Result]) -> None:
 def _plain(value: object) -> object:
     if isinstance(value, float):
         return float(f"{value:.4g}")
-    if isinstance(value, str):
-        return _PATH.sub("", value)
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):

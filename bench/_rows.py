@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 
 OURS = "ours"
+MICROSECONDS = {"s": 1e6, "ms": 1e3, "µs": 1.0}
 ENOUGH = 100
 """Calls of which the worst hundredth can be told."""
 
@@ -53,7 +54,7 @@ class Row:
     @property
     def is_time(self) -> bool:
         """Whether it tells how long something takes."""
-        return self.unit in ("ms", "µs")
+        return self.unit in MICROSECONDS
 
     @property
     def others(self) -> list[str]:
@@ -65,6 +66,18 @@ def row_of(rows: Sequence[Row], operation: str, detail: str = "") -> Row:
     """The row of that operation; the one with that detail if several have it."""
     (row,) = (row for row in rows if row.operation == operation and detail in ("", row.detail))
     return row
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A figure in the unit that suits it, with three digits; nothing for `None`."""
+    if value is None:
+        return ""
+    for name, size in MICROSECONDS.items() if unit in MICROSECONDS else ():
+        if value * MICROSECONDS[unit] >= size:
+            value, unit = value * MICROSECONDS[unit] / size, name
+            break
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
 
 
 def times(ratio: float) -> str:

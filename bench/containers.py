@@ -66,7 +66,7 @@ class Bench:
 
     def versions(self) -> Mapping[str, str]:
         server = self._docker("version", "--format", "{{.Server.Version}}").decode().strip()
-        return _machine.programs("docker") | {"docker engine": server}
+        return _machine.programs(docker="docker") | {"docker engine": server}
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""

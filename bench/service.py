@@ -95,7 +95,9 @@ class Bench:
         """What both servers of HTTP are made of, and what runs the reference server."""
         reference = {REFERENCE.package: REFERENCE.version}
         return (
-            _machine.packages("starlette", "uvicorn", "grpcio", "mcp") | _machine.programs("node") | reference
+            _machine.packages("starlette", "uvicorn", "grpcio", "mcp")
+            | _machine.programs(node="node")
+            | reference
         )
 
     def run(self) -> Iterator[Row]:

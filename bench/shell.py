@@ -94,8 +94,8 @@ class Bench:
         self.missing: dict[str, str] = {}
 
     def versions(self) -> Mapping[str, str]:
-        """`ls` stands for all that come with it."""
-        return _machine.programs("grep", "find", "ls") | {BASHKIT_PACKAGE.name: BASHKIT_PACKAGE.version}
+        tools = _machine.programs(coreutils="ls", findutils="find", grep="grep")
+        return tools | {BASHKIT_PACKAGE.name: BASHKIT_PACKAGE.version}
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""

@@ -49,7 +49,7 @@ class Bench:
         self.directories = 10 if quick else 100
 
     def versions(self) -> Mapping[str, str]:
-        return _machine.programs("grep")
+        return _machine.programs(grep="grep")
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
