@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from bench import _fresh
 from bench._aims import CLOSE, MET, MISSED, UNMEASURED
 from bench._areas import AREAS, Area
-from bench._fresh import Fresh, Goal
+from bench._fresh import Fresh
 from bench._jobs import JOBS, Job, bare_name, ways
+from bench._markdown import image, table
 from bench._plots import SUMMARY, Plot, plots
 from bench._results import Result
 from bench._rows import OURS, Row, amount
 
 EVEN = 1.05
 """Ratios up to this tell no difference."""
+SAME = "even"
 WORDS = {
     MISSED: "**missed**",
     CLOSE: "missed by less than 5 %",
@@ -46,10 +49,6 @@ ENGINE = """
 It needs a Docker engine with the image of the tests: `scripts/engine start DIRECTORY`, as root, starts
 one and prints its address; `scripts/engine stop DIRECTORY` ends it.
 """
-FRESH = """
-What the first commands take where nothing is there yet but Python, make and an index of packages, and
-what most of that goes to. The next time only the last step of each is left.
-"""
 
 
 def render(results: Mapping[str, Result], fresh: Fresh) -> str:
@@ -70,7 +69,7 @@ def render(results: Mapping[str, Result], fresh: Fresh) -> str:
         _machine(results),
         *(part for area in AREAS for part in _area(area, results.get(area.name), drawn.get(area.name))),
         "## A fresh machine",
-        *_fresh(fresh),
+        *_fresh.render(fresh),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
@@ -108,21 +107,26 @@ def _line(job: Job, row: Row | None) -> tuple[str, ...]:
 
 def _against(row: Row, beginnings: tuple[str, ...]) -> str:
     return "<br>".join(
-        f"{stands(row, way)} than `{bare_name(way)}`"
+        f"{_compared(row, way)} `{bare_name(way)}`"
         if way in row.figures
-        else f"`{bare_name(way)}` not measured"
+        else f"`{bare_name(way)}` was not measured"
         for way in ways(row, beginnings)
-    ).replace("even than", "even with")
+    )
 
 
 # Words
+
+
+def _compared(row: Row, way: str) -> str:
+    found = stands(row, way)
+    return f"{found} {'with' if found == SAME else 'than'}"
 
 
 def stands(row: Row, way: str) -> str:
     """How ours stands to *way*, in words."""
     ratio = row.ratio(way)
     if 1 / EVEN <= ratio <= EVEN:
-        return "even"
+        return SAME
     less, more = ("quicker", "slower") if row.is_time else ("less", "more")
     return f"{times(1 / ratio)} {less}" if ratio < 1 else f"{times(ratio)} {more}"
 
@@ -239,47 +243,4 @@ def _details(rows: Sequence[Row]) -> str:
 
 
 def _image(plot: Plot | None) -> str:
-    return "" if plot is None else f"![{plot.title}: how many times as quick ours is](images/{plot.file})"
-
-
-# A fresh machine
-
-
-def _fresh(fresh: Fresh) -> Iterator[str]:
-    yield FRESH
-    if fresh.machine:
-        yield f"On {fresh.date}: {fresh.machine}"
-    for goal in fresh.goals:
-        yield f"`{goal.command}`: {_whole(goal, fresh.goals[0])}"
-        yield table(("step", "takes", "share"), [*_steps(goal)])
-
-
-def _whole(goal: Goal, first: Goal) -> str:
-    if goal.seconds is None:
-        return "not measured."
-    longest = max(goal.steps, key=lambda step: step.seconds or 0)
-    told = f"{_seconds(goal.seconds)} in all, most of it to {longest.name}"
-    if goal is first or not first.seconds:
-        return f"{told}."
-    return f"{told}; {goal.seconds / first.seconds:.1f} times `{first.command}`."
-
-
-def _steps(goal: Goal) -> Iterator[tuple[str, str, str]]:
-    for step in goal.steps:
-        share = "" if not goal.seconds or step.seconds is None else f"{step.seconds / goal.seconds:.0%}"
-        yield step.name, "not measured" if step.seconds is None else _seconds(step.seconds), share
-
-
-def _seconds(seconds: float) -> str:
-    if seconds < 100:
-        return f"{seconds:,.1f} s" if seconds < 10 else f"{seconds:,.0f} s"
-    return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
-
-
-# Tables
-
-
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows as Markdown."""
-    shown = [columns, ["---"] * len(columns), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in shown)
+    return image(f"{plot.title}: how many times as quick ours is", f"images/{plot.file}") if plot else ""

@@ -118,7 +118,7 @@ def test_a_fresh_machine_is_told_in_seconds_and_in_shares() -> None:
     demo = Goal("make demo", [Step("compile", 90), Step("show", 10)])
     page = render({}, Fresh("2026-01-01", "Two cores.", [demo, Goal("make test", [Step("run", 250)])]))
     assert "| compile | 90 s | 90% |" in page
-    assert "`make test`: 4 min 10 s in all, most of it to run; 2.5 times `make demo`." in page
+    assert "`make test`: 4 min 10 s in all, 100% of it: run. That is 2.5 times `make demo`." in page
 
 
 def test_a_step_that_nobody_measured_is_said_so() -> None:
