@@ -216,7 +216,7 @@ def _area(area: Area, result: Result | None, plot: Plot | None) -> Iterator[str]
     variable = "CARREL_TEST_ENGINE=ADDRESS " if in_containers else ""
     yield f"Every figure below comes from\n\n    {variable}.venv/bin/python -m bench.{area.name}{quick}"
     if result is None or result.unmeasured:
-        yield f"**Not measured**: {result.unmeasured if result else 'it was never run'}."
+        yield f"**Not measured**: {result.unmeasured if result else 'it was never run'}"
         return
     yield _image(plot)
     yield _details(result.rows)

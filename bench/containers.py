@@ -266,7 +266,7 @@ def _engine() -> Engine:
         if engine.has_image(IMAGE):
             return engine
     except EngineError as error:
-        raise UnmeasuredError(f"{error}; CARREL_TEST_ENGINE names none") from None
+        raise UnmeasuredError(str(error)) from None
     engine.close()
     raise UnmeasuredError(f"the engine has no {IMAGE}; scripts/engine makes it")
 

@@ -25,8 +25,9 @@ from typing import Any
 
 from bench import _machine
 from bench._aims import Aim, Ceiling
-from bench._children import Here, environment, last_line
+from bench._children import Here
 from bench._errors import BrokenError, UnmeasuredError
+from bench._lines import environment, last_line
 from bench._load import Load
 from bench._measure import order
 from bench._npm import NodeProgram
