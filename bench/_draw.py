@@ -17,7 +17,7 @@ from matplotlib.figure import Figure  # type: ignore[import-not-found]  # the sa
 from matplotlib.patches import Patch  # type: ignore[import-not-found]  # the same
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-GREY = "#7a7a7a"
+GREY = "#7f7f7f"
 COLOURS = ("#3d85c6", "#d9812e", "#4a9e62", "#a06cc4")
 EVEN = 1.05
 """Ratios up to this tell no difference."""

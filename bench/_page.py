@@ -58,6 +58,7 @@ def render(results: Mapping[str, Result], fresh: Fresh) -> str:
         "# Benchmarks",
         "<!-- Made by `make bench` from bench/results.json and bench/fresh.json; do not edit. -->",
         INTRODUCTION,
+        _occasion(results),
         "## In short",
         _summary(results),
         _image(drawn.get(SUMMARY)),
@@ -72,6 +73,24 @@ def render(results: Mapping[str, Result], fresh: Fresh) -> str:
         *_fresh.render(fresh),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
+
+
+def _occasion(results: Mapping[str, Result]) -> str:
+    measured = _measured(results)
+    if not measured:
+        return ""
+    dates = ", ".join(sorted({result.date for result in measured}))
+    loads = [result.machine[when] for result in measured for when in ("load_before", "load_after")]
+    verdicts = Counter(aim.verdict for result in measured for aim in result.aims)
+    return (
+        f"[Measured](#where-it-was-measured) on {dates} on {_values(measured, 'cores')} cores,"
+        f" with a load between {min(loads):.1f} and {max(loads):.1f}."
+        f" Of {verdicts.total()} [aims](#aims), {verdicts[MET]} are met."
+    )
+
+
+def _measured(results: Mapping[str, Result]) -> list[Result]:
+    return [result for result in results.values() if not result.unmeasured]
 
 
 # The first table
@@ -158,7 +177,7 @@ def _aims(results: Mapping[str, Result]) -> str:
 
 
 def _machine(results: Mapping[str, Result]) -> str:
-    measured = [result for result in results.values() if not result.unmeasured]
+    measured = _measured(results)
     if not measured:
         return "Nothing was measured."
     about = {
