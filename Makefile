@@ -86,9 +86,8 @@ docs: setup ## make the generated pages of docs/reference and docs/man anew
 site: docs ## build the documentation into build/site, to be opened from disk
 	$(BIN)/zensical build --strict --clean
 
-bench: setup guest ## run the measurements
-	@set -e; for file in $(filter-out bench/_%,$(wildcard bench/*.py)); do \
-		echo "== $$file"; PYTHONPATH=. $(BIN)/python $$file; done
+bench: setup guest ## run the measurements and write docs/benchmarks.md (ARGS=--quick, ARGS=--render)
+	$(BIN)/python -m bench $(ARGS)
 
 thorough: setup guest ## go all the way where the tests only go deep enough: races, kills, attacks
 	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/race tests/workspace/test_ledger_killed.py \

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from bench import _calls
 from bench._calls import Call, Timed, timed
+from bench._errors import UnmeasuredError
+from bench._lines import Lines, environment, last_line
 
 FRESH = "fresh"
 TURN = "turn"
@@ -130,10 +128,6 @@ print(perf_counter() - started)
 """
 
 
-class UnmeasuredError(Exception):
-    """Something cannot be measured here; the message says why."""
-
-
 class Way(Protocol):
     """One way to run Python."""
 
@@ -152,30 +146,11 @@ class Here:
         return timed(self._ways[kind], code, calls=calls, threads=threads)
 
 
-class Child:
+class Child(Lines):
     """Calls that are made in a child."""
 
     def __init__(self, python: Path, script: str, cwd: Path, env: Mapping[str, str] | None = None) -> None:
-        self._told = tempfile.TemporaryFile()  # noqa: SIM115  # closed on exit
-        self._process = subprocess.Popen(
-            [python, "-I", "-c", Path(_calls.__file__).read_text("utf-8") + script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._told,
-            cwd=cwd,
-            env=environment(env),
-            text=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-        self._told.close()
+        super().__init__([python, "-I", "-c", Path(_calls.__file__).read_text("utf-8") + script], cwd, env)
 
     def time(self, kind: str, code: str, *, calls: int, threads: int) -> Timed:
         """Make so many calls in each of so many threads.
@@ -183,35 +158,11 @@ class Child:
         Raises:
             UnmeasuredError: The child did not answer.
         """
-        order = json.dumps({"way": kind, "code": code, "calls": calls, "threads": threads})
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(order + "\n")
-            self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline())
-        except (OSError, ValueError):
-            raise UnmeasuredError(self._last_words()) from None
+        self.send({"way": kind, "code": code, "calls": calls, "threads": threads})
+        answer = self.receive()
         if "error" in answer:
             raise UnmeasuredError(answer["error"])
-        timed: Timed = answer
-        return timed
-
-    def _last_words(self) -> str:
-        self._process.wait()
-        self._told.seek(0)
-        return last_line(self._told.read().decode("utf-8", "replace"))
-
-
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, with bytecode kept from one process to the next, as it is for whatever is installed."""
-    return {**os.environ, **(more or {}), "PYTHONDONTWRITEBYTECODE": ""}
-
-
-def last_line(text: str) -> str:
-    """The last line in which something stands."""
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+        return Timed(seconds=answer["seconds"], elapsed_seconds=answer["elapsed_seconds"])
 
 
 def first_call(command: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[float, float]:

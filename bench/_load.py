@@ -8,7 +8,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Self
 
-from bench._children import UnmeasuredError
+from bench._errors import UnmeasuredError
 
 ANSWER_SECONDS = 10
 

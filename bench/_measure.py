@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 from time import monotonic, perf_counter_ns
 
+from bench._rows import Figure, Row
+
 FEWEST_ROUNDS = 2
 
 
@@ -23,32 +25,6 @@ class Way:
     """Does it as often as the race says."""
     prepare: Callable[[], object] | None = None
     """Runs before each batch, off the clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Microseconds for one operation."""
-
-    best_us: float
-    median_us: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One operation, and what each way took for it."""
-
-    operation: str
-    detail: str
-    """At which depth, or what it was about."""
-    timings: Mapping[str, Timing]
-
-    def ratio(self, way: str, other: str) -> float:
-        """How many times the time of *other* that *way* takes, by their best batches."""
-        return self.timings[way].best_us / self.timings[other].best_us
-
-    def median_ratio(self, way: str, other: str) -> float:
-        """The same, by their medians."""
-        return self.timings[way].median_us / self.timings[other].median_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +53,18 @@ def race(operation: str, detail: str, ways: Mapping[str, Way], *, count: int, ef
                     samples[name].append(elapsed_us / count)
     finally:
         gc.enable()
-    timings = {name: Timing(min(found), median(found)) for name, found in samples.items()}
-    return Row(operation, detail, timings)
+    figures = {name: Figure(median(found), best=min(found)) for name, found in samples.items()}
+    return Row(operation, detail, figures, unit="µs")
+
+
+def repeated(call: Callable[[], object], count: int) -> Callable[[], None]:
+    """A batch of the same call."""
+
+    def batch() -> None:
+        for _ in range(count):
+            call()
+
+    return batch
 
 
 def order(names: list[str], turn: int) -> list[str]:

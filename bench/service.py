@@ -1,6 +1,6 @@
 """What a call costs over HTTP, gRPC and MCP: beside the same call in process, and beside others.
 
-    PYTHONPATH=. .venv/bin/python bench/service.py [--quick] [--dir DIRECTORY] [--others DIRECTORY]
+    .venv/bin/python -m bench.service [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
 The service is one `carrel serve` and one `carrel mcp` on this machine, with everything on. Beside its HTTP
 stands an empty route of Starlette in a process of its own, on the same kind of server; beside its MCP the
@@ -16,21 +16,27 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
-from time import perf_counter, sleep
+from statistics import median
+from time import sleep
 from typing import Any
 
-from bench import _figures
-from bench._children import UnmeasuredError, environment, last_line
-from bench._figures import Ceiling, Figure, Row
+from bench import _machine
+from bench._aims import Aim, Ceiling
+from bench._children import Here
+from bench._errors import BrokenError, UnmeasuredError
+from bench._lines import environment, last_line
 from bench._load import Load
 from bench._measure import order
 from bench._npm import NodeProgram
-from bench._packages import packages_directory
-from bench._program import measure, options
-from bench._report import OURS, Aim
+from bench._program import Given
+from bench._program import run as program
+from bench._rows import OURS, Figure, Row
 from bench._stdio import Stdio
+from bench._trees import TEXT
+from bench._turns import Turns, take_turns
 from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
@@ -48,8 +54,9 @@ READ, WRITE, LIST, SEARCH, LS, TURN = (
     "ls",
     "Python",
 )
+CALL = "call"
+"""The only kind of call."""
 HTTP, GRPC, MCP, MANY = "HTTP", "gRPC", "MCP stdio", "HTTP, 8 at once"
-TEXT = "".join(f"line {number} of a file that an agent reads\n" for number in range(200))[:4096]
 CONFIGURATION = {"CARREL_SERVE_RATE_PER_MINUTE": "100000000", "CARREL_SERVE_SHUTDOWN_SECONDS": "1"}
 EMPTY_ROUTE = """
 import socket
@@ -71,22 +78,28 @@ uvicorn.Server(config).run(sockets=[listener])
 Call = Callable[[], object]
 
 
-class BrokenError(Exception):
-    """A way did not do what it is measured for."""
-
-
 class Bench:
     """A service, and everything that is measured beside it."""
 
-    def __init__(self, base: Path, quick: bool, others: Path) -> None:
+    def __init__(self, given: Given) -> None:
+        base, quick = given.base, given.quick
         self.base = base
         self.sessions = base / "sessions"
         self.host = self.sessions / SESSION
-        self.others = others
+        self.others = given.others
         self.calls = 150 if quick else 1000
         self.turns = 5 if quick else 40
         self.load = 1500 if quick else 10_000
         self.directories = 3 if quick else 10
+
+    def versions(self) -> Mapping[str, str]:
+        """What both servers of HTTP are made of, and what runs the reference server."""
+        reference = {REFERENCE.package: REFERENCE.version}
+        return (
+            _machine.packages("starlette", "uvicorn", "grpcio", "mcp")
+            | _machine.programs(node="node")
+            | reference
+        )
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -105,12 +118,12 @@ class Bench:
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
         """What was aimed at, and what was found."""
         return [
-            Ceiling("HTTP reads of 4 KiB at more than half of an empty route", READ, MANY, EMPTY, 2).judge(
+            Ceiling("HTTP reads of 4 KiB at more than half of an empty route", READ, EMPTY, 2, MANY).judge(
                 rows
             ),
             *(
                 Ceiling(
-                    f"{name} at least 3 times as quick as the reference server", name, MCP, OTHER, 1 / 3
+                    f"{name} at least 3 times as quick as the reference server", name, OTHER, 1 / 3, MCP
                 ).judge(rows)
                 for name in (READ, WRITE, LIST, SEARCH)
             ),
@@ -162,7 +175,10 @@ class Bench:
                 for name in order(list(loads), turn):
                     samples[name].append(loads[name].seconds(self.load // 8) / (self.load // 8))
         process.kill()
-        figures = {name: Figure(min(found) * 1e6, None, 1 / min(found)) for name, found in samples.items()}
+        figures = {
+            name: Figure(median(found) * 1e6, min(found) * 1e6, per_second=1 / min(found))
+            for name, found in samples.items()
+        }
         return Row(READ, MANY, figures, unit="µs")
 
     def _http(self, connection: HTTPConnection) -> Iterator[Row]:
@@ -285,21 +301,19 @@ class Bench:
         """Let *ways* take turns of a few calls, each of which is timed."""
         calls = self.turns if operation == TURN else self.calls // 20 if operation == SEARCH else self.calls
         batch = max(1, calls // 20)
-        samples: dict[str, list[float]] = {name: [] for name in ways}
-        for call in ways.values():
-            call()
-        for turn in range(calls // batch):
-            for name in order(list(ways), turn):
-                for _ in range(batch):
-                    started = perf_counter()
-                    ways[name]()
-                    samples[name].append(perf_counter() - started)
-        figures = {name: Figure.of(found, sum(found)) for name, found in samples.items()}
-        return Row(operation, detail, figures, missing or {})
+        racing = {name: Here({CALL: _whatever(call)}) for name, call in ways.items()}
+        turns = Turns(rounds=calls // batch, calls=batch)
+        row = take_turns(operation, detail, racing, CALL, "", turns)
+        return replace(row, missing={**(missing or {}), **row.missing})
 
 
 def _carrel(sessions: Path) -> list[str | Path]:
     return [sys.executable, "-m", "carrel", "--sessions-dir", sessions]
+
+
+def _whatever(call: Call) -> Callable[[str, int], object]:
+    """The call, whatever code it is to run in whatever lane."""
+    return lambda _code, _lane: call()
 
 
 def _get(target: str) -> bytes:
@@ -320,9 +334,4 @@ def _succeeded(answer: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    parser = options("Measure what calls over HTTP, gRPC and MCP cost, side by side.")
-    parser.add_argument(
-        "--others", type=Path, default=packages_directory(), help="where other programs are kept"
-    )
-    arguments = parser.parse_args()
-    measure(arguments, lambda base: Bench(base, arguments.quick, arguments.others), _figures)
+    program("Measure what calls over HTTP, gRPC and MCP cost, side by side.", Bench)

@@ -1,6 +1,6 @@
 """What a session costs: its life, and its quota and journal at every write.
 
-    PYTHONPATH=. .venv/bin/python bench/sessions.py [--quick] [--dir DIRECTORY] [--json]
+    .venv/bin/python -m bench.sessions [--quick] [--dir DIRECTORY] [--json]
 
 Ours is a `WorkspaceManager` with its registry, its ledgers and its journals on disk, and with logging off.
 `usual` is what is usually done: a directory with a JSON file for what is known about the session, a scan of
@@ -14,15 +14,15 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from pathlib import Path
 
 from bench import _others as plain
-from bench._measure import Effort, Row, Way, race
+from bench._aims import MET, MISSED, Aim, Ceiling, verdict
+from bench._measure import Effort, Way, race, repeated
+from bench._program import Given
 from bench._program import run as program
-from bench._report import OURS, Aim, Ceiling
+from bench._rows import OURS, Row, row_of
 from bench._trees import DATA, plant
 from carrel.fs.free import FreeAccount
 from carrel.values import Limits
@@ -46,7 +46,8 @@ AIMS = (Ceiling("ledger and journal together less than the write itself", "repla
 class Bench:
     """A manager, and directories made the usual way beside it."""
 
-    def __init__(self, base: Path, quick: bool) -> None:
+    def __init__(self, given: Given) -> None:
+        base, quick = given.base, given.quick
         self.base = base
         self.manager = WorkspaceManager(base / "sessions", limits=ROOMY, max_sessions=None)
         self.usual = base / "usual"
@@ -56,6 +57,10 @@ class Bench:
         self.sizes = (10, 1_000, 5_000) if quick else (10, 10_000, 100_000)
         self.swept = 100 if quick else 1_000
         self._unused = count()
+
+    def versions(self) -> Mapping[str, str]:
+        """Nothing but what comes with Python."""
+        return {}
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -95,8 +100,8 @@ class Bench:
         self.manager.create("opened").close()
         self._create_usual("opened")
         ways = {
-            OURS: Way(lambda: _often(lambda: self.manager.open("opened").close())),
-            "usual: read the JSON file": Way(lambda: _often(lambda: self._read_usual("opened"))),
+            OURS: Way(repeated(lambda: self.manager.open("opened").close(), BATCH)),
+            "usual: read the JSON file": Way(repeated(lambda: self._read_usual("opened"), BATCH)),
         }
         return race("open a session", "", ways, count=BATCH, effort=self.short)
 
@@ -149,18 +154,18 @@ class Bench:
         bare._files.account = FreeAccount()
         host = f"{self.manager.root / (workspace.session_id or '')}/plain"
         ways = {
-            OURS: Way(partial(_replace, workspace, "ours")),
-            UNCOUNTED: Way(partial(_replace, bare, "uncounted")),
-            WRITE: Way(lambda: _often(lambda: plain.write(host, DATA))),
+            OURS: _replace(workspace, "ours"),
+            UNCOUNTED: _replace(bare, "uncounted"),
+            WRITE: Way(repeated(lambda: plain.write(host, DATA), BATCH)),
         }
         return race("replace 4 KiB", "", ways, count=BATCH, effort=self.short)
 
     def flat(self, crowded: dict[int, Workspace]) -> Row:
         """The same write beside few and beside many files."""
         few, *many = crowded
-        ways = {OURS: Way(partial(_replace, crowded[few], "flat"))}
+        ways = {OURS: _replace(crowded[few], "flat")}
         for size in many:
-            ways[f"ours, {size:,} files"] = Way(partial(_replace, crowded[size], "flat"))
+            ways[f"ours, {size:,} files"] = _replace(crowded[size], "flat")
         return race("replace, files beside it", f"{few} files", ways, count=BATCH, effort=self.short)
 
     def scan(self, size: int, workspace: Workspace) -> Row:
@@ -228,18 +233,13 @@ class Bench:
         spent_us = (time.process_time() - started) / 200 * 1e6
         return Aim(
             "session creation under 1 ms of CPU",
-            "met" if spent_us < 1000 else "MISSED",
+            MET if spent_us < 1000 else MISSED,
             f"{spent_us:,.0f} µs to create and close one, mean of 200",
         )
 
 
-def _replace(workspace: Workspace, path: str) -> None:
-    _often(lambda: workspace.write(path, DATA))
-
-
-def _often(call: Callable[[], object]) -> None:
-    for _ in range(BATCH):
-        call()
+def _replace(workspace: Workspace, path: str) -> Way:
+    return Way(repeated(lambda: workspace.write(path, DATA), BATCH))
 
 
 def _scan(top: str) -> int:
@@ -252,19 +252,15 @@ def _scan(top: str) -> int:
 
 
 def _flatness(rows: Sequence[Row]) -> Aim:
-    (row,) = (row for row in rows if row.operation == "replace, files beside it")
-    ratios = {way: row.ratio(way, OURS) for way in row.timings if way != OURS}
-    worst = max(ratios.values())
+    row = row_of(rows, "replace, files beside it")
+    ratios = {way: row.ratio(OURS, way) for way in row.others}
     found = ", ".join(f"{way.removeprefix('ours, ')}: {ratio:.2f}" for way, ratio in ratios.items())
-    verdict = "met" if worst <= 1.1 else "close" if worst <= 1.15 else "MISSED"
     return Aim(
-        "the cost of a write flat within 10 % whatever is there", verdict, f"times {row.detail}: {found}"
+        "the cost of a write flat within 10 % whatever is there",
+        verdict(max(ratios.values()), 1.1),
+        f"times {row.detail}: {found}",
     )
 
 
-def main() -> None:
-    program("Measure what a session costs, side by side with other ways.", Bench)
-
-
 if __name__ == "__main__":
-    main()
+    program("Measure what a session costs, side by side with other ways.", Bench)

@@ -1,6 +1,6 @@
 """What commands of the shell cost, beside the GNU tools in processes of their own and beside bashkit.
 
-    PYTHONPATH=. .venv/bin/python bench/shell.py [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
+    .venv/bin/python -m bench.shell [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
 Ours is a shell on a session, with its rules, its quota and its journal, and with logging off. `GNU` starts
 the tool by `subprocess.run` for every command, without a shell and any confinement. bashkit is installed
@@ -15,15 +15,18 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from bench import _figures
-from bench._children import BASHKIT, Child, Here, UnmeasuredError, Way
-from bench._figures import Ceiling, Figure, Row
-from bench._measure import order
-from bench._packages import Package, packages_directory
-from bench._program import measure, options
-from bench._report import OURS, Aim
+from bench import _machine
+from bench._aims import MET, MISSED, UNMEASURED, Aim, Ceiling
+from bench._children import BASHKIT, Child, Here, Way
+from bench._errors import UnmeasuredError
+from bench._packages import Package
+from bench._program import Given
+from bench._program import run as program
+from bench._rows import OURS, Row
+from bench._turns import Turns, take_turns
 from carrel.sandbox.shell import Shell
 from carrel.shell.budget import Budget
 from carrel.values import Limits
@@ -69,25 +72,30 @@ SMALL_AT, MANY, ONE = "a small file", "many files", "one large file"
 
 AIMS = (
     *(
-        Ceiling(f"{name} of a small file 10 times faster than a process", name, SMALL_AT, GNU, 1 / 10)
+        Ceiling(f"{name} of a small file 10 times faster than a process", name, GNU, 1 / 10, SMALL_AT)
         for name in SMALL
     ),
-    Ceiling("grep -r over many files within 2 times GNU grep", "grep -r", MANY, GNU, 2),
-    Ceiling("grep over one large file within 2 times GNU grep", "grep", ONE, GNU, 2),
+    Ceiling("grep -r over many files within 2 times GNU grep", "grep -r", GNU, 2, MANY),
+    Ceiling("grep over one large file within 2 times GNU grep", "grep", GNU, 2, ONE),
 )
 
 
 class Bench:
     """A shell of ours on a session, and others on the same files."""
 
-    def __init__(self, base: Path, quick: bool, others: Path) -> None:
-        self.others = others
-        self.base = base
+    def __init__(self, given: Given) -> None:
+        quick = given.quick
+        self.others = given.others
+        self.base = given.base
         self.calls = 20 if quick else 100
         self.rounds = 2 if quick else 5
         self.directories = 10 if quick else 100
         self.large_bytes = 10**7 if quick else 10**8 - 10**5
         self.missing: dict[str, str] = {}
+
+    def versions(self) -> Mapping[str, str]:
+        tools = _machine.programs(coreutils="ls", findutils="find", grep="grep")
+        return tools | {BASHKIT_PACKAGE.name: BASHKIT_PACKAGE.version}
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -145,21 +153,8 @@ class Bench:
     def _take_turns(
         self, operation: str, detail: str, ways: Mapping[str, Way], line: str, *, calls: int
     ) -> Row:
-        """Let the ways take turns, in another order every round."""
-        racing = dict(ways)
-        seconds: dict[str, list[float]] = {name: [] for name in ways}
-        missing = dict(self.missing)
-        for turn in range(-1, self.rounds):
-            for name in order(list(racing), turn + 1):
-                try:
-                    found = racing[name].time(LINE, line, calls=calls, threads=1)
-                except UnmeasuredError as error:
-                    missing[name] = str(error)
-                    del racing[name], seconds[name]
-                    continue
-                if turn >= 0:
-                    seconds[name] += found["seconds"]
-        return Row(operation, detail, {name: Figure.of(each) for name, each in seconds.items()}, missing)
+        row = take_turns(operation, detail, ways, LINE, line, Turns(rounds=self.rounds, calls=calls))
+        return replace(row, missing={**self.missing, **row.missing})
 
 
 def _ours(shell: Shell) -> Callable[[str, int], None]:
@@ -188,7 +183,7 @@ def _nowhere_slower(rows: Sequence[Row]) -> Aim:
     text = "nowhere slower than bashkit"
     judged = [row for row in rows if OTHER in row.figures]
     if not judged:
-        return Aim(text, "?", "bashkit was not measured")
+        return Aim(text, UNMEASURED, "bashkit was not measured")
     slower = [
         f"{row.operation} of {row.detail} {row.ratio(OTHER):.2f} times"
         for row in judged
@@ -198,17 +193,8 @@ def _nowhere_slower(rows: Sequence[Row]) -> Aim:
     found = (
         ", ".join(slower) or f"at worst {worst.ratio(OTHER):.2f} times ({worst.operation} of {worst.detail})"
     )
-    return Aim(text, "MISSED" if slower else "met", found)
-
-
-def main() -> None:
-    parser = options("Measure what commands of the shell cost, side by side with other ways.")
-    parser.add_argument(
-        "--others", type=Path, default=packages_directory(), help="where other packages are installed"
-    )
-    arguments = parser.parse_args()
-    measure(arguments, lambda base: Bench(base, arguments.quick, arguments.others.resolve()), _figures)
+    return Aim(text, MISSED if slower else MET, found)
 
 
 if __name__ == "__main__":
-    main()
+    program("Measure what commands of the shell cost, side by side with other ways.", Bench)

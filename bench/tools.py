@@ -1,6 +1,6 @@
 """What a call of a tool costs: beside the bare call of the workspace, and a search beside GNU grep.
 
-    PYTHONPATH=. .venv/bin/python bench/tools.py [--quick] [--dir DIRECTORY] [--json]
+    .venv/bin/python -m bench.tools [--quick] [--dir DIRECTORY] [--json]
 
 Ours is a toolbox of a developer on a session: arguments are checked, the role and the time are watched, and
 the answer is what an agent gets. `bare` is the call of the workspace that does the work; `GNU` starts `grep`
@@ -15,9 +15,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench._measure import Effort, Row, Way, race
+from bench import _machine
+from bench._aims import Aim, verdict
+from bench._errors import BrokenError
+from bench._measure import Effort, Way, race, repeated
+from bench._program import Given
 from bench._program import run as program
-from bench._report import NOISE, OURS, Aim
+from bench._rows import OURS, Row, row_of
+from bench._trees import TEXT
 from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
@@ -28,17 +33,13 @@ GREP = "GNU grep, a process"
 READ, SEARCH = "file_read", "file_search"
 MOST_US = 40
 """What a read through a tool may cost more than without."""
-TEXT = "".join(f"line {number} of a file that an agent reads\n" for number in range(200))[:4096].encode()
-
-
-class BrokenError(Exception):
-    """A way did not do what it is measured for."""
 
 
 class Bench:
     """A toolbox on one session, and the session itself."""
 
-    def __init__(self, base: Path, quick: bool) -> None:
+    def __init__(self, given: Given) -> None:
+        base, quick = given.base, given.quick
         limits = Limits(disk_bytes=None, entries=None)
         self.workspace = WorkspaceManager(base / "sessions").create("bench", limits=limits)
         self.toolbox = Toolbox(self.workspace)
@@ -46,6 +47,9 @@ class Bench:
         self.short = Effort(rounds=40 if quick else 600, seconds=0.5 if quick else 4)
         self.long = Effort(rounds=3 if quick else 15, seconds=2 if quick else 20)
         self.directories = 10 if quick else 100
+
+    def versions(self) -> Mapping[str, str]:
+        return _machine.programs(grep="grep")
 
     def run(self) -> Iterator[Row]:
         """Measure everything, one row after the other."""
@@ -60,7 +64,7 @@ class Bench:
         return [_cheap(rows)]
 
     def read(self) -> Row:
-        (self.host / "small.txt").write_bytes(TEXT)
+        (self.host / "small.txt").write_text(TEXT)
         return self._short(
             READ,
             "4 KiB",
@@ -78,7 +82,7 @@ class Bench:
 
     def write(self) -> Row:
         """Replace a file by another content, and tell the difference."""
-        contents = [TEXT.decode(), TEXT.decode().replace("line 7 ", "line seven ")]
+        contents = [TEXT, TEXT.replace("line 7 ", "line seven ")]
 
         def turns(write: Callable[[str], object]) -> Callable[[], None]:
             def call() -> None:
@@ -116,8 +120,8 @@ class Bench:
             directory = self.host / "tree" / f"d{number}"
             directory.mkdir(parents=True)
             for each in range(100):
-                needle = b"a needle here\n" if each == number % 100 else b""
-                (directory / f"f{each}.txt").write_bytes(TEXT[:1000] + b"\n" + needle)
+                needle = "a needle here\n" if each == number % 100 else ""
+                (directory / f"f{each}.txt").write_text(TEXT[:1000] + "\n" + needle)
         arguments = {"query": "needle", "path": "tree", "case_sensitive": True, "max_results": 1000}
         ways: dict[str, Callable[[], object]] = {
             OURS: lambda: self._call(SEARCH, **arguments),
@@ -136,16 +140,8 @@ class Bench:
         return answer.output
 
     def _short(self, operation: str, detail: str, calls: Mapping[str, Callable[[], object]]) -> Row:
-        ways = {name: Way(_often(call)) for name, call in calls.items()}
+        ways = {name: Way(repeated(call, BATCH)) for name, call in calls.items()}
         return race(operation, detail, ways, count=BATCH, effort=self.short)
-
-
-def _often(call: Callable[[], object]) -> Callable[[], None]:
-    def batch() -> None:
-        for _ in range(BATCH):
-            call()
-
-    return batch
 
 
 def _grep(directory: Path) -> bytes:
@@ -160,12 +156,14 @@ def _grep(directory: Path) -> bytes:
 
 
 def _cheap(rows: Sequence[Row]) -> Aim:
-    (row,) = (row for row in rows if row.operation == READ)
-    ours, bare = row.timings[OURS], row.timings[BARE]
-    more = ours.best_us - bare.best_us
-    verdict = "met" if more <= MOST_US else "close" if more <= MOST_US * NOISE else "MISSED"
-    found = f"{more:.1f} µs more (by medians {ours.median_us - bare.median_us:.1f})"
-    return Aim(f"a call of file_read for 4 KiB at most {MOST_US} µs more than the bare read", verdict, found)
+    row = row_of(rows, READ)
+    ours, bare = row.figures[OURS], row.figures[BARE]
+    more = ours.decisive - bare.decisive
+    return Aim(
+        f"a call of file_read for 4 KiB at most {MOST_US} µs more than the bare read",
+        verdict(more, MOST_US),
+        f"{more:.1f} µs more (by medians {ours.median - bare.median:.1f})",
+    )
 
 
 if __name__ == "__main__":
