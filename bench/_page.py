@@ -28,7 +28,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 INTRODUCTION = """
 `make bench` runs everything that is told here, side by side with what it is compared with, and writes
 this page. How each figure is measured, and what it leaves out, stands in
-[bench/README.md](../bench/README.md).
+`bench/README.md`.
 """
 READING = f"""
 Only ratios count: both sides of each were measured in the same minutes, taking turns, so that whatever

@@ -197,7 +197,7 @@ def test_an_answer_that_is_wrong_fails_the_demo(
     assert answer.status == 1
     assert answer.err == (
         "carrel: the demo failed at 'A shell for it, with no program of this machine behind it':"
-        " \"carrel sh demo 'grep -n ^12, rain.csv'\" ended with status 1 instead of 0\n"
+        " \"carrel sh demo 'grep -n ^12, rain.csv'\" ended with status 70 instead of 0\n"
     )
     assert answer.lines[-1] == "  ImportError: broken on purpose"
     assert os.listdir(temporary) == []
