@@ -529,7 +529,7 @@ def test_a_directory_has_a_container_as_well(
 
 
 def test_without_an_image_it_says_which_setting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeMissingError, match=r"no image: containers\.image"):
+    with pytest.raises(RuntimeMissingError, match=r"no image for containers: .* containers\.image"):
         carrel.create_sandbox("container", workspace=tmp_path)
 
 

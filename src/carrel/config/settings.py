@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from carrel.config.kind import AllowedPath, Mode, Roles
+from carrel.errors import RuntimeMissingError
 from carrel.values import MIB
 
 
@@ -121,6 +122,18 @@ class ContainerSettings:
     """Longest time until the engine answers."""
     tools: bool = False
     """Whether the tools `bash` and `python_executor` work in containers."""
+
+    def require_image(self) -> str:
+        """What containers are made of.
+
+        Raises:
+            RuntimeMissingError: No image is configured.
+        """
+        if self.image is None:
+            raise RuntimeMissingError(
+                "no image for containers: name one by containers.image or CARREL_CONTAINER_IMAGE"
+            )
+        return self.image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from carrel.config.settings import ContainerSettings
 from carrel.containers.files import ContainerFiles
 from carrel.containers.spec import NOBODY, WORKSPACE, Bind, ContainerSpec, Volume
-from carrel.errors import RuntimeMissingError, UnavailableError
+from carrel.errors import UnavailableError
 from carrel.fs.api import Files
 from carrel.values import Limits
 from carrel.workspace.session_containers import TURN, locks_of
@@ -86,12 +86,10 @@ def make_spec(
     Raises:
         RuntimeMissingError: No image is configured.
     """
-    if settings.image is None:
-        raise RuntimeMissingError("no image: containers.image")
     # One file alone cannot be larger than all may be together.
     sizes = [size for size in (limits.file_bytes, limits.disk_bytes) if size is not None]
     return ContainerSpec(
-        image=settings.image,
+        image=settings.require_image(),
         user=user,
         mount=mount,
         memory_bytes=settings.memory_bytes,

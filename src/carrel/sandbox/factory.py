@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import ContainerSettings
-from carrel.errors import RuntimeDisabledError, RuntimeMissingError
+from carrel.errors import RuntimeDisabledError
 from carrel.paths.names import require_session_id
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
@@ -190,8 +190,8 @@ def _allowed(runtime: RuntimeType | str, *, stateful: bool = False) -> RuntimeTy
         raise RuntimeDisabledError("guest code is switched off: sandbox.enabled")
     if kind is RuntimeType.CONTAINER and stateful:
         raise ValueError("a container keeps no interpreter: stateful is not offered")
-    if kind is RuntimeType.CONTAINER and settings.containers.image is None:
-        raise RuntimeMissingError("no image: containers.image")
+    if kind is RuntimeType.CONTAINER:
+        settings.containers.require_image()
     return kind
 
 

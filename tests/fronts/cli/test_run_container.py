@@ -67,7 +67,10 @@ def test_what_is_missing_is_told(environ: dict[str, str]) -> None:
     assert carrel(environ, "--container")[0] != 0
     assert b"There is no script" in carrel(environ, "--container", "demo", "--")[2]
     del environ["CARREL_CONTAINER_IMAGE"]
-    assert b"no image: containers.image" in carrel(environ, "--container", "demo", "--", "ls")[2]
+    assert (
+        b"no image for containers: name one by containers.image"
+        in carrel(environ, "--container", "demo", "--", "ls")[2]
+    )
 
 
 def test_the_example_in_the_help_works(environ: dict[str, str], tmp_path: Path) -> None:
