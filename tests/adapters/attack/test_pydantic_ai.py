@@ -134,6 +134,8 @@ def _require_silence(here: World, value: object, asked: str) -> None:
     """Fail if the answer names a place of the host, but for what was asked and what links say."""
     text = repr(value)
     links = [here.fill(line.partition(" => ")[2]) for line in split(here.layout)]
-    for words in (asked, repr(asked)[1:-1], posixpath.normpath(asked), *filter(None, links)):
+    known = (asked, repr(asked)[1:-1], posixpath.normpath(asked), *filter(None, links))
+    # The longest first, as a short one may be a part of it.
+    for words in sorted(known, key=len, reverse=True):
         text = text.replace(words, "")
     assert str(here.base) not in text, f"tells too much: {text}"

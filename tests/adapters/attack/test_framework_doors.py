@@ -9,7 +9,7 @@ import posixpath
 
 import pytest
 
-from tests.attack.framework_operations import NO_PATH, OPERATIONS, Answer, refuses
+from tests.adapters.attack.framework_operations import NO_PATH, OPERATIONS, Answer, refuses
 from tests.attack.operations import prepare
 from tests.attack.privilege import acting_as
 from tests.attack.special import SPECIAL
