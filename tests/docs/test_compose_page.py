@@ -1,6 +1,6 @@
 """What a page tells of Compose fits `compose.yaml`, and the commands that it gives are there.
 
-Where the Compose plugin is installed, it judges the files of the page as well.
+Where Compose is installed, it judges the files of the page as well.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import yaml
 from carrel.config.table import KEYS
 from carrel.fronts.cli.main import cli
 from tests.docs.pages import ROOT, examples
+from tests.engines import unavailable
 
 PAGE = ROOT / "docs" / "how-to" / "deploy-with-compose.md"
 FILES = [block.text for block in examples(PAGE, "yaml")]
@@ -66,15 +67,21 @@ def test_a_file_changes_what_is_there(text: str) -> None:
 
 @pytest.mark.parametrize("text", FILES)
 def test_compose_takes_the_file(text: str, tmp_path: Path) -> None:
-    docker = shutil.which("docker")
-    if (
-        docker is None
-        or subprocess.run([docker, "compose", "version"], check=False, capture_output=True).returncode
-    ):
-        pytest.skip("the Compose plugin of Docker is not installed")
     (tmp_path / "override.yaml").write_text(text)
     files = ["--file", str(ROOT / "compose.yaml"), "--file", str(tmp_path / "override.yaml")]
     done = subprocess.run(
-        [docker, "compose", *files, "config", "--quiet"], check=False, capture_output=True, text=True
+        [*compose(), *files, "config", "--quiet"], check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def compose() -> list[str]:
+    """How Compose is called here: the plugin of Docker, or the older program of its own."""
+    for words in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(words[0]) and _succeeds([*words, "version"]):
+            return words
+    return unavailable("needs Compose")
+
+
+def _succeeds(words: list[str]) -> bool:
+    return subprocess.run(words, check=False, capture_output=True).returncode == 0

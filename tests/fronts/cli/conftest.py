@@ -69,8 +69,9 @@ class Carrel:
         return Answer(done.returncode, done.stdout, done.stderr.decode())
 
     def start(self, *words: Word) -> subprocess.Popen[bytes]:
-        """Start a command whose streams the test holds, and that hears SIGINT even if the tests do not."""
+        """Start a command whose streams the test holds, and that hears signals even if the tests do not."""
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        hung_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
         try:
             return subprocess.Popen(
                 self.argv(*words),
@@ -81,6 +82,7 @@ class Carrel:
             )
         finally:
             signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGHUP, hung_up)
 
     def workspace(self, session: str) -> Path:
         """Where the files of a session lie on the host."""

@@ -45,7 +45,7 @@ class Terminal:
         """All that is shown up to *text*."""
         shown, end = b"", time.monotonic() + 60
         while not shown.endswith(text):
-            assert select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0], shown
+            assert self._is_shown(max(0.0, end - time.monotonic())), shown
             data = self._read()
             assert data, shown
             shown += data
@@ -54,7 +54,7 @@ class Terminal:
     def interrupt_line(self) -> None:
         """Press Ctrl-C while a line is typed, and again if Python misses it because it just read a key."""
         self.type(CTRL_C)
-        while not select.select([self._fd], [], [], 1)[0]:
+        while not self._is_shown(1):
             self.type(CTRL_C)
 
     def run(self, line: bytes, prompt: bytes = PROMPT) -> bytes:
@@ -82,6 +82,12 @@ class Terminal:
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
+
+    def _is_shown(self, seconds: float) -> bool:
+        """Whether something comes within so many seconds; unlike `select`, whatever the descriptor is."""
+        poll = select.poll()
+        poll.register(self._fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
 
     def _read(self) -> bytes:
         """What is shown next, a byte at a time so that nothing after is lost; nothing at the end."""

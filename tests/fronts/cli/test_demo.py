@@ -199,7 +199,7 @@ def test_an_answer_that_is_wrong_fails_the_demo(
         "carrel: the demo failed at 'A shell for it, with no program of this machine behind it':"
         " \"carrel sh demo 'grep -n ^12, rain.csv'\" ended with status 70 instead of 0\n"
     )
-    assert answer.lines[-1] == "  ImportError: broken on purpose"
+    assert "ImportError: broken on purpose" in answer.lines[-1]
     assert os.listdir(temporary) == []
     assert os.listdir(carrel.here) == []
 

@@ -400,7 +400,7 @@ def test_a_hostile_actor_and_error_cannot_disturb_the_terminal() -> None:
     event = Event(
         time_ns=0, session_id="s1", actor="a\nb", operation="read", path="\x1b[2J", error="x\x1b", sequence=7
     )
-    assert line(event) == r"     7  1970-01-01T00:00:00Z  a\nb   read    '\x1b[2J'  refused: x\x1b"
+    assert line(event) == r"     7  1970-01-01T00:00:00Z  a\nb     read    '\x1b[2J'  refused: x\x1b"
 
 
 def test_a_record_that_was_taken_back_says_so() -> None:
