@@ -93,8 +93,9 @@ bench: setup guest ## run the measurements and write docs/benchmarks.md (ARGS=--
 	$(BIN)/python -m bench $(ARGS)
 
 thorough: setup guest ## go all the way where the tests only go deep enough: races, kills, attacks
-	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/race tests/workspace/test_ledger_killed.py \
-		tests/workspace/test_archive_any.py tests/workspace/test_quota.py::test_very_many_entries_are_no_hindrance
+	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/attack/test_views.py tests/race \
+		tests/workspace/test_ledger_killed.py tests/workspace/test_sweep.py tests/workspace/test_archive_any.py \
+		tests/workspace/test_quota.py::test_very_many_entries_are_no_hindrance
 
 soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK_CLIENTS=500)
 	PYTHONPATH=. $(BIN)/python tests/soak.py

@@ -36,7 +36,7 @@ SHALLOW = [parameter for parameter, (layout, _) in zip(PARAMETERS, PLACES, stric
 LINKED = [parameter for parameter, (layout, _) in zip(PARAMETERS, PLACES, strict=True) if " => " in layout]
 
 
-def _tried(places: list[ParameterSet], variants: Sequence[Variant]) -> list[ParameterSet]:
+def tried(places: list[ParameterSet], variants: Sequence[Variant]) -> list[ParameterSet]:
     """The places with the variants of a workspace in which they are tried."""
     return [
         pytest.param(place.values[0], variant, id=f"{place.id}-{variant}", marks=place.marks)
@@ -45,14 +45,14 @@ def _tried(places: list[ParameterSet], variants: Sequence[Variant]) -> list[Para
 
 
 @requirement("P-09", "D-07", "D-17", "AP-13", "SE-7", "L-19")
-@pytest.mark.parametrize(("place", "variant"), _tried(PARAMETERS, PAIRS))
+@pytest.mark.parametrize(("place", "variant"), tried(PARAMETERS, PAIRS))
 def test_no_operation_reaches_out(place: tuple[str, str], variant: Variant, world: MakeWorld) -> None:
     layout, path = place
     with world(layout, variant) as here:
         try_everything(here, [path])
 
 
-@pytest.mark.parametrize(("place", "variant"), _tried(SHALLOW, RESOLVERS))
+@pytest.mark.parametrize(("place", "variant"), tried(SHALLOW, RESOLVERS))
 def test_no_operation_reaches_out_by_a_slash_more(
     place: tuple[str, str], variant: Variant, world: MakeWorld
 ) -> None:
@@ -62,7 +62,7 @@ def test_no_operation_reaches_out_by_a_slash_more(
         try_everything(here, [path + suffix for suffix in SUFFIXES])
 
 
-@pytest.mark.parametrize(("place", "variant"), _tried(LINKED, RESOLVERS))
+@pytest.mark.parametrize(("place", "variant"), tried(LINKED, RESOLVERS))
 def test_no_operation_reaches_out_by_a_slash_more_in_a_link(
     place: tuple[str, str], variant: Variant, world: MakeWorld
 ) -> None:

@@ -21,7 +21,7 @@ from tests.attack import operations
 from tests.attack.everything import try_everything
 from tests.attack.operations import CHANGING, Operation, prepare
 from tests.attack.privilege import acting_as
-from tests.attack.test_every_operation import PARAMETERS, PLACES
+from tests.attack.test_every_operation import PARAMETERS, PLACES, tried
 from tests.attack.world import DEFAULT, RESOLVERS, VARIANTS, Door, MakeWorld, Variant, World
 from tests.requirements import requirement
 
@@ -81,8 +81,7 @@ def _inside(path: str) -> str:
 
 
 @requirement("P-09", "SE-7")
-@pytest.mark.parametrize("variant", SHOWN, ids=str)
-@pytest.mark.parametrize("place", WITHIN)
+@pytest.mark.parametrize(("place", "variant"), tried(WITHIN, SHOWN))
 def test_no_operation_reaches_out_of_what_a_view_shows(
     place: tuple[str, str], variant: Variant, shown: MakeWorld
 ) -> None:
@@ -96,8 +95,7 @@ def _on(view: Workspace, operation: Operation, path: str, _workspace: Workspace)
 
 
 @requirement("AP-16")
-@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
-@pytest.mark.parametrize("place", PARAMETERS)
+@pytest.mark.parametrize(("place", "variant"), tried(PARAMETERS, RESOLVERS))
 def test_a_read_only_view_refuses_every_change(
     place: tuple[str, str], variant: Variant, world: MakeWorld
 ) -> None:

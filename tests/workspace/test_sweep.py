@@ -20,6 +20,7 @@ from carrel.errors import SessionMissingError
 from carrel.workspace import session_lock
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.sweeper import SweepResult
+from tests.depth import STRIDE
 from tests.faults.inject import failing, first, open_descriptors
 from tests.requirements import requirement
 from tests.workspace.children import in_processes, killed_before_step, paused
@@ -623,7 +624,7 @@ def test_a_sweep_that_is_killed_at_any_step_is_finished_by_the_next_call(
     tmp_path: Path, clock: SetClock, final: str
 ) -> None:
     quiet = SandboxLogger(Events())
-    for number in range(1, STEPS):
+    for number in range(1, STEPS, STRIDE):
         root = tmp_path / str(number)
         with WorkspaceManager(root, clock=clock, logger=quiet) as manager:
             make(manager, "young")
@@ -664,7 +665,7 @@ def test_a_maker_or_deleter_that_is_killed_at_any_step_leaves_a_session_or_none(
     tmp_path: Path, door: str
 ) -> None:
     quiet = SandboxLogger(Events())
-    for number in range(1, STEPS):
+    for number in range(1, STEPS, STRIDE):
         root = tmp_path / str(number)
         with WorkspaceManager(root, logger=quiet) as manager:
             make(manager, "young")
