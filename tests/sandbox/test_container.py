@@ -25,6 +25,7 @@ from carrel.errors import (
 )
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, PathRule
+from carrel.runtimes import quota_guard
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.sandbox.place import OpenPlace
@@ -357,7 +358,10 @@ def test_a_session_that_holds_too_much_runs_nothing_until_something_goes(contain
     said(sandbox.run(["true"]))
 
 
-def test_what_passes_the_quota_between_two_looks_is_told(contained: Contained) -> None:
+def test_what_passes_the_quota_between_two_looks_is_told(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quota_guard, "_LEAST_SECONDS", 3600)  # no look comes before the end
     sandbox = contained.new(limits=Limits(disk_bytes=1000))
     result = sandbox.run(["sh", "-c", "for i in 1 2 3; do head -c 400 /dev/zero >f$i; done"])
     assert result.trap_reason is TrapReason.QUOTA
