@@ -8,6 +8,9 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.1
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; \
 	done)
 
+# Without bytecode every process of a test run would compile carrel and its tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # uv trusts what the machine trusts, and asks the index that pip was told to ask.
 export UV_SYSTEM_CERTS ?= 1
 ifdef PIP_INDEX_URL
@@ -18,17 +21,15 @@ BIN := $(VENV)/bin
 # What is installed: carrel with its guest is enough for `make demo`, the rest is for contributors.
 READY := $(VENV)/.ready
 STAMP := $(VENV)/.installed
-CODE := $(wildcard src tests bench docs/generate.py docs/manual.py docs/reference_pages scripts/*.py)
-# Those of adapters apart: the frameworks take so much memory that whatever forks takes twice as long beside them.
-TESTS := --ignore=tests/adapters tests/adapters
+CODE := src tests bench docs/generate.py docs/manual.py docs/reference_pages scripts
 PROGRESS = $(PYTHON) scripts/progress.py
-PIP := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check --constraint constraints.txt
-UV := $(BIN)/uv pip install --compile-bytecode --python $(BIN)/python --constraint constraints.txt
+# uv verifies the hashes of constraints.txt, for build requirements too.
+UV := $(BIN)/uv pip install --python $(BIN)/python --compile-bytecode --constraint constraints.txt --build-constraint constraints.txt
 comma := ,
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # they install into one place
-.PHONY: help setup guest demo test coverage lint fix proto docs site bench mutants soak thorough lock clean
+.PHONY: help setup guest demo check test coverage lint fix proto docs site bench mutants soak thorough lock audit clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -36,13 +37,14 @@ help: ## list the targets
 
 setup: $(STAMP) ## make .venv with all that is needed; instant when nothing changed
 
-# install EXTRAS: make .venv if there is none that works, and install the package into it, editable
+# install EXTRAS: create .venv if there is none that works, and install the package into it, editable
 define install
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name one: make PYTHON=..." >&2; exit 1; }
-	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PROGRESS) "making $(VENV)" $(PYTHON) -m venv --clear $(VENV)
-	@test -x $(BIN)/uv || $(PROGRESS) "installing uv" $(PIP) uv || true
-	@$(PROGRESS) "installing packages" $(UV) --editable '.[$(1)]' || { \
-		echo "uv did not manage; trying pip" >&2; $(PROGRESS) "installing packages" $(PIP) --editable '.[$(1)]'; }
+	@$(BIN)/python -c 'import pip' 2>/dev/null || $(PROGRESS) "creating $(VENV)" $(PYTHON) -m venv --clear $(VENV)
+	@awk '/^uv==/ { found = 1 } found; found && !/\\$$/ { exit }' constraints.txt > $(VENV)/uv.txt
+	@test -x $(BIN)/uv || $(PROGRESS) "installing uv" $(BIN)/python -m pip install --progress-bar off \
+		--disable-pip-version-check --require-hashes --requirement $(VENV)/uv.txt
+	@$(PROGRESS) "installing packages" $(UV) --editable '.[$(1)]'
 endef
 
 $(READY): pyproject.toml constraints.txt
@@ -59,20 +61,18 @@ guest: $(READY) ## compile the guest that runs Python in sessions; instant when 
 demo: $(READY) ## show what carrel does; the first time, compile the guest before (ARGS="--keep plots")
 	@$(BIN)/carrel demo $(ARGS)
 
-test: lint ## check format, lint, types and import contracts, then run all tests (ARGS="-k name")
-	$(BIN)/carrel setup --fuel
-	@$(BIN)/python -m compileall -q src # hundreds of tests start a process, which may not write bytecode
-	@status=0; for tests in $(TESTS); do \
-		$(BIN)/pytest -n auto $$tests $(ARGS) || $(if $(ARGS),test $$? = 5 ||) status=1; done; exit $$status
+check: setup ## within a minute: the static checks, the tests of what changed, and quick ones
+	@$(BIN)/python scripts/check.py quick
 
-coverage: setup guest ## run all tests and say which lines none of them reaches
+test: setup ## check format, lint, types and import contracts, and run all tests (ARGS="-k name")
+	@$(BIN)/carrel setup --fuel
+	@$(BIN)/python scripts/check.py all $(ARGS)
+
+coverage: setup guest ## run all tests and report the lines that none of them reaches
 	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
-	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy $(CODE)
-	$(BIN)/lint-imports
+	@$(BIN)/python scripts/check.py lint
 
 fix: setup ## format, and mend what ruff can mend
 	$(BIN)/ruff check --fix $(CODE)
@@ -92,10 +92,8 @@ site: docs ## build the documentation into build/site, to be opened from disk
 bench: setup guest ## run the measurements and write docs/benchmarks.md (ARGS=--quick, ARGS=--render)
 	$(BIN)/python -m bench $(ARGS)
 
-thorough: setup guest ## go all the way where the tests only go deep enough: races, kills, attacks
-	THOROUGH=1 $(BIN)/pytest -n auto tests/attack/test_every_operation.py tests/attack/test_views.py tests/race \
-		tests/workspace/test_ledger_killed.py tests/workspace/test_sweep.py tests/workspace/test_archive_any.py \
-		tests/workspace/test_quota.py::test_very_many_entries_are_no_hindrance
+thorough: setup guest ## run what repeats the guards of the tests at length: races, kills, attacks
+	@$(BIN)/python scripts/check.py thorough $(ARGS)
 
 soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK_CLIENTS=500)
 	PYTHONPATH=. $(BIN)/python tests/soak.py
@@ -103,12 +101,15 @@ soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK
 mutants: setup ## take out one guard at a time; each must fail a test
 	$(BIN)/python -m tests.mutants
 
-lock: setup ## pin what pyproject.toml asks for (LOCK_FLAGS=--upgrade takes the newest)
+lock: setup ## pin what pyproject.toml requires, with hashes (LOCK_FLAGS=--upgrade takes the newest)
 	$(BIN)/uv pip compile pyproject.toml $(patsubst %,--extra %,$(subst $(comma), ,$(EXTRAS))) \
-		--universal --python-version 3.11 --no-header --no-annotate --quiet \
+		--universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet \
 		--output-file constraints.txt $(LOCK_FLAGS)
 
+audit: setup ## ask the package index whether a pin was yanked or has a known vulnerability
+	$(BIN)/python scripts/audit.py
+
 clean: ## remove what the other targets made
-	rm -rf .venv .venv-* .cache build dist .coverage .coverage.* htmlcov \
+	rm -rf .venv .venv-* .benchmarks .cache build dist .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +

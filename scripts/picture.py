@@ -1,12 +1,8 @@
-"""Run `carrel demo` on a terminal and draw what it shows.
-
-.venv/bin/python scripts/picture.py docs/images/demo.svg
-
-It needs nothing but carrel and Python. Nothing is drawn unless the demo succeeds.
-"""
+"""Run `carrel demo` on a terminal and draw its output as SVG. Nothing is written unless the demo succeeds."""
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import os
 import pty
@@ -18,6 +14,7 @@ import termios
 from html import escape
 from pathlib import Path
 
+IMAGE = Path("docs/images/demo.svg")
 COLUMNS, LINES = 80, 45
 CHARACTER, LINE = 8.4, 18
 """How wide and how high, in pixels, with letters of 14 pixels."""
@@ -35,11 +32,13 @@ STYLED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 
 
 def main() -> None:
-    """Draw the file that the command line names."""
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    lines = shown([sys.executable, "-m", "carrel", "demo"])
-    Path(sys.argv[1]).write_text(picture(lines), "utf-8")
+    """Write the picture to the given file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--output", type=Path, default=IMAGE, help="SVG file to write  [default: %(default)s]"
+    )
+    output: Path = parser.parse_args().output
+    output.write_text(picture(shown([sys.executable, "-m", "carrel", "demo"])), "utf-8")
 
 
 def shown(command: list[str]) -> list[str]:
@@ -47,7 +46,7 @@ def shown(command: list[str]) -> list[str]:
     controller, device = pty.openpty()
     fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
-    with subprocess.Popen(command, stdout=device, env=environ) as child:  # noqa: S603  # ours
+    with subprocess.Popen(command, stdout=device, env=environ) as child:  # ours
         os.close(device)
         text = everything(controller).decode()
     if child.returncode:

@@ -93,7 +93,7 @@ def run(command: list[str], line: Line) -> tuple[int, str]:
     reading, writing = os.pipe()
     with open(reading, "rb", buffering=0) as source:
         with open(writing, "wb") as sink:
-            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)  # noqa: S603
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
         with child:
             said = follow(source, line)
     return child.returncode, said.decode(errors="replace")

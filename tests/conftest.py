@@ -6,6 +6,7 @@ import ctypes
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needs_engine(item):
             item.add_marker("engine")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what has not begun when the time of `make check` is over."""
+    until = os.environ.get("CHECK_UNTIL")
+    if until and time.monotonic() > float(until):
+        pytest.skip("left to `make test`: the time of `make check` is over")
 
 
 @pytest.fixture(autouse=True, scope="session")

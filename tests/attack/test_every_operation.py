@@ -12,12 +12,17 @@ from tests.attack.more import MORE
 from tests.attack.special import marks
 from tests.attack.table import ROWS
 from tests.attack.world import PAIRS, RESOLVERS, MakeWorld, Variant
-from tests.depth import pairs
+from tests.depth import IS_THOROUGH, pairs
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 SUFFIXES = ("/", "//", "/.", "/./")
+
+
+def suffixes(path: str) -> Sequence[str]:
+    """All of them, or one in turn."""
+    return SUFFIXES if IS_THOROUGH else (SUFFIXES[len(path) % len(SUFFIXES)],)
 
 
 def _places() -> Iterator[tuple[str, str]]:
@@ -59,7 +64,7 @@ def test_no_operation_reaches_out_by_a_slash_more(
     """E21: what follows the path may only make it a directory's."""
     layout, path = place
     with world(layout, variant) as here:
-        try_everything(here, [path + suffix for suffix in SUFFIXES])
+        try_everything(here, [path + suffix for suffix in suffixes(path)])
 
 
 @pytest.mark.parametrize(("place", "variant"), tried(LINKED, RESOLVERS))
@@ -68,7 +73,7 @@ def test_no_operation_reaches_out_by_a_slash_more_in_a_link(
 ) -> None:
     """E20, E21: nor may what follows the text of a link."""
     layout, path = place
-    for suffix in SUFFIXES:
+    for suffix in suffixes(layout):
         lines = (line + suffix if " => " in line else line for line in layout.split("; "))
         with world("; ".join(lines), variant) as here:
             try_everything(here, [path])

@@ -9,15 +9,16 @@ from tests.attack.operations import TABLE
 from tests.attack.row import Row
 from tests.attack.special import marks
 from tests.attack.table import ROWS
-from tests.attack.world import VARIANTS, MakeWorld, Variant
+from tests.attack.world import PAIRS, VARIANTS, MakeWorld, Variant
+from tests.depth import IS_THOROUGH
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 
 @requirement("P-03", "P-05", "P-07", "P-09", "P-12", "P-13", "P-14", "P-15", "P-16", "P-17", "P-19")
 @requirement("P-20", "P-22", "P-23", "P-24", "P-25", "R-05", "W-09", "W-14", "D-08")
-@pytest.mark.parametrize("variant", VARIANTS, ids=str)
+@pytest.mark.parametrize("variant", VARIANTS if IS_THOROUGH else PAIRS, ids=str)
 @pytest.mark.parametrize(
     "row", [pytest.param(row, id=str(row), marks=marks(row.layout)) for row in (*ROWS, *MORE)]
 )

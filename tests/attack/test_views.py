@@ -25,7 +25,7 @@ from tests.attack.test_every_operation import PARAMETERS, PLACES, tried
 from tests.attack.world import DEFAULT, RESOLVERS, VARIANTS, Door, MakeWorld, Variant, World
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 SHOWN = [
     variant for variant in VARIANTS if variant.door is Door.DIRECTORY and variant.user is RESOLVERS[0].user

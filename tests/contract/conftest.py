@@ -53,12 +53,15 @@ SLOW = (
 """What takes seconds in a container, where every step is a request."""
 ALWAYS = 3
 """So many examples of a test are always tried in a container."""
+WRAPPERS = ("scratch", "part", "checked")
+"""Wrappers of `Root`: unless tests are thorough, each example is tried through one of them in turn."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let archives show what they can do; unless tests are thorough, try a part of all in containers.
 
     By archives that is one of eight examples, by the attendant the first three and every fourth one after.
+    Wrappers take turns.
     """
     seen: Counter[tuple[str, str]] = Counter()
     items[:] = [item for item in items if _is_wanted(item, seen)]
@@ -67,15 +70,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _is_wanted(item: pytest.Item, seen: Counter[tuple[str, str]]) -> bool:
     call = getattr(item, "callspec", None)
     kind = None if call is None else call.params.get("place")
-    if kind not in IN_CONTAINERS:
-        return True
     name = item.name.partition("[")[0]
-    if kind == "archive" and name not in BY_ARCHIVE:
-        return False
+    if kind not in (*IN_CONTAINERS, *WRAPPERS) or (kind == "archive" and name not in BY_ARCHIVE):
+        return kind != "archive"
     number = seen[kind, name]
     seen[kind, name] += 1
     if IS_THOROUGH:
         return True
+    if kind in WRAPPERS:
+        return number % len(WRAPPERS) == WRAPPERS.index(kind)
     if kind == "container":
         return name not in SLOW and (number < ALWAYS or number % 4 == 0)
     # A path through forty links costs the engine some hundred requests.

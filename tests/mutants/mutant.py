@@ -22,15 +22,14 @@ class Mutant:
     tests: str
     """A file, and after a `::` the name of a test in it."""
 
-    def apply(self, sources: Path) -> None:
-        """Replace the text in a copy of the sources.
+    def applied(self, sources: Path) -> str:
+        """Return the text of the file without the guard.
 
         Raises:
-            StaleError: It is not there exactly once.
+            StaleError: The guard is not there exactly once.
         """
-        path = sources / "carrel" / self.file
-        text = path.read_text(encoding="utf-8")
+        text = (sources / "carrel" / self.file).read_text(encoding="utf-8")
         if text.count(self.old) != 1:
             found = f"{text.count(self.old)} times in {self.file}"
             raise StaleError(f"mutant {self.name!r} is stale: its text is {found}, not once")
-        path.write_text(text.replace(self.old, self.new), encoding="utf-8")
+        return text.replace(self.old, self.new)

@@ -13,7 +13,7 @@ from tests.race.fight import fight
 from tests.race.operations import OPERATIONS, Operation
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.race, pytest.mark.slow]
+pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.deeper]
 
 ROUNDS = rounds(10_000)
 """Rounds beneath a swapped directory, for every operation and resolver."""

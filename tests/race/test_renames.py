@@ -17,7 +17,7 @@ from tests.race.fight import passes
 from tests.race.swapper import Trap
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.race, pytest.mark.slow]
+pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.deeper]
 
 ROUNDS = rounds(20_000)
 SWAPS = 1000

@@ -18,7 +18,7 @@ from tests.depth import rounds
 from tests.race.arena import quiet
 from tests.workspace.traces import drafts_in
 
-pytestmark = [pytest.mark.race, pytest.mark.slow]
+pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.deeper]
 
 ROUNDS = {2: rounds(500), 8: rounds(200), 64: rounds(40)}
 """Threads at once, and how often."""

@@ -19,6 +19,8 @@ from tests.workspace.archives import directory, file, link, tar
 from tests.workspace.dying import Moment, arm, forked, survives
 from tests.workspace.ledgers import count, page, require_agreement
 
+pytestmark = pytest.mark.deeper
+
 NEW = b"new content"
 
 

@@ -619,6 +619,7 @@ STEPS = 80
 """More than a sweep of this takes."""
 
 
+@pytest.mark.deeper
 @pytest.mark.parametrize("final", ["sweep", "create", "delete"])
 def test_a_sweep_that_is_killed_at_any_step_is_finished_by_the_next_call(
     tmp_path: Path, clock: SetClock, final: str
@@ -660,6 +661,7 @@ def test_a_sweep_that_is_killed_at_any_step_is_finished_by_the_next_call(
     pytest.fail("there are more steps than that")
 
 
+@pytest.mark.deeper
 @pytest.mark.parametrize("door", ["create", "delete_workspace"])
 def test_a_maker_or_deleter_that_is_killed_at_any_step_leaves_a_session_or_none(
     tmp_path: Path, door: str

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    pass
+from typing import Any
 
 
 class Effect(StrEnum):
