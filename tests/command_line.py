@@ -12,6 +12,8 @@ import json
 import logging
 import os
 import pty
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -31,6 +33,7 @@ from carrel.fronts.cli.main import main
 
 Word = str | bytes
 PROGRAM = (sys.executable, "-W", "error", "-m", "carrel")
+_PLAIN = re.compile(r"""carrel((?: +(?:[\w./:,@%+=-]|'[^']*'|"[^"$`\\!]*")+)*)""")
 _CHUNK_BYTES = 2**16
 _PATIENCE_SECONDS = 60
 
@@ -63,13 +66,21 @@ class Answer:
 
 
 def execute(
-    *words: Word, stdin: bytes = b"", environ: Mapping[str, str] | None = None, cwd: Path | None = None
+    *words: Word,
+    stdin: bytes = b"",
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    merged: bool = False,
 ) -> Answer:
-    """Run `carrel` with *words* in this process; *environ* is its whole environment, if given."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+    """Run `carrel` with *words* in this process; *environ* is its whole environment, if given.
+
+    If *merged*, errors go where the output goes.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as other:
+        err = out if merged else other
         with _fed(stdin) as given, _state(words, environ, cwd), _streams(given, out.fileno(), err.fileno()):
             status = _status()
-        return Answer(status, _content(out.fileno()), _content(err.fileno()).decode())
+        return Answer(status, _content(out.fileno()), _content(other.fileno()).decode())
 
 
 def on_terminal(
@@ -109,6 +120,12 @@ def process(
         env=environ,
     )
     return Answer(done.returncode, done.stdout, done.stderr.decode())
+
+
+def plain_words(line: str) -> list[str] | None:
+    """The words after `carrel` in *line*; `None` if a shell would do more with it than split it."""
+    found = _PLAIN.fullmatch(line.rstrip("\n"))
+    return None if found is None else shlex.split(found[1])
 
 
 def _status() -> int:
