@@ -76,11 +76,11 @@ def execute(
 
     If *merged*, errors go where the output goes.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as other:
-        err = out if merged else other
-        with _fed(stdin) as given, _state(words, environ, cwd), _streams(given, out.fileno(), err.fileno()):
+    with _collected(*os.pipe()) as (target, out), _collected(*os.pipe()) as (other, err):
+        error = target if merged else other
+        with _fed(stdin) as given, _state(words, environ, cwd), _streams(given, target, error):
             status = _status()
-        return Answer(status, _content(out.fileno()), _content(other.fileno()).decode())
+    return Answer(status, bytes(out), err.decode())
 
 
 def on_terminal(
@@ -91,18 +91,10 @@ def on_terminal(
     lines: int = 45,
 ) -> tuple[int, bytes]:
     """Run `carrel` with *words* in this process, on a terminal; its exit status, and what is shown."""
-    controller, device = pty.openpty()
-    termios.tcsetwinsize(device, (lines, columns))
-    shown = bytearray()
-    reader = threading.Thread(target=_read_all, args=(controller, shown))
-    reader.start()
-    try:
+    with _collected(*pty.openpty()) as (device, shown):
+        termios.tcsetwinsize(device, (lines, columns))
         with _state(words, environ, cwd), _streams(device, device, device):
             status = _status()
-    finally:
-        os.close(device)
-        reader.join()
-        os.close(controller)
     return status, bytes(shown)
 
 
@@ -139,10 +131,19 @@ def _status() -> int:
         return ending.code or 0
 
 
-def _content(fd: int) -> bytes:
-    os.lseek(fd, 0, os.SEEK_SET)
-    with open(fd, "rb", closefd=False) as file:
-        return file.read()
+@contextmanager
+def _collected(source: int, target: int) -> Iterator[tuple[int, bytearray]]:
+    """Give *target*, and what comes out at *source* until nobody has *target* open any more."""
+    content = bytearray()
+    reader = threading.Thread(target=_read_all, args=(source, content), daemon=True)
+    reader.start()
+    try:
+        yield target, content
+    finally:
+        os.close(target)
+        reader.join(_PATIENCE_SECONDS)
+    assert not reader.is_alive(), "the command left a stream open"
+    os.close(source)
 
 
 @contextmanager
@@ -164,11 +165,11 @@ def _feed(target: int, data: bytes) -> None:
             file.write(data[start : start + _CHUNK_BYTES])
 
 
-def _read_all(controller: int, shown: bytearray) -> None:
-    """Read what a terminal is told, until nobody has it open any more."""
+def _read_all(source: int, content: bytearray) -> None:
+    # That nobody has a terminal open any more is an error, not an end.
     with suppress(OSError):
-        while data := os.read(controller, _CHUNK_BYTES):
-            shown += data
+        while data := os.read(source, _CHUNK_BYTES):
+            content += data
 
 
 @contextmanager
