@@ -16,11 +16,14 @@ from carrel.fronts.cli.examples import EXAMPLES, commands_of, examples_of
 from carrel.fronts.cli.main import cli
 from carrel.workspace.sessions import WorkspaceManager
 from tests.command_line import execute, plain_words
+from tests.depth import IS_THOROUGH
 from tests.fronts.cli.test_completion import require_shell
 
 GUEST = ("", "run", "demo", "setup")
 """The commands whose examples run Python in a session, or see that it can be run."""
 PORTS = {"CARREL_SERVE_PORT": "0", "CARREL_SERVE_GRPC_PORT": "0"}
+ELSEWHERE = () if IS_THOROUGH else ("carrel demo",)
+"""What takes seconds, and other tests do as well."""
 BEFORE = {
     "bash": "",
     "zsh": "autoload -Uz compinit; compinit -u -D; ",
@@ -70,7 +73,7 @@ def test_the_examples_of_a_command_work(name: str, world: Path, request: pytest.
     for line in EXAMPLES[name]:
         if line.startswith("carrel serve"):
             serve(line, world, env)
-        elif "--container" not in line and (name, line) != ("", EXAMPLES["demo"][0]):
+        elif line not in ELSEWHERE and "--container" not in line:
             done(line, world, env)
 
 
