@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import click
@@ -53,7 +54,8 @@ def world(tmp_path: Path) -> Path:
     (world / "data.csv").write_text("month,rain\n1,60\n2,71\n")
     (world / "analyse.py").write_text("import sys; print(sys.argv)")
     (world / "arguments.json").write_text(json.dumps({"command": "ls"}))
-    subprocess.run(["tar", "-czf", "project.tar.gz", "project"], cwd=world, check=True)
+    with tarfile.open(world / "project.tar.gz", "w:gz") as archive:
+        archive.add(world / "project", "project")
     with WorkspaceManager(world / "workspace").create("demo") as workspace:
         workspace.write("data.csv", (world / "data.csv").read_bytes())
         workspace.write("notes/todo.txt", b"TODO: read the rain\n")
