@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from carrel.fronts.cli.main import run
+from tests.command_line import execute
 from tests.conformance.answer import Answer
 from tests.conformance.library import DEVELOPER
 from tests.conformance.row import Row
@@ -68,18 +64,11 @@ class CommandLine:
             return Answer.of(value, session).only(*LISTED)
         if wants_json:
             return Answer.of_error(json.loads(err)["error"], session)
-        return Answer(message=Answer.of(err.decode().removeprefix("carrel: ").rstrip("\n"), session).value)
+        return Answer(message=Answer.of(err.removeprefix("carrel: ").rstrip("\n"), session).value)
 
-    def _run(self, *words: str, stdin: bytes) -> tuple[int, bytes, bytes]:
-        given = io.TextIOWrapper(io.BytesIO(stdin))
-        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
-        with pytest.MonkeyPatch.context() as patch:
-            for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
-                patch.setattr(sys, name, stream)
-            status = run(["--sessions-dir", str(self._sessions), *words])
-            out.flush()
-            err.flush()
-        return status, out.buffer.getvalue(), err.buffer.getvalue()
+    def _run(self, *words: str, stdin: bytes) -> tuple[int, bytes, str]:
+        answer = execute("--sessions-dir", str(self._sessions), *words, stdin=stdin)
+        return answer.status, answer.out, answer.err
 
     def close(self) -> None:
         """Nothing is held."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import execute, plain_words
 from tests.docs.pages import PAGES, Example, examples, name_of
 from tests.docs.service import GRPC, HTTP, Running, is_needed, serving
 from tests.engines import PYTHON, require_engine
@@ -42,6 +43,14 @@ def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subproc
         timeout=120,
         check=False,
     )
+
+
+def typed(line: str, directory: Path) -> str:
+    """What a command line prints."""
+    words = plain_words(line)
+    if words is not None:
+        return execute(*words, environ=environment(), cwd=directory, merged=True).out.decode()
+    return run("bash", "-c", line, cwd=directory, merged=True).stdout
 
 
 @contextmanager
@@ -82,8 +91,7 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(
             shown = ""
             for line in block.text.splitlines(keepends=True):
                 if line.startswith("$ "):
-                    done = run("bash", "-c", running.there(line[2:]), cwd=tmp_path, merged=True)
-                    shown += line + running.told(done.stdout)
+                    shown += line + running.told(typed(running.there(line[2:]), tmp_path))
             assert shown == block.text
 
 

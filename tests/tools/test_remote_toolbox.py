@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from carrel.tools.remote import RemoteTools
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.command_line import execute
 from tests.fronts.grpc.serving import Served, serving
 from tests.fronts.grpc.test_executions import FOR_EVER
 from tests.fronts.grpc.test_streams import until
@@ -214,15 +213,9 @@ def test_a_key_that_cannot_be_sent_is_not_told() -> None:
 
 
 def carrel(*words: str, **variables: str) -> tuple[int, Any]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "carrel", *words],
-        capture_output=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, **variables},
-    )
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    answer = execute(*words, environ={**os.environ, **variables})
+    assert answer.out, answer.err
+    return answer.status, answer.json
 
 
 def test_the_command_line_calls_the_service_that_is_configured(served: Served, tmp_path: Path) -> None:
@@ -253,11 +246,5 @@ def test_the_command_line_lists_the_tools_of_the_service_that_is_configured(
     _, here = carrel("--sessions-dir", str(tmp_path), "tools", "--role", "developer", "--json", **bound)
     assert {tool["name"] for tool in here["tools"]} > {*CRITIC}
     for variables, status in (({"CARREL_SANDBOX_ADDR": nowhere}, 5), (bound, 3)):
-        done = subprocess.run(
-            [sys.executable, "-m", "carrel", "tools", "--role", "developer"],
-            capture_output=True,
-            timeout=60,
-            check=False,
-            env={**os.environ, **variables},
-        )
-        assert (done.returncode, done.stdout) == (status, b""), done.stderr
+        refused = execute("tools", "--role", "developer", environ={**os.environ, **variables})
+        assert (refused.status, refused.out) == (status, b""), refused.err

@@ -1,72 +1,47 @@
-"""The command line as a child process."""
+"""The command line: in this process, in one of its own, and on a terminal."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from carrel.workspace.sessions import WorkspaceManager
-
-Word = str | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one command line did."""
-
-    status: int
-    out: bytes
-    err: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.out.decode().splitlines()
-
-    @property
-    def json(self) -> Any:  # Any: whatever JSON can say
-        """The one document on standard output."""
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> dict[str, Any]:  # Any: whatever JSON can say
-        """The one error on standard error."""
-        document = json.loads(self.err)
-        assert list(document) == ["error"]
-        error: dict[str, Any] = document["error"]
-        assert list(error) == ["code", "message", "path"]
-        return error
+from tests.command_line import PROGRAM, Answer, Word, execute, on_terminal, process
 
 
 @dataclass(frozen=True, slots=True)
 class Carrel:
-    """`python -m carrel`, on a sessions directory of its own."""
+    """`carrel`, on a sessions directory of its own."""
 
     sessions: Path
     here: Path
     """Where it runs."""
 
+    def words(self, *words: Word) -> tuple[Word, ...]:
+        return ("--sessions-dir", str(self.sessions), *words)
+
     def argv(self, *words: Word) -> list[Word]:
-        return [sys.executable, "-W", "error", "-m", "carrel", "--sessions-dir", str(self.sessions), *words]
+        return [*PROGRAM, *self.words(*words)]
 
     def __call__(self, *words: Word, stdin: bytes = b"", env: dict[str, str] | None = None) -> Answer:
-        done = subprocess.run(
-            self.argv(*words),
-            input=stdin,
-            capture_output=True,
-            cwd=self.here,
-            timeout=60,
-            check=False,
-            env={**os.environ, **(env or {})},
-        )
-        return Answer(done.returncode, done.stdout, done.stderr.decode())
+        """Run a command in this process."""
+        environ = {**os.environ, **(env or {})}
+        return execute(*self.words(*words), stdin=stdin, environ=environ, cwd=self.here)
+
+    def process(self, *words: Word, env: dict[str, str] | None = None) -> Answer:
+        """Run a command in a process of its own."""
+        return process(*self.words(*words), environ={**os.environ, **(env or {})}, cwd=self.here)
+
+    def shown(self, *words: Word, environ: Mapping[str, str]) -> bytes:
+        """Run a command in this process, on a terminal; what that shows."""
+        return on_terminal(*self.words(*words), environ=environ, cwd=self.here)[1]
 
     def start(self, *words: Word) -> subprocess.Popen[bytes]:
         """Start a command whose streams the test holds, and that hears signals even if the tests do not."""
@@ -92,6 +67,17 @@ class Carrel:
     def drafts(self) -> list[str]:
         """Unfinished files that were left behind."""
         return [path.name for path in self.sessions.glob(".carrel/sessions/*/.carrel-draft-*")]
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    """Fail where a command goes on after its end; the threads of awaited calls stay for the next one."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        if not thread.name.startswith("carrel-call"):
+            thread.join(60)
+            assert not thread.is_alive(), f"{thread} goes on"
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import select
 import signal
 import termios
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,7 +31,10 @@ class Terminal:
     ) -> None:
         self.shown = b""
         """All that was read so far."""
-        self._pid, self._fd = pty.fork()
+        with warnings.catch_warnings():
+            # Later Pythons do not like a fork where there are threads, though the child becomes a program.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._pid, self._fd = pty.fork()
         if self._pid == 0:
             termios.tcsetwinsize(0, (lines, columns))
             os.chdir(cwd)

@@ -8,7 +8,6 @@ import pytest
 
 from carrel.fronts.cli.main import cli
 from tests.fronts.cli.conftest import Carrel
-from tests.fronts.cli.terminal import Terminal
 
 RED = b"\x1b[31m"
 
@@ -16,12 +15,7 @@ RED = b"\x1b[31m"
 def shown(carrel: Carrel, *words: str, **variables: str) -> bytes:
     """What a terminal is told."""
     env = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-    argv = [os.fsdecode(word) for word in carrel.argv(*words)]
-    terminal = Terminal(argv, {**env, "TERM": "xterm", **variables}, carrel.here)
-    text = terminal.rest()
-    terminal.status()
-    terminal.close()
-    return text
+    return carrel.shown(*words, environ={**env, "TERM": "xterm", **variables})
 
 
 def test_an_error_is_red_on_a_terminal(carrel: Carrel) -> None:

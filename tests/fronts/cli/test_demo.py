@@ -109,7 +109,7 @@ def test_ctrl_c_in_the_midst_of_the_code_leaves_nothing(
 def test_a_pipe_gets_no_colour_and_without_the_guest_one_line_says_what_to_install(
     carrel: Carrel, temporary: Path, bare: dict[str, str]
 ) -> None:
-    answer = carrel("demo", env=bare)
+    answer = carrel.process("demo", env=bare)
     assert (answer.status, answer.err) == (0, "")
     assert b"\x1b" not in answer.out
     assert str(temporary) not in answer.out.decode()
@@ -130,7 +130,7 @@ def test_a_locale_without_utf_8_and_settings_of_all_kinds_do_not_disturb(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text('[roles.critic]\ntools = ["file_write"]\n')
-    answer = carrel(
+    answer = carrel.process(
         "demo",
         "--keep",
         "gehölz".encode(),
@@ -193,7 +193,7 @@ def test_an_answer_that_is_wrong_fails_the_demo(
     carrel: Carrel, tmp_path: Path, temporary: Path, bare: dict[str, str]
 ) -> None:
     (tmp_path / "site" / "re2.py").write_text("raise ImportError('broken on purpose')\n")
-    answer = carrel("demo", "--keep", "kept", env=bare)
+    answer = carrel.process("demo", "--keep", "kept", env=bare)
     assert answer.status == 1
     assert answer.err == (
         "carrel: the demo failed at 'A shell for it, with no program of this machine behind it':"
@@ -209,7 +209,7 @@ def test_a_guest_that_cannot_be_compiled_fails_the_demo_before_it_begins(
 ) -> None:
     path = os.pathsep.join([str(make_site(tmp_path / "site")), *sys.path])
     environ = {"TMPDIR": str(temporary), "CARREL_CACHE": str(tmp_path / "cache"), "PYTHONPATH": path}
-    answer = carrel("demo", env=environ)
+    answer = carrel.process("demo", env=environ)
     assert (answer.status, answer.out) == (5, b"")
     assert answer.err.startswith("guest: compiling, 0 s of about ")
     assert answer.err.splitlines()[-1].startswith("carrel: the guest could not be compiled: ")

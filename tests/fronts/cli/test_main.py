@@ -13,8 +13,8 @@ import pytest
 
 from carrel.fronts.cli.examples import commands_of
 from carrel.fronts.cli.main import cli
-from tests.fronts.cli.conftest import Answer, Carrel
-from tests.fronts.cli.terminal import Terminal
+from tests.command_line import Answer, execute, on_terminal
+from tests.fronts.cli.conftest import Carrel
 from tests.requirements import requirement
 
 WEIGH = """
@@ -64,12 +64,11 @@ def test_no_page_of_help_is_wider_than_a_terminal() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_help_keeps_to_the_width_of_the_terminal(carrel: Carrel, columns: int) -> None:
-    words = [os.fsdecode(word) for word in carrel.argv("session", "extend", "--help")]
     env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    terminal = Terminal(words, env, carrel.here, columns=columns)
-    lines = terminal.rest().decode().splitlines()
-    assert terminal.status() == 0
-    terminal.close()
+    words = carrel.words("session", "extend", "--help")
+    status, shown = on_terminal(*words, environ=env, cwd=carrel.here, columns=columns)
+    lines = shown.decode().splitlines()
+    assert status == 0
     assert len(lines) > 10
     assert max(map(len, lines)) <= columns
 
@@ -178,14 +177,9 @@ def test_an_empty_sessions_directory_name_is_refused(carrel: Carrel) -> None:
 
 def put(here: Path, *option: str, **variables: str) -> None:
     """Write `a` into the session `s1`, wherever sessions are."""
-    subprocess.run(
-        [sys.executable, "-m", "carrel", *option, "files", "put", "s1", "-", "a"],
-        env={**os.environ, **variables},
-        input=b"x",
-        check=True,
-        timeout=60,
-        cwd=here,
-    )
+    words = (*option, "files", "put", "s1", "-", "a")
+    answer = execute(*words, stdin=b"x", environ={**os.environ, **variables}, cwd=here)
+    assert answer.status == 0, answer.err
 
 
 def test_the_sessions_directory_is_named_by_option_variable_alias_and_file_in_this_order(
@@ -233,16 +227,8 @@ def test_every_command_takes_the_configured_directory(tmp_path: Path, words: lis
     put(tmp_path, "--sessions-dir", str(tmp_path / "else"))
     file = tmp_path / "config.toml"
     file.write_text(f"session.directory = '{tmp_path}/else'")
-    done = subprocess.run(
-        [sys.executable, "-m", "carrel", *words],
-        env={**os.environ, "CARREL_CONFIG": str(file)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        cwd=tmp_path,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    answer = execute(*words, environ={**os.environ, "CARREL_CONFIG": str(file)}, cwd=tmp_path)
+    assert answer.status == 0, answer.err
     assert not (tmp_path / "workspace").exists()
 
 
@@ -348,7 +334,7 @@ sys.meta_path.insert(0, Finder())
 def test_control_c_in_the_midst_of_an_import_ends_the_program_alike(carrel: Carrel, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPTED_IMPORT)
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    answer = carrel("session", "create", "s1", env={"PYTHONPATH": path})
+    answer = carrel.process("session", "create", "s1", env={"PYTHONPATH": path})
     assert (answer.status, answer.out, answer.err) == (130, b"", "")
 
 

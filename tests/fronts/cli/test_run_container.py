@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ from carrel.containers.keeper import Containers
 from carrel.fronts.cli.examples import EXAMPLES
 from carrel.fronts.cli.run import CONTAINER
 from carrel.workspace.sessions import WorkspaceManager
+from tests.command_line import execute
 from tests.engines import PYTHON, require_engine
 
 
@@ -27,14 +26,12 @@ def environ(tmp_path: Path) -> dict[str, str]:
         "CARREL_SESSIONS_DIR": str(tmp_path / "sessions"),
         "CARREL_CONTAINER_IMAGE": PYTHON,
         "CARREL_CONTAINER_ENGINE": require_engine(),
-        "PYTHONPATH": os.pathsep.join(sys.path),
     }
 
 
 def carrel(environ: dict[str, str], *words: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
-    command = [sys.executable, "-m", "carrel", "run", *words]
-    ran = subprocess.run(command, input=stdin, env=environ, capture_output=True, check=False)
-    return ran.returncode, ran.stdout, ran.stderr
+    answer = execute("run", *words, stdin=stdin, environ=environ)
+    return answer.status, answer.out, answer.err.encode()
 
 
 def test_a_command_follows_two_dashes(environ: dict[str, str], tmp_path: Path) -> None:

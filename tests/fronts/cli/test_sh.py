@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fronts.cli.conftest import Answer, Carrel
+from tests.command_line import Answer
+from tests.fronts.cli.conftest import Carrel
 from tests.requirements import requirement
 
 # Words

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from carrel.workspace.sessions import WorkspaceManager
-from tests.fronts.cli.conftest import Answer, Carrel
+from tests.command_line import Answer
+from tests.fronts.cli.conftest import Carrel
 
 
 @pytest.fixture(autouse=True)

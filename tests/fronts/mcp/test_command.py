@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from mcp_types import PARSE_ERROR
 
 from carrel.fronts.cli.main import run
+from tests.command_line import PROGRAM, execute
 
 REQUESTS: list[dict[str, Any]] = [  # Any: whatever JSON can say
     {
@@ -37,9 +37,12 @@ REQUESTS: list[dict[str, Any]] = [  # Any: whatever JSON can say
 ]
 
 
+def words(sessions: Path, *more: str) -> tuple[str, ...]:
+    return ("--sessions-dir", str(sessions), "mcp", "--session", "s1", *more)
+
+
 def argv(sessions: Path, *more: str) -> list[str]:
-    words = ("--sessions-dir", str(sessions), "mcp", "--session", "s1", *more)
-    return [sys.executable, "-W", "error", "-m", "carrel", *words]
+    return [*PROGRAM, *words(sessions, *more)]
 
 
 def line(document: Any) -> bytes:
@@ -113,17 +116,11 @@ def test_nothing_waits_behind_a_long_call_and_quick_ones_are_answered_in_order(t
 
 def test_what_was_asked_before_the_end_of_the_input_is_answered(tmp_path: Path) -> None:
     asked = [*REQUESTS, call(7, "bash", command="sleep 0.5"), {"jsonrpc": "2.0", "id": 8, "method": "ping"}]
-    process = subprocess.run(
-        argv(tmp_path, "--role", "developer"),
-        input=b"".join(map(line, asked)),
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    answers = {answer["id"]: answer["result"] for answer in map(json.loads, process.stdout.splitlines())}
+    answer = execute(*words(tmp_path, "--role", "developer"), stdin=b"".join(map(line, asked)))
+    answers = {each["id"]: each["result"] for each in map(json.loads, answer.lines)}
     assert set(answers) == {1, 2, 7, 8}
     assert answers[7]["structuredContent"]["success"] is True
-    assert process.returncode == 0
+    assert answer.status == 0
 
 
 @pytest.mark.parametrize("count", [1, 2])

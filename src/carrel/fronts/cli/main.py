@@ -156,3 +156,4 @@ def _drop_output() -> None:
     """Send what is still buffered nowhere, or the interpreter would complain about it at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
