@@ -112,7 +112,7 @@ def test_nothing_waits_behind_a_long_call_and_quick_ones_are_answered_in_order(t
 
 
 def test_what_was_asked_before_the_end_of_the_input_is_answered(tmp_path: Path) -> None:
-    asked = [*REQUESTS, call(7, "bash", command="sleep 0.5"), {"jsonrpc": "2.0", "id": 8, "method": "ping"}]
+    asked = [*REQUESTS, call(7, "bash", command="sleep 0.1"), {"jsonrpc": "2.0", "id": 8, "method": "ping"}]
     process = subprocess.run(
         argv(tmp_path, "--role", "developer"),
         input=b"".join(map(line, asked)),
