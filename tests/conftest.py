@@ -16,6 +16,7 @@ from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
+from tests.depth import IS_THOROUGH
 from tests.engines import needs_engine
 
 NOBODY = 65534
@@ -29,11 +30,15 @@ settings.load_profile("carrel")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a Docker engine, so that it can be left out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a Docker engine, and leave out what only `make thorough` runs."""
     for item in items:
         if needs_engine(item):
             item.add_marker("engine")
+    left_out = [] if IS_THOROUGH else [item for item in items if item.get_closest_marker("thorough")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True, scope="session")
