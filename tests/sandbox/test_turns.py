@@ -88,10 +88,13 @@ def test_the_time_of_a_call_includes_its_waiting(house: House, monkeypatch: pyte
         begun.wait()
         monkeypatch.setattr(python, "time", SimpleNamespace(monotonic=clock))
         second = threads.submit(two.execute, "while True: pass", timeout_seconds=3600)
-        waits.wait()
-        ahead[0] = 3599.9
-        sink.write(b"\n")
-        assert first.result().success
-        waited = second.result()
+        try:
+            waits.wait()
+            ahead[0] = 3599.9
+            sink.write(b"\n")
+            assert first.result().success
+            waited = second.result()
+        finally:
+            two.cancel()
     assert waited.trap_reason is TrapReason.TIMEOUT
     assert "longer than 3600 s" in waited.stderr
