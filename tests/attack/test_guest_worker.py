@@ -302,19 +302,19 @@ def test_one_that_is_stuck_is_ended_when_it_is_cancelled(play: Play) -> None:
 def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the host takes beyond the time of a script is not held against it, nor against its neighbours."""
 
-    ahead = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + ahead[0])
-    monkeypatch.setattr(call_module, "time", clock)
+    now = [time.monotonic()]
+    monkeypatch.setattr(call_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class SlowFiles(Files):
         def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
-            ahead[0] = 2 * POLICY.timeout_seconds
+            now[0] += 2 * POLICY.timeout_seconds
             return {}, b""
 
     def play(theirs: socket.socket) -> None:
         line = Line(theirs)
         line.send(Kind.CALL, {"operation": "stat", "path": "/app/f"})
         line.receive()
+        line.send(Kind.STDOUT, {}, b"late")
         line.send(Kind.DONE, {"trapped": "deadline"})
 
     ending, process = _play(play, files=SlowFiles())

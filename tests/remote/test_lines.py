@@ -198,7 +198,11 @@ def test_nothing_that_may_have_been_done_is_asked_for_again() -> None:
             assert len(asked) == 1
 
 
-def test_changes_are_followed_over_connections_that_break(service: Serving) -> None:
+def test_changes_are_followed_over_connections_that_break(
+    service: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrel.remote.aio._PAUSE_SECONDS", 0.001)
+
     def midway(seen: bytes) -> bool:
         return seen.count(b"event: change") >= 3
 

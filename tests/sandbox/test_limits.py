@@ -34,7 +34,7 @@ AGAIN = "print('still here')"
     ],
 )
 def test_the_time_ends_whatever_a_script_does(house: House, code: str) -> None:
-    sandbox = house.new(timeout_seconds=0.3, file_operations=10**9)
+    sandbox = house.new(timeout_seconds=0.1, file_operations=10**9)
     result = sandbox.execute(code)
     assert (result.success, result.exit_code, result.timed_out) == (False, None, True)
     assert result.metadata["trapped"]
