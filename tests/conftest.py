@@ -17,6 +17,7 @@ from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
+from tests.depth import IS_THOROUGH
 from tests.engines import needs_engine
 
 NOBODY = 65534
@@ -30,11 +31,15 @@ settings.load_profile("carrel")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a Docker engine, so that it can be left out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a Docker engine, and leave out what only `make thorough` runs."""
     for item in items:
         if needs_engine(item):
             item.add_marker("engine")
+    if not IS_THOROUGH:
+        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+        config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -18,9 +18,9 @@ First = TypeVar("First")
 Second = TypeVar("Second")
 
 
-def rounds(count: int) -> int:
-    """How often to try what *count* tries show beyond doubt."""
-    return count if IS_THOROUGH else count // 5
+def rounds(count: int, share: int = 5) -> int:
+    """How often to try what *count* tries show beyond doubt; one in *share* of them is enough every day."""
+    return count if IS_THOROUGH else count // share
 
 
 def pairs(ones: Sequence[First], others: Sequence[Second]) -> list[tuple[First, Second]]:

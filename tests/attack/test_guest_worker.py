@@ -10,9 +10,10 @@ import struct
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -27,17 +28,18 @@ from carrel.runtimes.result import TrapReason
 from carrel.runtimes.script import Script
 from carrel.runtimes.worker import Worker
 from carrel.values import MIB
-from tests.attack.guards import in_time
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.timeout(60)]
 
 POLICY = ExecutionPolicy(
-    timeout_seconds=0.2,
+    timeout_seconds=3600,
     memory_bytes=40 * MIB,
     stdout_max_bytes=1000,
     stderr_max_bytes=1000,
     file_operations=50,
 )
+SHORT = replace(POLICY, timeout_seconds=0.05)
+"""For those whose time has to be over."""
 HEADER = struct.Struct("<BII")
 FILE = bytes(8 * MIB)
 """What every file holds: more than fits into a socket."""
@@ -46,10 +48,8 @@ Play = Callable[[socket.socket], None]
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(call_module, "_GRACE_SECONDS", 0.2)
-    with in_time(20):
-        yield
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_module, "_GRACE_SECONDS", 0.05)
 
 
 class Process:
@@ -103,6 +103,7 @@ def _play(
     call: Call | None = None,
     takes_order: bool = True,
     files: Files | None = None,
+    policy: ExecutionPolicy = POLICY,
 ) -> tuple[Ending, Process]:
     """Run a script whose other end is *play*, in a thread of its own."""
     ours, theirs = socket.socketpair()
@@ -124,7 +125,7 @@ def _play(
     interpreter = Interpreter(cast("Worker", process), 1, Line(ours, body_bytes=0), metered=False)
     script = Script(source=source, cwd="/app", stdin=stdin)
     try:
-        ending = (call or Call()).run(interpreter, script, POLICY, files or Files())
+        ending = (call or Call()).run(interpreter, script, policy, files or Files())
     finally:
         process.was_ended_early = process.is_ended
         interpreter.close()
@@ -247,7 +248,7 @@ FLOODS = {
 @pytest.mark.parametrize(("said", "reason"), FLOODS.values(), ids=FLOODS)
 def test_a_flood_ends_in_time_and_is_not_kept(said: bytes, reason: TrapReason) -> None:
     tracemalloc.start()
-    ending, process = _play(_for_ever(said))
+    ending, process = _play(_for_ever(said), policy=SHORT)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert ending.reason is reason
@@ -256,9 +257,7 @@ def test_a_flood_ends_in_time_and_is_not_kept(said: bytes, reason: TrapReason) -
     assert peak < 20 * MIB
 
 
-def test_calls_without_end_are_stopped_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.POLICY", replace(POLICY, timeout_seconds=3600))
-
+def test_calls_without_end_are_stopped_by_their_number() -> None:
     def play(theirs: socket.socket) -> None:
         line = Line(theirs)
         while True:
@@ -282,35 +281,40 @@ STUCK: dict[str, Play] = {
 
 @pytest.mark.parametrize("play", STUCK.values(), ids=STUCK)
 def test_one_that_is_stuck_is_ended_after_its_time(play: Play) -> None:
-    ending, process = _play(play)
+    ending, process = _play(play, policy=SHORT)
     assert ending.reason is TrapReason.TIMEOUT
     assert process.was_ended_early
 
 
 @pytest.mark.parametrize("play", STUCK.values(), ids=STUCK)
-def test_one_that_is_stuck_is_ended_when_it_is_cancelled(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.POLICY", ExecutionPolicy(timeout_seconds=3600, memory_bytes=41 * MIB))
+def test_one_that_is_stuck_is_ended_when_it_is_cancelled(play: Play) -> None:
     call = Call()
-    timer = threading.Timer(0.1, call.cancel)
-    timer.start()
-    ending, process = _play(play, call=call)
-    timer.join()
+
+    def cancel_and_play(theirs: socket.socket) -> None:
+        call.cancel()
+        play(theirs)
+
+    ending, process = _play(cancel_and_play, call=call)
     assert ending.reason is TrapReason.CANCELLED
     assert process.was_ended_early
 
 
-def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop() -> None:
+def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the host takes beyond the time of a script is not held against it, nor against its neighbours."""
+
+    now = [time.monotonic()]
+    monkeypatch.setattr(call_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class SlowFiles(Files):
         def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
-            time.sleep(POLICY.timeout_seconds + 0.5)
+            now[0] += 2 * POLICY.timeout_seconds
             return {}, b""
 
     def play(theirs: socket.socket) -> None:
         line = Line(theirs)
         line.send(Kind.CALL, {"operation": "stat", "path": "/app/f"})
         line.receive()
+        line.send(Kind.STDOUT, {}, b"late")
         line.send(Kind.DONE, {"trapped": "deadline"})
 
     ending, process = _play(play, files=SlowFiles())
@@ -318,13 +322,14 @@ def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop() -> None:
 
 
 def test_one_that_does_not_take_the_script_is_ended_after_its_time() -> None:
-    ending, process = _play(_be_deaf, source=bytes(4 * MIB), takes_order=False)
+    ending, process = _play(_be_deaf, source=bytes(4 * MIB), takes_order=False, policy=SHORT)
     assert ending.reason is TrapReason.TIMEOUT
     assert process.was_ended_early
 
 
 def test_wishes_for_input_without_end_stop_in_time() -> None:
-    ending, process = _play(_for_ever(_frame(Kind.INPUT, {"count": 2**40})), stdin=io.BytesIO(bytes(1000)))
+    play = _for_ever(_frame(Kind.INPUT, {"count": 2**40}))
+    ending, process = _play(play, stdin=io.BytesIO(bytes(1000)), policy=SHORT)
     assert ending.reason is TrapReason.TIMEOUT
     assert process.was_ended_early
 
@@ -382,8 +387,6 @@ def test_an_honest_end_is_believed() -> None:
 
 
 NEVER_READY = {
-    "nothing": (b"", LineBroken),
-    "half a frame": (HEADER.pack(Kind.READY, 100, 0), LineBroken),
     "garbage": (b"\xff" * 100, LineBroken),
     "a body": (HEADER.pack(Kind.READY, 0, 2**31), LineBroken),
     "deep": (HEADER.pack(Kind.READY, 2**20, 0) + b"[" * 2**20, LineBroken),
@@ -402,11 +405,22 @@ def test_an_interpreter_that_is_never_ready_is_refused(said: bytes, kind: type[E
     sender.start()
     with ours, theirs:
         with pytest.raises(kind) as raised:
-            interpreter.require_ready(time.monotonic() + 0.3)
+            interpreter.require_ready(time.monotonic() + 3600)
         assert type(raised.value) is kind
         assert len(str(raised.value)) < 3000
         theirs.shutdown(socket.SHUT_RDWR)
         sender.join()
+        assert not interpreter.is_ready()
+
+
+@pytest.mark.parametrize("said", [b"", HEADER.pack(Kind.READY, 100, 0)], ids=["nothing", "half a frame"])
+def test_an_interpreter_that_does_not_say_that_it_is_ready_is_given_up(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(said)
+        interpreter = Interpreter(cast("Worker", Process(theirs)), 1, Line(ours, body_bytes=0), metered=False)
+        with pytest.raises(LineBroken):
+            interpreter.require_ready(time.monotonic())
         assert not interpreter.is_ready()
 
 

@@ -15,6 +15,7 @@ import pytest
 from carrel.audit.event import Event
 from carrel.audit.journal import FILE_BYTES, KEPT_FILES, FileJournal, Journal, MemoryJournal
 from carrel.errors import ClosedError, RotatedError
+from tests.depth import rounds
 from tests.faults.inject import first
 
 
@@ -501,10 +502,10 @@ def test_readers_see_everything_once_while_it_is_written(tmp_path: Path) -> None
     directory = tmp_path / "journal"
     directory.mkdir()
     lock = tmp_path / "lock"
-    children = writers(directory, [lock, lock], file_bytes=FILE_BYTES, records=2000)
+    children = writers(directory, [lock, lock], file_bytes=FILE_BYTES, records=500)
     journal = on_disk(directory)
     found: list[Event] = []
-    while len(found) < 4000:
+    while len(found) < 1000:
         is_over = all(child.poll() is not None for child in children)
         fresh = list(journal.events(found[-1].sequence if found else 0))
         found += fresh
@@ -513,13 +514,13 @@ def test_readers_see_everything_once_while_it_is_written(tmp_path: Path) -> None
     journal.close()
     assert [child.wait() for child in children] == [0, 0]
     for name in ("0", "1"):
-        assert [int(one.path) for one in found if one.actor == name] == list(range(2000))
+        assert [int(one.path) for one in found if one.actor == name] == list(range(500))
 
 
 def test_readers_miss_nothing_without_being_told_while_files_come_and_go(tmp_path: Path) -> None:
     directory = tmp_path / "journal"
     directory.mkdir()
-    (child,) = writers(directory, [tmp_path / "lock"], file_bytes=2000, records=20_000)
+    (child,) = writers(directory, [tmp_path / "lock"], file_bytes=2000, records=rounds(20_000))
     journal = on_disk(directory)
     last = since = told = 0
     is_over = False
@@ -534,5 +535,5 @@ def test_readers_miss_nothing_without_being_told_while_files_come_and_go(tmp_pat
             since = 0
     journal.close()
     assert child.wait() == 0
-    assert last == 19_999
+    assert last == rounds(20_000) - 1
     print(f"told {told} times")

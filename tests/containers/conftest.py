@@ -12,7 +12,7 @@ from carrel.containers.container import Container
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.containers.spec import ContainerSpec, Volume
-from tests.contained import Contained
+from tests.contained import Contained, Shared
 from tests.engines import BUSYBOX, require_engine
 
 Make = Callable[..., Container]
@@ -58,6 +58,14 @@ def busybox(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     keeper.remove("shared")
     keeper.close()
     engine.api.remove_volume(name, force=True)
+
+
+@pytest.fixture(scope="module")
+def shared_container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """A session in a container, for all tests of a module."""
+    contained = Contained(tmp_path_factory.mktemp("contained"))
+    yield Shared(contained)
+    contained.close()
 
 
 @pytest.fixture

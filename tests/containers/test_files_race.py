@@ -23,9 +23,9 @@ from tests.race.swapper import Trap
 
 pytestmark = [pytest.mark.race]
 
-ROUNDS = rounds(400)
-OTHER_ROUNDS = rounds(200)
-SWAPS = 100
+ROUNDS = rounds(400, 10)
+OTHER_ROUNDS = rounds(200, 10)
+SWAPS = rounds(100)
 """An attack with fewer exchanges than this proves nothing."""
 PACE = "20"
 """How much longer a state lasts than in the races on the host, where an operation takes microseconds."""

@@ -35,6 +35,7 @@ from carrel.workspace.session_files import (
 from carrel.workspace.session_managers import session_managers
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.depth import pairs
 from tests.faults.inject import failing, open_descriptors
 from tests.workspace.planting import plant, snapshot
 from tests.workspace.traces import records_in, require_whole
@@ -433,8 +434,9 @@ def test_whichever_system_call_fails_the_error_is_ours_and_nothing_is_lost(
     require_well(manager)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("key", ["delete_workspace", "sweep", "write_session_file", "extend"])
+@pytest.mark.parametrize(
+    ("name", "key"), pairs(NAMES, ["delete_workspace", "sweep", "write_session_file", "extend"])
+)
 @pytest.mark.parametrize("manager", ["used"], indirect=True)
 def test_a_change_during_which_a_system_call_fails_is_made_or_not_and_the_next_sweep_tidies_up(
     manager: WorkspaceManager,

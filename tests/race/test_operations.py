@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import EscapeError
-from tests.depth import rounds
+from tests.depth import pairs, rounds
 from tests.race.arena import Arena, attack
 from tests.race.fight import fight
 from tests.race.operations import OPERATIONS, Operation
@@ -15,11 +15,11 @@ from tests.requirements import requirement
 
 pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.deeper]
 
-ROUNDS = rounds(10_000)
+ROUNDS = rounds(10_000, 20)
 """Rounds beneath a swapped directory, for every operation and resolver."""
-OTHER_ROUNDS = rounds(5_000)
+OTHER_ROUNDS = rounds(5_000, 20)
 """Rounds besides, through a swapped directory in the middle of a path, and at a swapped last name."""
-SWAPS = rounds(1_000)
+SWAPS = rounds(1_000, 20)
 """An attack with fewer exchanges than this proves nothing."""
 
 IN_SCRATCH = ("write", "write_without_overwriting", "remove_recursive", "remove_recursive_around", "copy_to")
@@ -27,8 +27,11 @@ IN_SCRATCH = ("write", "write_without_overwriting", "remove_recursive", "remove_
 
 
 @requirement("P-21")
-@pytest.mark.parametrize("confinement", ["kernel", "walk"])
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+@pytest.mark.parametrize(
+    ("operation", "confinement"),
+    pairs(OPERATIONS, ["kernel", "walk"]),
+    ids=lambda one: one if isinstance(one, str) else one.name,
+)
 def test_a_swapped_directory_never_leads_an_operation_outside(
     place: Path, operation: Operation, confinement: str
 ) -> None:

@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.race, pytest.mark.slow, pytest.mark.deeper]
 
 ROUNDS = {2: rounds(500), 8: rounds(200), 64: rounds(40)}
 """Threads at once, and how often."""
-CLOSES = 300
-EDITS = 50
+CLOSES = rounds(300)
+EDITS = rounds(50)
 
 CHAIN = "a/b/c/d/e"
 

@@ -163,14 +163,22 @@ def test_output_goes_on_after_a_connection_that_broke(service: Serving) -> None:
     def midway(seen: bytes) -> bool:
         return b"event: stdout" in seen
 
+    # Each line is printed after the one before has arrived here, so that every cut is in the middle.
+    code = b"import os\nfor n in range(6):\n  print(n, flush=True)\n  while not os.path.exists(str(n)): pass"
     serve = cuts(service.http.removeprefix("http://"), midway, 2)
-    with listening(serve) as target, Client(f"http://{target}") as client:
+    with listening(serve) as target, Client(f"http://{target}") as client, Client(service.http) as direct:
         told: list[bytes] = []
-        shell = client.create().shell()
-        code = b"import time\nfor n in range(300): print(n, flush=True); time.sleep(0.002)"
-        result = shell.run("python -", stdin=code, on_output=lambda _, data: told.append(data))
+        workspace = client.create()
+        beside = direct.open(workspace.session_id)
+
+        def take(_: str, data: bytes) -> None:
+            told.append(data)
+            for number in data.split():
+                beside.write(number.decode(), "")
+
+        result = workspace.shell().run("python -", stdin=code, on_output=take)
         assert result.exit_code == 0
-        assert b"".join(told).split() == [b"%d" % number for number in range(300)]
+        assert b"".join(told).split() == [b"%d" % number for number in range(6)]
 
 
 def test_nothing_that_may_have_been_done_is_asked_for_again() -> None:
@@ -190,7 +198,11 @@ def test_nothing_that_may_have_been_done_is_asked_for_again() -> None:
             assert len(asked) == 1
 
 
-def test_changes_are_followed_over_connections_that_break(service: Serving) -> None:
+def test_changes_are_followed_over_connections_that_break(
+    service: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("carrel.remote.aio._PAUSE_SECONDS", 0.001)
+
     def midway(seen: bytes) -> bool:
         return seen.count(b"event: change") >= 3
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from carrel.audit.logger import SandboxLogger
 from carrel.policy.execution import ExecutionPolicy
@@ -49,6 +52,14 @@ class House:
         """Where the host has the files of *sandbox*."""
         assert sandbox.session_id is not None
         return self.root / sandbox.session_id
+
+
+@contextmanager
+def pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Both ends of a pipe, for reading and for writing without delay."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as source, open(writing, "wb", 0) as sink:
+        yield source, sink
 
 
 def said(result: SandboxResult) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -178,7 +178,7 @@ def make(guest_cache: Path, tmp_path: Path) -> Iterator[Callable[..., Make]]:
     """Makes sandboxes with an engine of their own that keeps little."""
     engines = []
 
-    def with_settings(*, stateful: int, idle_seconds: int) -> Make:
+    def with_settings(*, stateful: int, idle_seconds: int, clock: Callable[[], float] = monotonic) -> Make:
         settings = PythonSettings(
             workers=1,
             ready=0,
@@ -187,7 +187,7 @@ def make(guest_cache: Path, tmp_path: Path) -> Iterator[Callable[..., Make]]:
             idle_seconds=idle_seconds,
             cache=guest_cache,
         )
-        engine = make_engine(settings)
+        engine = make_engine(settings, clock=clock)
         engines.append(engine)
         manager = WorkspaceManager(tmp_path / "sessions")
 
@@ -217,9 +217,12 @@ def test_the_one_that_waited_longest_makes_room(make: Callable[..., Make]) -> No
 
 @requirement("TTL-03")
 def test_one_that_is_idle_ends(make: Callable[..., Make]) -> None:
-    sandbox = make(stateful=8, idle_seconds=1)("one")
+    now = [0.0]
+    sandbox = make(stateful=8, idle_seconds=900, clock=lambda: now[0])("one")
     sandbox.execute("x = 1")
-    time.sleep(1.2)
+    now[0] = 899
+    assert said(sandbox.execute("print(x)")) == "1\n"
+    now[0] += 900
     result = sandbox.execute("print('x' in globals())")
     assert said(result) == "False\n"
     assert (result.metadata["state"], result.metadata["state_lost"]) == ("restarted", "it was idle")

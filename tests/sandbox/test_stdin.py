@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import io
-import os
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import BinaryIO
 
 import pytest
 
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.sandbox import BaseSandbox
 from tests.requirements import requirement
-from tests.sandbox.house import error_name, said
+from tests.sandbox.house import error_name, pipe, said
 
 READ = "import sys; print(ascii(sys.stdin.read()))"
-
-
-@contextmanager
-def pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Both ends of a pipe, for reading and for writing without delay."""
-    reading, writing = os.pipe()
-    with open(reading, "rb") as source, open(writing, "wb", 0) as sink:
-        yield source, sink
 
 
 @requirement("E-17")
@@ -79,7 +66,7 @@ def test_a_pipe_is_read_as_it_is_fed(sandbox: BaseSandbox) -> None:
 
         def feed() -> None:
             sink.write(b"one\n")
-            answered.wait(10)
+            answered.wait()
             sink.write(b"two\n")
             sink.close()
 
@@ -94,13 +81,12 @@ def test_a_pipe_is_read_as_it_is_fed(sandbox: BaseSandbox) -> None:
         feeder.join()
 
 
+@pytest.mark.timeout(60)
 def test_a_pipe_that_never_speaks_ends_with_the_time(sandbox: BaseSandbox) -> None:
     with pipe() as (source, _):
-        started = time.monotonic()
         result = sandbox.execute("print('asking')\ninput()", stdin=source, timeout_seconds=0.3)
     assert result.trap_reason is TrapReason.TIMEOUT
     assert result.stdout == "asking\n"
-    assert time.monotonic() - started < 20
 
 
 def test_input_that_a_script_leaves_is_nobody_elses(sandbox: BaseSandbox) -> None:

@@ -21,6 +21,7 @@ from carrel.tools.spec import Effect, Tool
 from carrel.tools.table import TOOLS
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
+from tests.depth import rounds
 from tests.requirements import requirement
 from tests.workspace.planting import snapshot
 
@@ -211,7 +212,7 @@ for _ in range(5000):
     NESTED = [NESTED]
 
 
-@settings(max_examples=50)
+@settings(max_examples=rounds(50, 3))
 @given(data=st.data())
 @pytest.mark.parametrize("tool", EVERY)
 def test_what_fits_the_schema_gets_an_answer(tool: Tool, data: st.DataObject, place: Place) -> None:
@@ -221,7 +222,7 @@ def test_what_fits_the_schema_gets_an_answer(tool: Tool, data: st.DataObject, pl
     _require_sound(place, tool, answer)
 
 
-@settings(max_examples=30)
+@settings(max_examples=rounds(30, 3))
 @given(data=st.data())
 @pytest.mark.parametrize("tool", EVERY)
 def test_any_json_gets_an_answer(tool: Tool, data: st.DataObject, place: Place) -> None:
@@ -232,7 +233,7 @@ def test_any_json_gets_an_answer(tool: Tool, data: st.DataObject, place: Place) 
 
 
 @requirement("AP-22")
-@settings(max_examples=20)
+@settings(max_examples=rounds(20, 3))
 @given(data=st.data())
 @pytest.mark.parametrize("tool", EVERY)
 def test_a_role_that_may_not_write_changes_nothing(tool: Tool, data: st.DataObject, place: Place) -> None:

@@ -13,7 +13,7 @@ import pytest
 from carrel.policy.rules import Access, AccessMode, PathRule
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
-from tests.depth import IS_THOROUGH, STRIDE
+from tests.depth import IS_THOROUGH, STRIDE, pairs
 from tests.faults.inject import in_memory
 from tests.workspace.archives import directory, file, link, tar
 from tests.workspace.dying import Moment, arm, forked, survives
@@ -133,8 +133,7 @@ KILLS = [
         marks=[pytest.mark.slow] if moment is Moment.AFTER or name in MANY_STEPS else [],
         id=f"{moment.value} each step of {name}",
     )
-    for moment in Moment
-    for name in CHANGES
+    for name, moment in pairs(list(CHANGES), list(Moment))
 ]
 
 

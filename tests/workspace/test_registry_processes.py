@@ -18,6 +18,7 @@ import pytest
 from carrel.errors import LimitError, SessionExistsError, UnavailableError
 from carrel.fs.owned import open_store
 from carrel.workspace.sqlite_registry import SqliteRegistry
+from tests.depth import rounds
 from tests.workspace.registries import NOW, record
 
 
@@ -311,7 +312,7 @@ def test_a_process_that_is_killed_before_any_statement_leaves_a_usable_database(
 @pytest.mark.slow
 def test_what_was_acknowledged_before_a_kill_is_there(place: Path) -> None:
     acknowledged: set[str] = set()
-    for turn in range(10):
+    for turn in range(rounds(10, 3)):
 
         def work(writer: int, turn: int = turn) -> None:
             registry = SqliteRegistry(place)

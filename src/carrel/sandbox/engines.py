@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -71,7 +72,7 @@ class Engines:
             runtime.abandon()
 
 
-def make_engine(settings: PythonSettings) -> PythonRuntime:
+def make_engine(settings: PythonSettings, *, clock: Callable[[], float] = time.monotonic) -> PythonRuntime:
     """A new engine, which the caller closes.
 
     Raises:
@@ -82,7 +83,7 @@ def make_engine(settings: PythonSettings) -> PythonRuntime:
         str(guest.directory),
         PoolSettings(workers=settings.workers, ready=settings.ready, memory_mb=settings.memory_bytes // MIB),
     )
-    kept = StatefulInterpreters(most=settings.stateful, idle_seconds=settings.idle_seconds)
+    kept = StatefulInterpreters(most=settings.stateful, idle_seconds=settings.idle_seconds, clock=clock)
     return PythonRuntime(guest, pool, kept)
 
 

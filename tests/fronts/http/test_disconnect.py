@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from time import monotonic, sleep
+from time import sleep
 
 import pytest
 
@@ -17,11 +17,9 @@ LARGE = b"x" * (8 * MIB)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
-    """Wait until something holds, which takes as long as the machine is busy."""
-    end = monotonic() + 60
+    """Wait until something holds; the time limit of a test is the only one."""
     while not holds():
-        assert monotonic() < end, "it never did"
-        sleep(0.01)
+        sleep(0.001)
 
 
 def is_idle(front: Front) -> bool:

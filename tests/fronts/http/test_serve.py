@@ -48,7 +48,7 @@ def test_a_service_that_is_told_to_stop_finishes_what_runs(tmp_path: Path) -> No
         headers = {"Accept": "text/event-stream"}
         with client.stream("GET", "/api/v1/sessions/s/changes", headers=headers) as changes:
             assert changes.status_code == 200
-            body = {"command": "sleep 1"}
+            body = {"command": "sleep 0.3"}
             with client.stream("POST", "/api/v1/sessions/s/exec", json=body, headers=headers) as running:
                 lines = running.iter_lines()
                 next(lines)

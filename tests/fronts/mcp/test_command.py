@@ -115,7 +115,7 @@ def test_nothing_waits_behind_a_long_call_and_quick_ones_are_answered_in_order(t
 
 
 def test_what_was_asked_before_the_end_of_the_input_is_answered(tmp_path: Path) -> None:
-    asked = [*REQUESTS, call(7, "bash", command="sleep 0.5"), {"jsonrpc": "2.0", "id": 8, "method": "ping"}]
+    asked = [*REQUESTS, call(7, "bash", command="sleep 0.1"), {"jsonrpc": "2.0", "id": 8, "method": "ping"}]
     answer = execute(*words(tmp_path, "--role", "developer"), stdin=b"".join(map(line, asked)))
     answers = {each["id"]: each["result"] for each in map(json.loads, answer.lines)}
     assert set(answers) == {1, 2, 7, 8}
