@@ -7,7 +7,9 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Event, Thread
+from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -26,47 +28,72 @@ class Unstoppable(KeyboardInterrupt):
     """A command was told to stop and does not."""
 
 
-def run(shell: BareShell, line: str, on_output: Callable[[str, bytes], None] | None) -> ShellResult:
-    """Run *line* in a thread, on the standard input of this process, and stop it when Ctrl-C is typed.
+@contextmanager
+def collected_interrupts() -> Iterator[list[int]]:
+    """Collect SIGINT unless it is ignored; a `KeyboardInterrupt` raised in a weakref callback would be lost."""
+    interrupts: list[int] = []
+    with _handler(lambda number, _frame: interrupts.append(number)):
+        yield interrupts
+
+
+@contextmanager
+def raised_interrupts() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` on SIGINT unless it is ignored."""
+    with _handler(signal.default_int_handler):
+        yield
+
+
+@contextmanager
+def _handler(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def run(
+    shell: BareShell,
+    line: str,
+    on_output: Callable[[str, bytes], None] | None,
+    interrupts: list[int],
+) -> ShellResult:
+    """Run *line* in a thread, on the standard input of this process, and stop it on one of *interrupts*.
 
     Raises:
-        Unstoppable: It was told to stop and does not.
+        Unstoppable: It was cancelled and goes on.
+        KeyboardInterrupt: Another interrupt came before it had ended.
     """
     work = _Work(shell, line, on_output)
-    thread = Thread(target=work.run, name="carrel-sh", daemon=True)
-    try:
-        _start(thread)
-        # A signal that another thread of ours was given does not end a wait.
-        while not work.done.wait(_LOOK_SECONDS):
-            pass
-    except KeyboardInterrupt:
-        if thread.ident is None:
-            raise
+    Thread(target=work.run, name="carrel-sh", daemon=True).start()
+    while not work.done.wait(_LOOK_SECONDS) and not interrupts:
+        pass
+    if interrupts:
+        interrupts.clear()
         if sys.stderr.isatty():
             # The terminal shows ^C without ending the line.
             click.echo(err=True)
-        if not _stop(shell, work.done):
-            raise Unstoppable from None
+        if not _stop(shell, work.done, interrupts):
+            raise Unstoppable
     return work.result()
 
 
-def _start(thread: Thread) -> None:
-    """Start *thread*, or not at all if Ctrl-C was typed before."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    try:
-        # This raises for a signal that came just before, but has blocked later ones by then.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-        thread.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _stop(shell: BareShell, done: Event, interrupts: list[int]) -> bool:
+    """Stop what runs, also if it is only about to begin; whether it is done.
 
-
-def _stop(shell: BareShell, done: Event) -> bool:
-    """Stop what runs, also if it is only about to begin; whether it is done."""
+    Raises:
+        KeyboardInterrupt: Another of *interrupts* came first.
+    """
     for _ in range(round(_PATIENCE_SECONDS / _LOOK_SECONDS)):
         shell.cancel()
         if done.wait(_LOOK_SECONDS):
             return True
+        if interrupts:
+            raise KeyboardInterrupt
     return False
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
-from carrel.fronts.cli.interruptible import Unstoppable, run
+from carrel.fronts.cli.interruptible import Unstoppable, collected_interrupts, raised_interrupts, run
 from carrel.fronts.cli.report import shown
 from carrel.fronts.cli.sh import print_output
 from carrel.shell.budget import CANCELLED
@@ -33,6 +33,7 @@ class Prompt:
         self._name = name
         self._readline = _readline()
         self._found: list[str] = []
+        self._interrupts: list[int] = []
 
     def run(self) -> int:
         """Run what is typed until `exit` or the end of the input; the status of the last command."""
@@ -40,14 +41,16 @@ class Prompt:
         status = 0
         try:
             ended = False
-            while not ended:
-                status, ended = self._next(status)
+            with collected_interrupts() as self._interrupts:
+                while not ended:
+                    status, ended = self._next(status)
         finally:
             self._save_history()
         return status
 
     def _next(self, status: int) -> tuple[int, bool]:
         """Read a line and run it, after one with *status*; its own status, and whether that was the last."""
+        self._interrupts.clear()
         try:
             line = self._read(status)
             if line is None:
@@ -64,17 +67,20 @@ class Prompt:
     def _read(self, status: int) -> str | None:
         """The next line; `None` at the end."""
         if not sys.stdin.isatty():
-            return _line()
+            with raised_interrupts():
+                return _line()
         mark = f"[{status}] " if status else ""
+        prompt = f"{mark}{self._name}:{shown(self._shell.cwd)}$ "
         try:
-            return input(f"{mark}{self._name}:{shown(self._shell.cwd)}$ ")
+            with raised_interrupts():
+                return input(prompt)
         except EOFError:
             click.echo()
             return None
 
     def _run(self, line: str) -> tuple[int, bool]:
         try:
-            result = run(self._shell, line, print_output)
+            result = run(self._shell, line, print_output, self._interrupts)
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:

@@ -163,9 +163,10 @@ def _budget(settings: Settings, seconds: float | None, *, as_json: bool) -> Budg
 
 
 def _run_once(shell: Shell, line: str, *, as_json: bool) -> int:
-    from carrel.fronts.cli.interruptible import run
+    from carrel.fronts.cli.interruptible import collected_interrupts, run
 
-    result = run(shell, line, None if as_json else print_output)
+    with collected_interrupts() as interrupts:
+        result = run(shell, line, None if as_json else print_output, interrupts)
     if as_json:
         from carrel.remote.forms import render
 
