@@ -108,12 +108,13 @@ def test_a_flood_of_output_takes_no_memory_of_the_host(sandbox: BaseSandbox) -> 
 
 def test_output_is_told_while_the_script_runs(sandbox: BaseSandbox) -> None:
     with pipe() as (source, sink):
+
+        def answer(_stream: str, data: bytes) -> None:
+            if data == b"now\n":
+                sink.write(b"heard\n")
+
         # The script goes on only after its first line has arrived here.
-        result = sandbox.execute(
-            "print('now')\nprint(input())",
-            stdin=source,
-            on_output=lambda _stream, data: sink.write(b"heard\n") if data == b"now\n" else None,
-        )
+        result = sandbox.execute("print('now')\nprint(input())", stdin=source, on_output=answer)
     assert said(result) == "now\nheard\n"
 
 
