@@ -68,8 +68,8 @@ test: setup ## check format, lint, types and import contracts, and run all tests
 	@$(BIN)/carrel setup --fuel
 	@$(BIN)/python scripts/check.py all $(ARGS)
 
-coverage: setup guest ## run all tests and report the lines that none of them reaches
-	$(BIN)/pytest -n auto --cov --cov-report=term $(ARGS)
+coverage: setup guest ## run all tests, those of `make thorough` too, and report the lines that none of them reaches
+	$(BIN)/pytest -n auto --everything --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
 	@$(BIN)/python scripts/check.py lint

@@ -6,7 +6,7 @@
     quick      these, the tests of what changed, and quick ones, for under a minute
     all        these, and all tests
     core       tests that are neither slow nor need a Docker engine
-    thorough   tests that repeat guards at length
+    thorough   tests that repeat guards at length, and all that need a Docker engine
 
 Options go to pytest. Tests print as they run; a static check prints only if it fails. The exit status is 1 if
 anything failed. If UNSTEADY_FILE is set, tests that failed are run once more, alone, and those that pass only
@@ -58,6 +58,16 @@ QUICK = (
 
 
 @dataclass(frozen=True, slots=True)
+class Tests:
+    """One run of pytest."""
+
+    name: str
+    arguments: Sequence[str]
+    thorough: bool = False
+    """Whether tests go as deep as they can."""
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One check that has run."""
 
@@ -77,20 +87,23 @@ def run_static(name: str) -> Part:
     return Part(name, done.returncode != 0, time.monotonic() - begin)
 
 
-def run_tests(name: str, arguments: Sequence[str], *, may_be_none: bool) -> Part:
+def run_tests(tests: Tests, options: Sequence[str]) -> Part:
     """Run tests, and those that failed once more if the environment asks for it."""
     begin = time.monotonic()
     LAST_FAILED.unlink(missing_ok=True)
-    status = subprocess.run(_program("pytest", "-n", "auto", *arguments), check=False).returncode
+    environment = {**os.environ, "THOROUGH": "1" if tests.thorough else ""}
+    argv = _program("pytest", "-n", "auto", "--dist=worksteal", *tests.arguments, *options)
+    status = subprocess.run(argv, env=environment, check=False).returncode
     unsteady = os.environ.get("UNSTEADY_FILE")
     if status == FAILED and unsteady:
         failures = json.loads(LAST_FAILED.read_text("utf-8"))
         print("\n== failed, and run again alone", flush=True)
-        status = subprocess.run(_program("pytest", "-q", *failures), check=False).returncode
+        argv = _program("pytest", "-q", "--everything", *failures)
+        status = subprocess.run(argv, env=environment, check=False).returncode
         if status == 0:
             with open(unsteady, "a", encoding="utf-8") as file:
                 file.writelines(f"{failure}\n" for failure in failures)
-    return Part(name, status not in ((0, NO_TESTS) if may_be_none else (0,)), time.monotonic() - begin)
+    return Part(tests.name, status not in ((0, NO_TESTS) if options else (0,)), time.monotonic() - begin)
 
 
 def _program(name: str, *arguments: str) -> list[str | Path]:
@@ -98,19 +111,21 @@ def _program(name: str, *arguments: str) -> list[str | Path]:
     return [BIN / name, *arguments]
 
 
-def test_runs(mode: str) -> dict[str, Sequence[str]]:
-    """Arguments of pytest for each run of tests in *mode*, by name."""
-    apart = {"tests": f"--ignore={ADAPTERS}", "adapters": ADAPTERS}
+def runs(mode: str) -> list[Tests]:
+    """The runs of tests in *mode*, one after the other."""
     match mode:
         case "quick":
-            return {"tests": (*CORE, "-rs", "--dist=load", *_selected(_changed()))}
+            return [Tests("tests", (*CORE, "-rs", "--dist=load", *_selected(_changed())))]
         case "all":
-            return {name: (tests,) for name, tests in apart.items()}
+            return [Tests("tests", (f"--ignore={ADAPTERS}",)), Tests("adapters", (ADAPTERS,))]
         case "core":
-            return {name: (*CORE, tests) for name, tests in apart.items()}
+            return [Tests("tests", (*CORE, f"--ignore={ADAPTERS}")), Tests("adapters", (*CORE, ADAPTERS))]
         case "thorough":
-            return {"tests": ("-m", "thorough or deeper")}
-    return {}
+            return [
+                Tests("tests", ("-m", "(thorough or deeper) and not engine"), thorough=True),
+                Tests("engine", ("-m", "thorough and engine", "--everything")),
+            ]
+    return []
 
 
 def _changed() -> list[str]:
@@ -139,13 +154,9 @@ def _module(path: str) -> str:
 def main(mode: str, *options: str) -> int:
     """Run the checks of *mode* and print how long each took."""
     os.environ["CHECK_UNTIL"] = str(time.monotonic() + TIME_BOX) if mode == "quick" else ""
-    os.environ["THOROUGH"] = "1" if mode == "thorough" else ""
     with ThreadPoolExecutor(len(STATIC)) as pool:
         static = [pool.submit(run_static, name) for name in STATIC if mode in ("lint", "quick", "all")]
-        tests = [
-            run_tests(name, (*arguments, *options), may_be_none=bool(options))
-            for name, arguments in test_runs(mode).items()
-        ]
+        tests = [run_tests(each, options) for each in runs(mode)]
         parts = [*(part.result() for part in static), *tests]
     for part in parts:
         print(f"{'FAILED' if part.failed else 'ok':6} {part.name:10} {part.seconds:6.1f} s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import shutil
 import tempfile
@@ -18,7 +19,7 @@ from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH
-from tests.engines import needs_engine
+from tests.engines import is_quick, needs_engine
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
@@ -30,16 +31,32 @@ settings.register_profile("carrel", deadline=None, suppress_health_check=[Health
 settings.load_profile("carrel")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--everything",
+        action="store_true",
+        help="also run the tests that only `make thorough` runs, at the usual depth",
+    )
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs a Docker engine, and leave out what only `make thorough` runs."""
     for item in items:
         if needs_engine(item):
             item.add_marker("engine")
-    if not IS_THOROUGH:
+            if not is_quick(item):
+                item.add_marker("thorough")
+    if not IS_THOROUGH and not config.getoption("--everything"):
         left_out = [item for item in items if item.get_closest_marker("thorough")]
         items[:] = [item for item in items if not item.get_closest_marker("thorough")]
         config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through tens of thousands of tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -30,6 +30,20 @@ _TESTS = (
     "tests/workspace/test_container_workspaces.py",
     "tests/workspace/test_session_containers.py",
 )
+_QUICK = (
+    "tests/containers/test_container.py",
+    "tests/containers/test_engine.py",
+    "tests/fronts/cli/test_doctor_containers.py",
+    "tests/fronts/cli/test_run_container.py",
+    "tests/sandbox/test_container.py",
+    "tests/tools/test_containers.py",
+)
+"""Of these, what `make test` runs; the others are slow, because every step is a request to the engine."""
+
+
+def is_quick(item: pytest.Item) -> bool:
+    """Whether `make test` runs a test that works in containers."""
+    return item.nodeid.startswith(_QUICK)
 
 
 def needs_engine(item: pytest.Item) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tempfile
 from collections.abc import Iterator
@@ -30,8 +29,6 @@ def places() -> Iterator[Path]:
     In memory where that can be had, because the suite makes a hundred thousand small trees; `TMPDIR` says
     where else.
     """
-    gc.collect()
-    gc.freeze()  # what is there now stays, and need not be looked at whenever a leak is looked for
     top = Path(tempfile.mkdtemp(prefix="attack-"))
     in_memory = "TMPDIR" not in os.environ and mount_memory(top)
     top.chmod(0o755)

@@ -12,12 +12,12 @@ from carrel.workspace.workspace import Workspace
 from tests.attack.operations import prepare
 from tests.attack.privilege import acting_as
 from tests.attack.special import SPECIAL
-from tests.attack.test_every_operation import PARAMETERS, SHALLOW, SUFFIXES
+from tests.attack.test_every_operation import PARAMETERS, SHALLOW, SUFFIXES, in_turn
 from tests.attack.tool_operations import CALLS, OTHERS, PATHS, PATTERNS, Call, Tools, told
 from tests.attack.world import HOST_TEXTS, MARKER, RESOLVERS, MakeWorld, World, split
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 EVERY = [
     pytest.param(tool, id=f"{tool.profile}-{tool.name}") for each in TOOLS.values() for tool in each.values()
@@ -32,16 +32,15 @@ def test_no_tool_reaches_out(place: tuple[str, str], world: MakeWorld) -> None:
     """Each place with one of the two resolvers; with both it is asked of every operation of the gate."""
     layout, path = place
     with world(layout, RESOLVERS[len(layout + path) % 2]) as here:
-        _try_all(here, path, CALLS)
+        _try_all(here, path, in_turn(CALLS, layout, path))
 
 
 @requirement("AP-21")
 @pytest.mark.parametrize("place", SHALLOW)
 def test_no_tool_reaches_out_by_a_slash_more(place: tuple[str, str], world: MakeWorld) -> None:
-    """Of the calls one in three, another third for each place: behind the tools it is the same gate."""
     layout, path = place
     with world(layout, RESOLVERS[len(layout) % 2]) as here:
-        _try_all(here, path + SUFFIXES[len(path) % len(SUFFIXES)], CALLS[len(layout + path) % 3 :: 3])
+        _try_all(here, path + SUFFIXES[len(path) % len(SUFFIXES)], in_turn(CALLS, layout, path))
 
 
 @requirement("AP-21")

@@ -21,7 +21,7 @@ from tests.attack import operations
 from tests.attack.everything import try_everything
 from tests.attack.operations import CHANGING, Operation, prepare
 from tests.attack.privilege import acting_as
-from tests.attack.test_every_operation import PARAMETERS, PLACES, tried
+from tests.attack.test_every_operation import PARAMETERS, PLACES, in_turn, tried
 from tests.attack.world import DEFAULT, RESOLVERS, VARIANTS, Door, MakeWorld, Variant, World
 from tests.requirements import requirement
 
@@ -87,7 +87,7 @@ def test_no_operation_reaches_out_of_what_a_view_shows(
 ) -> None:
     layout, path = place
     with shown(layout, variant) as here:
-        try_everything(here, [_inside(path), path])
+        try_everything(here, [_inside(path), path], in_turn(tuple(operations.EVERY), layout, path))
 
 
 def _on(view: Workspace, operation: Operation, path: str, _workspace: Workspace) -> object:

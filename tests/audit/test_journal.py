@@ -517,6 +517,7 @@ def test_readers_see_everything_once_while_it_is_written(tmp_path: Path) -> None
         assert [int(one.path) for one in found if one.actor == name] == list(range(500))
 
 
+@pytest.mark.deeper
 def test_readers_miss_nothing_without_being_told_while_files_come_and_go(tmp_path: Path) -> None:
     directory = tmp_path / "journal"
     directory.mkdir()

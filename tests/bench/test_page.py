@@ -31,6 +31,7 @@ def bench(*arguments: str | Path, into: Path, **environ: str) -> subprocess.Comp
     )
 
 
+@pytest.mark.thorough
 def test_the_page_and_its_plots_are_what_the_data_gives() -> None:
     files = Files()
     assert files.there() == files.made(), "run: make bench ARGS=--render"

@@ -73,6 +73,8 @@ def _is_wanted(item: pytest.Item, seen: Counter[tuple[str, str]]) -> bool:
     name = item.name.partition("[")[0]
     if kind not in (*IN_CONTAINERS, *WRAPPERS) or (kind == "archive" and name not in BY_ARCHIVE):
         return kind != "archive"
+    if kind in WRAPPERS:
+        item.add_marker("deeper")
     number = seen[kind, name]
     seen[kind, name] += 1
     if IS_THOROUGH:

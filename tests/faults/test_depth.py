@@ -15,6 +15,8 @@ from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.faults.inject import NOBODY, as_nobody, failing, in_memory, open_descriptors
 
+pytestmark = pytest.mark.deeper
+
 LEVELS = rounds(20_000)
 SHUT = (1, 2, 31, 32, 33, 64, 65, 99)
 """Depths of directories that their owner may not enter, around those where removal changes its ways."""

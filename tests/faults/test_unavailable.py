@@ -434,6 +434,7 @@ def test_whichever_system_call_fails_the_error_is_ours_and_nothing_is_lost(
     require_well(manager)
 
 
+@pytest.mark.deeper
 @pytest.mark.parametrize(
     ("name", "key"), pairs(NAMES, ["delete_workspace", "sweep", "write_session_file", "extend"])
 )

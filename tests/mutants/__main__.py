@@ -50,7 +50,7 @@ def run_tests(
     path = os.pathsep.join((str(sources), str(TOP)))
     environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     # As little as will do: most of the time goes into starting.
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout"]
+    options = ["-x", "-q", "--everything", "-p", "no:cacheprovider", "-p", "pytest_timeout"]
     return subprocess.run(
         [sys.executable, "-c", RUN, str(sources), *options, f"--basetemp={place / 'tmp'}", *tests],
         cwd=TOP,

@@ -212,6 +212,7 @@ for _ in range(5000):
     NESTED = [NESTED]
 
 
+@pytest.mark.deeper
 @settings(max_examples=rounds(50, 3))
 @given(data=st.data())
 @pytest.mark.parametrize("tool", EVERY)
@@ -222,6 +223,7 @@ def test_what_fits_the_schema_gets_an_answer(tool: Tool, data: st.DataObject, pl
     _require_sound(place, tool, answer)
 
 
+@pytest.mark.deeper
 @settings(max_examples=rounds(30, 3))
 @given(data=st.data())
 @pytest.mark.parametrize("tool", EVERY)
@@ -232,6 +234,7 @@ def test_any_json_gets_an_answer(tool: Tool, data: st.DataObject, place: Place) 
     _require_sound(place, tool, answer)
 
 
+@pytest.mark.deeper
 @requirement("AP-22")
 @settings(max_examples=rounds(20, 3))
 @given(data=st.data())

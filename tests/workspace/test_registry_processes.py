@@ -309,6 +309,7 @@ def test_a_process_that_is_killed_before_any_statement_leaves_a_usable_database(
     pytest.fail("it never came to its end")
 
 
+@pytest.mark.deeper
 @pytest.mark.slow
 def test_what_was_acknowledged_before_a_kill_is_there(place: Path) -> None:
     acknowledged: set[str] = set()

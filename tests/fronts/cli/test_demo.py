@@ -125,6 +125,7 @@ def test_a_pipe_gets_no_colour_and_without_the_guest_one_line_says_what_to_insta
     assert not carrel.sessions.exists()
 
 
+@pytest.mark.thorough
 def test_a_locale_without_utf_8_and_settings_of_all_kinds_do_not_disturb(
     carrel: Carrel, tmp_path: Path, bare: dict[str, str]
 ) -> None:
