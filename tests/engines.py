@@ -35,7 +35,6 @@ _QUICK = (
     "tests/containers/test_engine.py",
     "tests/fronts/cli/test_doctor_containers.py",
     "tests/fronts/cli/test_run_container.py",
-    "tests/sandbox/test_container.py",
     "tests/tools/test_containers.py",
 )
 """Of these, what `make test` runs; the others are slow, because every step is a request to the engine."""

@@ -18,9 +18,10 @@ from tests.attack.guards import require_silence
 from tests.attack.operations import EVERY, Operation, prepare
 from tests.attack.privilege import acting_as
 from tests.attack.world import RESOLVERS, MakeWorld, Outcome, Variant, World
+from tests.depth import pairs
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 LAYOUT = (
     "f; d/f; out => $OUT; up => ..; file => $OUT/secret; loop => loop; dangling => $OUT/none;"
@@ -56,8 +57,7 @@ PATHS = [
 
 
 @requirement("R-04", "W-17")
-@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("name", "variant"), pairs(list(EVERY), RESOLVERS), ids=str)
 def test_no_error_and_no_record_tells_where_the_workspace_lies(
     name: str, variant: Variant, world: MakeWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -103,11 +103,10 @@ def test_no_error_of_the_session_functions_tells_where_the_workspace_lies(
 
 
 @requirement("P-11", "P-09")
-@pytest.mark.parametrize("variant", RESOLVERS, ids=str)
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(("name", "variant"), pairs(list(EVERY), RESOLVERS), ids=str)
 def test_an_error_does_not_tell_what_exists_outside(name: str, variant: Variant, world: MakeWorld) -> None:
     """E41: behind a link that leads out, what is there and what is not end in the same error."""
-    pairs = [
+    spots = [
         ("out/secret", "out/nothin"),
         ("out/dir", "out/nil"),
         ("out/dir/secret", "out/nil/secret"),
@@ -128,7 +127,7 @@ def test_an_error_does_not_tell_what_exists_outside(name: str, variant: Variant,
         " tofile => file; todang => dang"
     )
     with world(layout, variant) as here:
-        for there, nowhere in pairs:
+        for there, nowhere in spots:
             found = _answer(here, EVERY[name], there)
             missed = _answer(here, EVERY[name], nowhere)
             assert _told(found, there) == _told(missed, nowhere), f"{name}: {found} against {missed}"

@@ -27,6 +27,7 @@ def test_no_command_reaches_out(place: tuple[str, str], world: MakeWorld) -> Non
         _try_all(here, path, in_turn(COMMANDS, layout, path))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", SHALLOW)
 def test_no_command_reaches_out_by_a_slash_more(place: tuple[str, str], world: MakeWorld) -> None:
     layout, path = place

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from carrel.errors import CarrelError
@@ -35,6 +37,7 @@ def test_no_tool_reaches_out(place: tuple[str, str], world: MakeWorld) -> None:
         _try_all(here, path, in_turn(CALLS, layout, path))
 
 
+@pytest.mark.thorough
 @requirement("AP-21")
 @pytest.mark.parametrize("place", SHALLOW)
 def test_no_tool_reaches_out_by_a_slash_more(place: tuple[str, str], world: MakeWorld) -> None:
@@ -60,7 +63,7 @@ def test_every_argument_that_may_be_a_path_is_tried(tool: Tool) -> None:
     assert names & (PATHS | PATTERNS) - ({"command"} if is_choice else set()) == tried
 
 
-def _try_all(here: World, path: str, calls: tuple[Call, ...]) -> None:
+def _try_all(here: World, path: str, calls: Sequence[Call]) -> None:
     """Make each call for *path*; what changes the workspace is followed by a fresh one."""
     _prepare(here)
     before = here.contents()

@@ -42,6 +42,7 @@ def test_every_benchmark_has_its_place_on_the_page() -> None:
     assert {area.name for area in AREAS} == programs
 
 
+@pytest.mark.thorough
 def test_one_that_cannot_run_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     nowhere = f"unix://{tmp_path}/none"
     done = bench(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.places import IN_CONTAINERS, KINDS, Place, open_place
+from tests.contract.places import IN_CONTAINERS, KINDS, WRAPPERS, Place, open_place
 from tests.depth import IS_THOROUGH
 
 BY_ARCHIVE = (
@@ -53,8 +53,6 @@ SLOW = (
 """What takes seconds in a container, where every step is a request."""
 ALWAYS = 3
 """So many examples of a test are always tried in a container."""
-WRAPPERS = ("scratch", "part", "checked")
-"""Wrappers of `Root`: unless tests are thorough, each example is tried through one of them in turn."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

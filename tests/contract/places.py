@@ -31,6 +31,8 @@ from tests.engines import missing
 
 KINDS = ("kernel", "walk", "scratch", "memory", "part", "checked", "container", "archive")
 IN_CONTAINERS = ("container", "archive")
+WRAPPERS = ("scratch", "part", "checked")
+"""Around the same `Root`: unless tests are thorough, each example is tried through one of them in turn."""
 NO_LIMITS = Limits(file_bytes=None, read_bytes=None, list_entries=None, walk_entries=None, depth=None)
 IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Where to make very many small trees, if the host has such a place."""

@@ -21,7 +21,7 @@ from carrel.errors import AbsoluteError, CarrelError, EscapeError, PathError
 from carrel.fs.api import Existing, Files, Links, Parents
 from carrel.paths.rel import parse
 from carrel.testing import tree
-from tests.contract.places import IN_CONTAINERS, IN_MEMORY, KINDS, Place, open_place, refill, show
+from tests.contract.places import IN_CONTAINERS, IN_MEMORY, KINDS, WRAPPERS, Place, open_place, refill, show
 from tests.depth import IS_THOROUGH, pairs
 from tests.requirements import requirement
 
@@ -173,11 +173,12 @@ CALLS = [
 
 
 CASES = [
-    *product((kind for kind in KINDS if kind not in IN_CONTAINERS), CALLS, STANDING),
+    *product((kind for kind in KINDS if kind not in (*IN_CONTAINERS, *WRAPPERS)), CALLS, STANDING),
+    *((kind, *each) for each, kind in pairs(list(product(CALLS, STANDING)), WRAPPERS)),
     *(("container", call, standing) for call, standing in pairs(CALLS, list(STANDING))),
     *(() if IS_THOROUGH else (("container", *each) for each in zip(reversed(CALLS), STANDING, strict=True))),
 ]
-"""In a container each call and each obstacle, and all pairs of them when tests are thorough."""
+"""In a container each call and each obstacle, through wrappers in turn; all when tests are thorough."""
 
 
 def _id(value: object) -> str:

@@ -722,6 +722,7 @@ def test_two_sweepers_delete_each_session_once(root: Path, clock: SetClock) -> N
     require_whole(root, "young")
 
 
+@pytest.mark.thorough
 @requirement("PR-11")
 @pytest.mark.race
 def test_a_sweep_of_a_thousand_sessions_holds_nobody_up(

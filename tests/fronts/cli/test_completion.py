@@ -251,6 +251,7 @@ def test_bash_and_zsh_complete_what_is_typed(filled: Carrel, name: str) -> None:
         assert completed(terminal, 'carrel files cat s1 "my')[-1] == "my todo.txt"
 
 
+@pytest.mark.thorough
 def test_fish_completes_what_is_typed(filled: Carrel) -> None:
     ask = "carrel completion fish | source; for line in $argv; complete -C $line; echo ==; end"
     lines = [line for line, _ in ROWS]
@@ -277,6 +278,7 @@ def test_a_script_has_no_error_of_syntax(carrel: Carrel, name: str) -> None:
     subprocess.run([require_shell(name), "-n", "/dev/stdin"], input=script, check=True, timeout=60)
 
 
+@pytest.mark.thorough
 def test_zsh_finds_the_script_in_its_path_too(filled: Carrel) -> None:
     from importlib.resources import files
 

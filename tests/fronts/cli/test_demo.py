@@ -106,6 +106,7 @@ def test_ctrl_c_in_the_midst_of_the_code_leaves_nothing(
 # Elsewhere than on a terminal, and without the guest
 
 
+@pytest.mark.thorough
 def test_a_pipe_gets_no_colour_and_without_the_guest_one_line_says_what_to_install(
     carrel: Carrel, temporary: Path, bare: dict[str, str]
 ) -> None:

@@ -30,7 +30,7 @@ class Unstoppable(KeyboardInterrupt):
 
 @contextmanager
 def collected_interrupts() -> Iterator[list[int]]:
-    """Collect SIGINT unless it is ignored; a `KeyboardInterrupt` raised in a weakref callback would be lost."""
+    """Collect SIGINT unless it is ignored; a `KeyboardInterrupt` in a weakref callback would be lost."""
     interrupts: list[int] = []
     with _handler(lambda number, _frame: interrupts.append(number)):
         yield interrupts
@@ -53,7 +53,11 @@ def _handler(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        try:
+            signal.signal(signal.SIGINT, before)
+        except KeyboardInterrupt:  # one came just before, and nothing was set
+            signal.signal(signal.SIGINT, before)
+            raise
 
 
 def run(
