@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.adapters.peer_suite import differences, peer_suites
 
 
+@pytest.mark.thorough
 def test_the_suite_of_langchain_ends_as_recorded(tmp_path: Path) -> None:
     assert differences(peer_suites()["deepagents"], tmp_path / "report.xml") == []
