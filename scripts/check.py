@@ -40,6 +40,8 @@ CORE = ("-q", "-m", "not slow and not engine")
 FAILED, NO_TESTS = 1, 5
 """Pytest's exit status if tests failed, and if none was selected."""
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
+WORKERS = 2 * (os.cpu_count() or 1)
+"""Test processes: more than processors, because many tests wait for a server or a program."""
 TIME_BOX = 45
 """Seconds after which `quick` starts no further test, so that it ends within a minute."""
 QUICK = (
@@ -92,7 +94,7 @@ def run_tests(tests: Tests, options: Sequence[str]) -> Part:
     begin = time.monotonic()
     LAST_FAILED.unlink(missing_ok=True)
     environment = {**os.environ, "THOROUGH": "1" if tests.thorough else ""}
-    argv = _program("pytest", "-n", "auto", "--dist=worksteal", *tests.arguments, *options)
+    argv = _program("pytest", f"-n{WORKERS}", "--dist=worksteal", *tests.arguments, *options)
     status = subprocess.run(argv, env=environment, check=False).returncode
     unsteady = os.environ.get("UNSTEADY_FILE")
     if status == FAILED and unsteady:
