@@ -107,11 +107,12 @@ class Excerpt:
         """Keep the last lines of *run*, which may have to be printed before the next buffer."""
         before = self._layout.before
         begin = last_lines(buffer, run, before)
-        kept = buffer[begin : run[1]]
-        if begin == self._begin:
-            kept = self._tail + kept
-            kept = kept[last_lines(kept, (0, len(kept)), before) :]
-        self._set_tail(kept)
+        with self._meter.holding(2 * (len(self._tail) + run[1] - begin)):
+            kept = buffer[begin : run[1]]
+            if begin == self._begin:
+                kept = self._tail + kept
+                kept = kept[last_lines(kept, (0, len(kept)), before) :]
+            self._set_tail(kept)
 
     def _set_tail(self, tail: bytes) -> None:
         if len(tail) != len(self._tail):
@@ -159,7 +160,9 @@ class Excerpt:
         if layout.nul_ends_lines:
             self._print_lines(buffer, run, sign)
         elif self._is_plain and (layout.any_bytes or _is_text(data)):
-            self._out(data if data.endswith(b"\n") else data + b"\n")
+            self._out(data)
+            if not data.endswith(b"\n"):
+                self._out(b"\n")
         else:
             self._print_lines(buffer, run, sign)
 
@@ -203,7 +206,8 @@ class Excerpt:
             pieces += [line.translate(NEWLINE_FOR_NUL), b"\0"]
         else:
             pieces += [line, b"\n"]
-        self._out(b"".join(pieces))
+        for piece in pieces:
+            self._out(piece)
 
 
 def _is_text(data: bytes) -> bool:

@@ -13,6 +13,11 @@ _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\(?:([afnrtv])|c(.)|d([0-9]{3})|o([0-7]{3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _CASES = frozenset("ULElu")
 
+_CONSTANT_BYTES = 2**16
+"""Longest replacement that is made before it is needed."""
+_CASE_BYTES = 10
+"""Memory that a byte takes while its case is changed, which makes text of it and perhaps two characters."""
+
 Part = bytes | int | str
 """Text, the number of a group, or a change of case."""
 
@@ -71,20 +76,33 @@ class Replacement:
         return cls(tuple(parts), max(numbers, default=0), any(isinstance(part, str) for part in parts))
 
     def constant(self, whole: bytes) -> bytes | None:
-        """What comes in the place of every match, if all matches are *whole*."""
+        """What comes in the place of every match, if all matches are *whole* and that is not too long."""
         if self.groups or self.changes_case:
+            return None
+        if sum(len(part) if isinstance(part, bytes) else len(whole) for part in self.parts) > _CONSTANT_BYTES:
             return None
         return b"".join(part if isinstance(part, bytes) else whole for part in self.parts)
 
+    def size(self, found: Found, groups: int) -> int:
+        """How long `fill` would make it, at most."""
+        spans = [found.span(group) for group in range(min(self.groups, groups) + 1)]
+        lengths = [end - start for start, end in spans]
+        lengths += [0] * (self.groups + 1 - len(lengths))
+        size = sum(lengths[part] if isinstance(part, int) else len(part) for part in self.parts)
+        return size * _CASE_BYTES if self.changes_case else size
+
     def fill(self, text: bytes, found: Found, groups: int) -> bytes:
         """What comes in the place of *found* in *text*, whose expression has so many *groups*."""
+        taken: dict[int, bytes] = {}
         pieces: list[bytes | str] = []
         for part in self.parts:
             if not isinstance(part, int):
                 pieces.append(part)
             elif part <= groups:
-                start, end = found.span(part)
-                pieces.append(text[start:end] if start >= 0 else b"")
+                if part not in taken:
+                    start, end = found.span(part)
+                    taken[part] = text[start:end] if start >= 0 else b""
+                pieces.append(taken[part])
         if not self.changes_case:
             return b"".join(piece for piece in pieces if isinstance(piece, bytes))
         return _with_cases(pieces)

@@ -3,7 +3,7 @@ r"""What `find -printf` prints: `%p` and the like, and escapes like `\n`."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from carrel.errors import CarrelError, LoopError
 from carrel.shell.context import Context
@@ -26,8 +26,8 @@ _NUMBERS = "sdmnikbUG"
 _SECONDS = {"S", "T", "+", "X", "@"}
 
 
-def compile_format(ctx: Context, text: str) -> Piece:
-    """What prints *text* about a file; what is not known in it is told, and printed as it is.
+def compile_format(ctx: Context, text: str) -> Callable[[Visit], Iterator[bytes]]:
+    """What makes the pieces of *text* about a file; what is not known in it is told, and printed as it is.
 
     Raises:
         ExpressionError: It ends in the middle of a directive.
@@ -37,7 +37,7 @@ def compile_format(ctx: Context, text: str) -> Piece:
         if part["escape"] == "c":
             break
         pieces.append(_piece(ctx, part))
-    return lambda visit: b"".join([piece(visit) for piece in pieces])
+    return lambda visit: (piece(visit) for piece in pieces)
 
 
 def _piece(ctx: Context, part: re.Match[str]) -> Piece:
