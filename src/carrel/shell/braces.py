@@ -17,8 +17,12 @@ from carrel.shell.word import Piece, Text, Word
 MOST_WORDS = 10_000
 """Most words that one word with braces stands for."""
 _DEEPEST = 20
-_PIECE_BYTES = 24
-"""Memory that a piece of a word takes in the list of words, with its share of what holds it."""
+_WORD_BYTES = 192
+"""Memory that each word takes before its text is made, and each part of braces."""
+_PIECE_BYTES = 8
+"""Memory that a piece of a word takes in each word that shares it."""
+_SIGN_BYTES = 256
+"""Memory that a brace or a comma takes, and the text behind it."""
 _SIGNS = re.compile("[{},]|[^{},]+")
 
 _NUMBERS = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
@@ -63,6 +67,7 @@ class _Expansion:
         self._most = most
         self._hold = hold
         self._held = 0
+        self._charge(_SIGN_BYTES * sum(map(_signs, word.pieces)))
         self._items = list(_items(word))
         self._groups = {group.begin: group for group in self._closed() if self._stands_for_more(group)}
 
@@ -109,7 +114,9 @@ class _Expansion:
 
     def _steps(self, first: int, last: int, step: str | None) -> range:
         size = abs(int(step or 1)) or 1
-        self._require_few(abs(last - first) // size + 1)
+        count = abs(last - first) // size + 1
+        self._require_few(count)
+        self._charge(_WORD_BYTES * count)
         return range(first, last + 1, size) if first <= last else range(first, last - 1, -size)
 
     def _expand(self, begin: int, end: int, depth: int) -> list[_Pieces]:
@@ -129,15 +136,15 @@ class _Expansion:
                 parts = self._parts(group, depth)
                 at = group.end + 1
             self._require_few(len(found) * len(parts))
-            self._charge(sum(map(len, found)) * len(parts) + sum(map(len, parts)) * len(found))
+            pieces = sum(map(len, found)) * len(parts) + sum(map(len, parts)) * len(found)
+            self._charge(_WORD_BYTES * len(found) * len(parts) + _PIECE_BYTES * pieces)
             found = [left + right for left in found for right in parts]
         return found
 
-    def _charge(self, pieces: int) -> None:
-        """Charge for words of so many *pieces* together, in the place of those they are made of."""
-        charge = _PIECE_BYTES * pieces
-        self._hold(charge)
-        self._held += charge
+    def _charge(self, count: int) -> None:
+        """Charge so many bytes until all words are made."""
+        self._hold(count)
+        self._held += count
 
     def _parts(self, group: _Group, depth: int) -> list[_Pieces]:
         if not group.commas:
@@ -155,6 +162,12 @@ class _Expansion:
     def _wrong(self, problem: str) -> ShellSyntaxError:
         position = self._word.position
         return ShellSyntaxError(f"syntax error at character {position}: {problem}", position=position)
+
+
+def _signs(piece: Piece) -> int:
+    if not isinstance(piece, Text) or piece.quoted:
+        return 0
+    return sum(map(piece.text.count, "{},"))
 
 
 def _items(word: Word) -> Iterator[Piece]:

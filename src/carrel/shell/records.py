@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import AnyStr, Generic
 
 from carrel.shell.budget import RECORD_BYTES, Meter
@@ -12,14 +13,16 @@ CHUNK_BYTES = 2**18
 """Bytes of a file that a command reads at a time."""
 _COPIES = 3
 """How often a long line is charged: for its pieces, for the line, and for a copy that a command makes of it."""
+_SPLIT_BYTES = 2**15
+"""Bytes that are cut into lines at once, each of which is an object."""
 _MOST_LINES = 4096
 
 
-def bounded(chunk: bytes) -> Iterable[bytes]:
-    """*chunk* in parts of at most `CHUNK_BYTES`."""
-    if len(chunk) <= CHUNK_BYTES:
+def bounded(chunk: AnyStr, most: int = CHUNK_BYTES) -> Iterable[AnyStr]:
+    """*chunk* in parts of at most *most* bytes."""
+    if len(chunk) <= most:
         return (chunk,)
-    return (chunk[at : at + CHUNK_BYTES] for at in range(0, len(chunk), CHUNK_BYTES))
+    return (chunk[at : at + most] for at in range(0, len(chunk), most))
 
 
 class LongLine(Generic[AnyStr]):
@@ -59,7 +62,7 @@ def batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterator[lis
     """The lines of what comes in pieces, many at once; *end* is left out, and the last line need not have one."""
     long = LongLine(meter, end[:0])
     try:
-        for chunk in chunks:
+        for chunk in chain.from_iterable(bounded(each, _SPLIT_BYTES) for each in chunks):
             begin = 0
             if long.size:
                 begin = chunk.find(end) + 1

@@ -17,6 +17,8 @@ _FREE_BYTES = 2**16
 _TEXT_BYTES = 12
 """Memory that a byte takes while characters are exchanged: as text, as changed text, and as bytes again."""
 _VISIBLE_AT_ONCE = 4096
+_MATCHES_AT_ONCE = 64
+"""Matches of an expression between two looks at the budget; in a long line each may take a millisecond."""
 _APPENDED_BYTES = 16
 """Memory that a text or a file takes which is to be printed at the end of the cycle."""
 
@@ -326,19 +328,20 @@ class Machine(Selection):
     def _replaced(self, substitution: Substitution, text: bytes) -> bytes | None:
         regex, groups = self._resolved(substitution.pattern)
         replacement = substitution.replacement
-        may_be_long = len(text) * len(replacement.parts) > _FREE_BYTES
         made = bytearray()
-        at = 0
+        at = room = 0
         is_replaced = False
         for count, found in enumerate(matches(regex, text), 1):
-            if not count % 1024:
+            if not count % _MATCHES_AT_ONCE:
                 self._meter.check()
             if count < substitution.number:
                 continue
             start, end = found.span()
-            # Twice what is made: it grows by copying, and it is copied at the end.
-            if may_be_long or len(made) > _FREE_BYTES:
-                self._account(2 * (len(made) + start - at + replacement.size(found, groups)))
+            size = len(made) + start - at + replacement.most_bytes(end - start)
+            if size > room:
+                room = size + _FREE_BYTES
+                # Twice what is made: it is copied when it grows, and at the end.
+                self._account(2 * room)
             made += text[at:start]
             made += replacement.fill(text, found, groups)
             at = end

@@ -60,6 +60,10 @@ class Replacement:
     groups: int
     """The highest number of a group in it."""
     changes_case: bool
+    fixed_bytes: int
+    """How long its own text is."""
+    references: int
+    """How many groups, or whole matches, stand in it."""
 
     @classmethod
     def parse(cls, text: str) -> Replacement:
@@ -73,23 +77,25 @@ class Replacement:
             at = found.end()
         parts.append(encode(text[at:]))
         numbers = [part for part in parts if isinstance(part, int)]
-        return cls(tuple(parts), max(numbers, default=0), any(isinstance(part, str) for part in parts))
+        return cls(
+            tuple(parts),
+            max(numbers, default=0),
+            any(isinstance(part, str) for part in parts),
+            sum(len(part) for part in parts if isinstance(part, bytes)),
+            len(numbers),
+        )
 
     def constant(self, whole: bytes) -> bytes | None:
         """What comes in the place of every match, if all matches are *whole* and that is not too long."""
         if self.groups or self.changes_case:
             return None
-        if sum(len(part) if isinstance(part, bytes) else len(whole) for part in self.parts) > _CONSTANT_BYTES:
+        if self.fixed_bytes + self.references * len(whole) > _CONSTANT_BYTES:
             return None
         return b"".join(part if isinstance(part, bytes) else whole for part in self.parts)
 
-    def size(self, found: Found, groups: int) -> int:
-        """How long `fill` would make it, at most."""
-        spans = [found.span(group) for group in range(min(self.groups, groups) + 1)]
-        lengths = [end - start for start, end in spans]
-        lengths += [0] * (self.groups + 1 - len(lengths))
-        size = sum(lengths[part] if isinstance(part, int) else len(part) for part in self.parts)
-        return size * _CASE_BYTES if self.changes_case else size
+    def most_bytes(self, matched: int) -> int:
+        """Most memory that `fill` takes for a match of so many bytes, of which all groups are part."""
+        return self.fixed_bytes + self.references * matched * (_CASE_BYTES if self.changes_case else 1)
 
     def fill(self, text: bytes, found: Found, groups: int) -> bytes:
         """What comes in the place of *found* in *text*, whose expression has so many *groups*."""

@@ -10,10 +10,11 @@ from typing import Annotated
 
 from carrel.shell.context import STDIN, Context
 from carrel.shell.flags import Opt
-from carrel.shell.streams import PIECE_BYTES
 from carrel.shell.touch import Touch, reads
 
 USAGE = "[OPTION]... [FILE]..."
+_PART_BYTES = 2**13
+"""Longest part of a line that is printed at once."""
 _HIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f-\xff]")
 
 
@@ -82,12 +83,12 @@ class _Look:
             if self._numbers and not (is_blank and self._nonblank):
                 number += 1
                 yield b"%6d\t" % number
-            if len(line) <= PIECE_BYTES:
+            if len(line) <= _PART_BYTES:
                 yield self._shown(line)
                 continue
             # What ends the line stays in one part.
-            for at in range(0, len(line) - 2, PIECE_BYTES):
-                end = at + PIECE_BYTES
+            for at in range(0, len(line) - 2, _PART_BYTES):
+                end = at + _PART_BYTES
                 yield self._shown(line[at : end if end < len(line) - 2 else len(line)])
 
     def _shown(self, line: bytes) -> bytes:

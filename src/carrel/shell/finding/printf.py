@@ -21,6 +21,8 @@ _PART = re.compile(
     re.DOTALL,
 )
 _ESCAPES = {"a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v", "\\": b"\\"}
+_PIECE_BYTES = 1024
+"""Memory that a directive or an escape takes, with the text behind it."""
 _KINDS = {FileKind.FILE: "f", FileKind.DIRECTORY: "d", FileKind.LINK: "l", FileKind.OTHER: "U"}
 _NUMBERS = "sdmnikbUG"
 _SECONDS = {"S", "T", "+", "X", "@"}
@@ -32,6 +34,7 @@ def compile_format(ctx: Context, text: str) -> Callable[[Visit], Iterator[bytes]
     Raises:
         ExpressionError: It ends in the middle of a directive.
     """
+    ctx.meter.hold(_PIECE_BYTES * (text.count("%") + text.count("\\")))
     pieces: list[Piece] = []
     for part in _PART.finditer(text):
         if part["escape"] == "c":
