@@ -47,7 +47,7 @@ class CharacterSet:
     """Charges bytes before they are kept in memory."""
 
     def add(self, part: bytes, times: int = 1) -> None:
-        """Go on with the characters of *part*, so many *times*; they are charged twice since they are joined."""
+        """Go on with the characters of *part*, so many *times*; charged twice, since they are joined."""
         size = len(part) * times
         self.hold(2 * size + RECORD_BYTES)
         self.parts.append(part * times)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from carrel.errors import CarrelError, ClosedError, LimitError, MissingError, SessionMissingError
 from carrel.shell.budget import Meter
-from carrel.shell.records import CHUNK_BYTES, LongLine, bounded
 from carrel.shell.quoting import encode, shown
 from carrel.shell.reason import is_denied, reason
+from carrel.shell.records import CHUNK_BYTES, LongLine, bounded
 from carrel.shell.streams import Input, Output
 from carrel.values import FileInfo
 
@@ -156,7 +156,7 @@ class Context:
         self._stdout.write(data)
 
     def out_each(self, pieces: Iterable[bytes]) -> None:
-        """Write *pieces* to standard output, each as soon as it is made, so that they are never held together."""
+        """Write *pieces* to standard output, each as soon as it is made: they are never held together."""
         write = self._stdout.write
         for piece in pieces:
             write(piece)

@@ -15,9 +15,8 @@ from carrel.shell.pattern import Matcher, Segment, is_magic, matcher
 from carrel.shell.quoting import encode
 from carrel.values import FileInfo
 
-
 _PATH_BYTES = 256
-"""Memory that a path takes besides its characters while it is matched: in a set, in a list, and as sort key."""
+"""Memory that a path takes besides its characters while it is matched: in sets, in lists, as sort key."""
 
 
 class Part(NamedTuple):
@@ -39,7 +38,7 @@ class Glob:
         is_there: Callable[[str], bool],
         hold: Callable[[int], object] = lambda count: None,
     ) -> None:
-        """Look into directories by *list_directory*; *is_there* tells of one path, *hold* charges for memory."""
+        """Look into directories by *list_directory*; *is_there* tells of one path, *hold* charges memory."""
         self._list = list_directory
         self._is_there = is_there
         self._hold = hold

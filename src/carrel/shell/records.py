@@ -12,7 +12,7 @@ from carrel.shell.streams import PIECE_BYTES
 CHUNK_BYTES = 2**18
 """Bytes of a file that a command reads at a time."""
 _COPIES = 3
-"""How often a long line is charged: for its pieces, for the line, and for a copy that a command makes of it."""
+"""How often a long line is charged: for its pieces, for the line, and for a copy that a command makes."""
 _SPLIT_BYTES = 2**15
 """Bytes that are cut into lines at once, each of which is an object."""
 _MOST_LINES = 4096
@@ -30,7 +30,7 @@ class LongLine(Generic[AnyStr]):
 
     def __init__(self, meter: Meter, nothing: AnyStr) -> None:
         self._meter = meter
-        self._nothing = nothing
+        self._nothing: AnyStr = nothing
         self._pieces: list[AnyStr] = []
         self._charged = 0
         self.size = 0
@@ -45,7 +45,7 @@ class LongLine(Generic[AnyStr]):
 
     def take(self) -> AnyStr:
         """The whole line, which stays charged until `release`."""
-        line = self._nothing.join(self._pieces)
+        line: AnyStr = self._nothing.join(self._pieces)
         self._pieces = []
         self.size = 0
         return line
@@ -59,7 +59,7 @@ class LongLine(Generic[AnyStr]):
 
 
 def batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterator[list[AnyStr]]:
-    """The lines of what comes in pieces, many at once; *end* is left out, and the last line need not have one."""
+    """The lines of what comes in pieces, many at once; *end* is left out, and the last one may have none."""
     long = LongLine(meter, end[:0])
     try:
         for chunk in chain.from_iterable(bounded(each, _SPLIT_BYTES) for each in chunks):
@@ -95,7 +95,7 @@ def in_pieces(lines: Iterable[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
         batch.append(line)
         size += len(line) + 1
         if size >= PIECE_BYTES or len(batch) >= _MOST_LINES:
-            yield end.join([*batch, end[:0]])
+            yield end.join(batch) + end
             batch, size = [], 0
     if batch:
-        yield end.join([*batch, end[:0]])
+        yield end.join(batch) + end

@@ -91,7 +91,7 @@ def compile_regex(
     """Compile an expression of RE2.
 
     With *by_line*, no match holds a newline and `^` and `$` stand for the ends of lines; with *multiline*
-    only the latter. RE2 takes at most *memory_bytes* for the program and for what it remembers while it matches.
+    only the latter. RE2 takes at most *memory_bytes*, for the program and for its states while it matches.
 
     Raises:
         RegexError: RE2 does not know it, or it would take too much memory.

@@ -37,7 +37,7 @@ class Output:
         self._buffer = bytearray()
 
     def write(self, data: bytes) -> None:
-        """Write *data*, sooner or later; what is long is handed on in parts, and the meter checked for each."""
+        """Write *data*, sooner or later; long data is handed on in parts, the meter checked for each."""
         if len(data) <= PIECE_BYTES:
             self._buffer += data
             if len(self._buffer) >= PIECE_BYTES:
