@@ -116,8 +116,12 @@ class Machine(Selection):
     # Writing
 
     def _print_line(self, text: bytes, has_end: bool = True) -> None:
-        self._print(text)
-        if has_end:
+        if not has_end:
+            self._print(text)
+        elif len(text) <= _FREE_BYTES:
+            self._print(text + self._end)
+        else:
+            self._print(text)
             self._out(self._end)
         self._lacks_newline = not has_end
 

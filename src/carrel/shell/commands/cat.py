@@ -80,12 +80,14 @@ class _Look:
             if self._squeeze and is_blank and was_blank:
                 continue
             was_blank = is_blank
+            prefix = b""
             if self._numbers and not (is_blank and self._nonblank):
                 number += 1
-                yield b"%6d\t" % number
+                prefix = b"%6d\t" % number
             if len(line) <= _PART_BYTES:
-                yield self._shown(line)
+                yield prefix + self._shown(line)
                 continue
+            yield prefix
             # What ends the line stays in one part.
             for at in range(0, len(line) - 2, _PART_BYTES):
                 end = at + _PART_BYTES

@@ -124,8 +124,7 @@ def _byte_selection(ranges: list[Range], joint: _Joint) -> Select:
     def select(lines: list[bytes]) -> Iterator[bytes]:
         if len(slices) == 1:
             (only,) = slices
-            for line in lines:
-                yield line[only] + joint.end
+            yield b"".join([line[only] + joint.end for line in lines])
             return
         for line in lines:
             within = slices[: bisect_left(starts, len(line))]

@@ -58,16 +58,13 @@ def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: 
             carried.appendleft(block)
             continue
         data = b"".join([block, *carried])
-        carried.clear()
-        last = b""
-        for record in _backward(ctx, data, separator, flags.before):
-            yield last
-            last = record
-        del data
-        # Perhaps it is only the end of a record.
-        carried.append(last)
-        ctx.meter.hold(2 * len(last) - held)
-        held = 2 * len(last)
+        with ctx.meter.holding(3 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
+            # The first record is perhaps only the end of one.
+            first, *others = _records(data, separator, flags.before)
+            yield b"".join(reversed(others))
+        carried = deque([first])
+        ctx.meter.hold(2 * len(first) - held)
+        held = 2 * len(first)
     yield from carried
     ctx.meter.hold(-held)
 
@@ -80,25 +77,6 @@ def _beginning(blocks: Iterable[bytes], count: int) -> bytes:
             break
         found += block[: count - len(found)]
     return found
-
-
-def _backward(ctx: Context, data: bytes, separator: bytes, before: bool) -> Iterator[bytes]:
-    """The records of *data*, the last one first."""
-    if len(separator) == 1:
-        yield from _backward_by_byte(data, separator, before)
-        return
-    with ctx.meter.holding(2 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
-        # From the beginning, since separators may overlap.
-        yield from reversed(_records(data, separator, before))
-
-
-def _backward_by_byte(data: bytes, separator: bytes, before: bool) -> Iterator[bytes]:
-    end = len(data)
-    while (at := data.rfind(separator, 0, end if before else end - 1)) >= 0:
-        begin = at if before else at + 1
-        yield data[begin:end]
-        end = begin
-    yield data[:end]
 
 
 def _records(data: bytes, separator: bytes, before: bool) -> list[bytes]:

@@ -15,7 +15,7 @@ from carrel.shell.flags import NUMBER, Opt, UsageError
 from carrel.shell.quoting import cited, quoted
 from carrel.shell.records import batches
 from carrel.shell.redirect import Replaced
-from carrel.shell.streams import Output
+from carrel.shell.streams import PIECE_BYTES, Output
 from carrel.shell.touch import Touch, reads, writes
 
 USAGE = "[OPTION]... [INPUT [OUTPUT]]"
@@ -158,8 +158,11 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
     else:
         chosen = _first_lines(flags, groups)
     for line in chosen:
-        write(line)
-        write(end)
+        if len(line) <= PIECE_BYTES:
+            write(line + end)
+        else:
+            write(line)
+            write(end)
 
 
 def _key(flags: Flags, check: Callable[[], None]) -> Key | None:
