@@ -88,7 +88,9 @@ BOMBS = {
     # Expansion
     "braces-before-a-word": Bomb(lambda n: "true {1..9999}" + word(n), refused=MEMORY),
     "braces-after-a-word": Bomb(lambda n: f"true {word(n)}{{1..9999}}", refused=MEMORY),
-    "braces-of-wide-characters": Bomb(lambda n: "true {1..9999}" + "\U0001f600" * (n // 200), refused=MEMORY),
+    "braces-of-wide-characters": Bomb(
+        lambda n: "true {1..9999}" + "\U0001f600" * min(n // 200, LONGEST), refused=MEMORY
+    ),
     "braces-that-stand-for-one": Bomb(lambda n: "true {1..9999}" + many("{1..1}", n), refused=MEMORY),
     "braces-of-long-parts": Bomb(lambda n: f"true {{{word(n)},b}}" + "{a,b}" * 12, refused=MEMORY),
     "braces-of-a-variable": Bomb(lambda n: f"V={word(n)}; true {{1..9999}}$V", refused=MEMORY),
@@ -100,7 +102,7 @@ BOMBS = {
         lambda n: f"printf -v V '%{min(n // 8, MIB)}d' " + " ".join("1" * 40), refused=MEMORY
     ),
     "names-that-match": Bomb(
-        "true */../*/../*/../*", {f"d{i}{'x' * 200}/f": bytes for i in range(20)}, MEMORY
+        "true */../*/../*/../*", {f"d{i}{'x' * 200}/f": lambda n: b"" for i in range(20)}, MEMORY
     ),
     # Options that multiply
     "nl-separator": Bomb(lambda n: f"nl -s {word(n)} f", LINES),
