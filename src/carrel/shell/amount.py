@@ -75,6 +75,10 @@ def without_first(chunks: Iterator[bytes], amount: Amount, end: bytes) -> Iterat
             left -= size
 
 
+_HELD_BYTES = 192
+"""Memory that a chunk takes besides its bytes."""
+
+
 @dataclass(slots=True)
 class _Held:
     chunk: bytes
@@ -98,13 +102,13 @@ class LastPart:
     def push(self, chunk: bytes) -> Iterator[bytes]:
         """Take *chunk*, and give what cannot be in the last part any more."""
         held = self._held
-        self._hold(len(chunk))
+        self._hold(len(chunk) + _HELD_BYTES)
         held.append(_Held(chunk, len(chunk) if self._amount.of_bytes else chunk.count(self._end)))
         self._total += held[-1].size
         while held and self._total - held[0].size >= self._needed:
             gone = held.popleft()
             self._total -= gone.size
-            self._hold(-len(gone.chunk))
+            self._hold(-len(gone.chunk) - _HELD_BYTES)
             yield gone.chunk
 
     def _hold(self, count: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from carrel.shell.context import STDIN, Context
 
-BLOCK_BYTES = 2**18
+BLOCK_BYTES = 2**16
 """So much is read at a time."""
 
 

@@ -7,7 +7,7 @@ quoted stands for itself, and so do braces that hold neither a comma nor a range
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -17,6 +17,13 @@ from carrel.shell.word import Piece, Text, Word
 MOST_WORDS = 10_000
 """Most words that one word with braces stands for."""
 _DEEPEST = 20
+_WORD_BYTES = 192
+"""Memory that each word takes before its text is made, and each part of braces."""
+_PIECE_BYTES = 8
+"""Memory that a piece of a word takes in each word that shares it."""
+_SIGN_BYTES = 256
+"""Memory that a brace or a comma takes, and the text behind it."""
+_SIGNS = re.compile("[{},]|[^{},]+")
 
 _NUMBERS = re.compile(r"(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})(?:\.\.(-?[0-9]{1,9}))?")
 _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
@@ -24,15 +31,23 @@ _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
 _Pieces = tuple[Piece, ...]
 
 
-def braced(word: Word, *, most: int = MOST_WORDS) -> list[Word]:
+Hold = Callable[[int], object]
+"""Charges bytes that are kept in memory, before they are; a negative number gives some back."""
+
+
+def _free(count: int) -> None:
+    """Charge nothing."""
+
+
+def braced(word: Word, *, most: int = MOST_WORDS, hold: Hold = _free) -> Iterator[Word]:
     """The words that *word* stands for, at most *most*; itself, if it has no such braces.
 
     Raises:
         ShellSyntaxError: They are too many, or nested too deeply.
     """
     if not any(isinstance(piece, Text) and not piece.quoted and "{" in piece.text for piece in word.pieces):
-        return [word]
-    return _Expansion(word, most).words()
+        return iter((word,))
+    return _Expansion(word, most, hold).words()
 
 
 @dataclass(slots=True)
@@ -45,17 +60,23 @@ class _Group:
 
 
 class _Expansion:
-    """One word, each of its characters that is not quoted on its own."""
+    """One word, in which each brace and comma that is not quoted is a piece of its own."""
 
-    def __init__(self, word: Word, most: int) -> None:
+    def __init__(self, word: Word, most: int, hold: Hold) -> None:
         self._word = word
         self._most = most
+        self._hold = hold
+        self._held = 0
+        self._charge(_SIGN_BYTES * sum(map(_signs, word.pieces)))
         self._items = list(_items(word))
         self._groups = {group.begin: group for group in self._closed() if self._stands_for_more(group)}
 
-    def words(self) -> list[Word]:
+    def words(self) -> Iterator[Word]:
+        """The words, each put together only when it is asked for."""
         found = self._expand(0, len(self._items), 0)
-        return [Word(_joined(pieces), self._word.position) for pieces in found]
+        for pieces in found:
+            yield Word(_joined(pieces), self._word.position)
+        self._hold(-self._held)
 
     def _closed(self) -> Iterator[_Group]:
         """All pairs of braces."""
@@ -78,7 +99,7 @@ class _Expansion:
         inside = self._items[group.begin + 1 : group.end]
         if len(inside) > 40 or not all(isinstance(item, Text) and not item.quoted for item in inside):
             return None
-        text = "".join(item.text for item in inside if isinstance(item, Text))
+        text = "".join(item.text[:41] for item in inside if isinstance(item, Text))
         if numbers := _NUMBERS.fullmatch(text):
             return self._numbers(*numbers.groups())
         if letters := _LETTERS.fullmatch(text):
@@ -93,7 +114,9 @@ class _Expansion:
 
     def _steps(self, first: int, last: int, step: str | None) -> range:
         size = abs(int(step or 1)) or 1
-        self._require_few(abs(last - first) // size + 1)
+        count = abs(last - first) // size + 1
+        self._require_few(count)
+        self._charge(_WORD_BYTES * count)
         return range(first, last + 1, size) if first <= last else range(first, last - 1, -size)
 
     def _expand(self, begin: int, end: int, depth: int) -> list[_Pieces]:
@@ -108,13 +131,20 @@ class _Expansion:
                 start = at
                 while at < end and at not in self._groups:
                     at += 1
-                parts = [tuple(self._items[start:at])]
+                parts = [_joined(self._items[start:at])]
             else:
                 parts = self._parts(group, depth)
                 at = group.end + 1
             self._require_few(len(found) * len(parts))
+            pieces = sum(map(len, found)) * len(parts) + sum(map(len, parts)) * len(found)
+            self._charge(_WORD_BYTES * len(found) * len(parts) + _PIECE_BYTES * pieces)
             found = [left + right for left in found for right in parts]
         return found
+
+    def _charge(self, count: int) -> None:
+        """Charge so many bytes until all words are made."""
+        self._hold(count)
+        self._held += count
 
     def _parts(self, group: _Group, depth: int) -> list[_Pieces]:
         if not group.commas:
@@ -134,16 +164,22 @@ class _Expansion:
         return ShellSyntaxError(f"syntax error at character {position}: {problem}", position=position)
 
 
+def _signs(piece: Piece) -> int:
+    if not isinstance(piece, Text) or piece.quoted:
+        return 0
+    return sum(map(piece.text.count, "{},"))
+
+
 def _items(word: Word) -> Iterator[Piece]:
     for piece in word.pieces:
         if isinstance(piece, Text) and not piece.quoted:
-            yield from (Text(character, False) for character in piece.text)
+            yield from (Text(part, False) for part in _SIGNS.findall(piece.text))
         else:
             yield piece
 
 
 def _joined(pieces: Sequence[Piece]) -> _Pieces:
-    """The same, with characters that stand together in one piece again."""
+    """The same, with text that stands together in one piece again."""
     found: list[Piece] = []
     run: list[str] = []
     for piece in pieces:

@@ -6,7 +6,8 @@ What stops a command derives from `BaseException`, so that no command can swallo
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import TIMEOUT_MAX, Event, Lock
 
@@ -18,6 +19,8 @@ CANCELLED = 130
 """That of one which somebody stopped, as of a program that Ctrl-C ended."""
 LIMIT = 4
 """That of one which met another limit."""
+RECORD_BYTES = 64
+"""Memory that each string in a list takes besides its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class Budget:
     entries: int | None = 1_000_000
     """Most files and directories that are looked at or named."""
     memory_bytes: int | None = 256 * MIB
-    """Most bytes of input that are held at once, by commands that cannot do with less."""
+    """Most bytes of memory that the commands of the line hold at once."""
 
     def __post_init__(self) -> None:
         for name in ("seconds", "output_bytes", "entries", "memory_bytes"):
@@ -136,6 +139,15 @@ class Meter:
                 "limit.memory_bytes", f"Command needs more than {limit} bytes of memory, the limit", LIMIT
             )
         self.check()
+
+    @contextmanager
+    def holding(self, count: int) -> Iterator[None]:
+        """Count *count* bytes as kept in memory until the block ends; charged before it begins."""
+        self.hold(count)
+        try:
+            yield
+        finally:
+            self.hold(-count)
 
     def charge_output(self, count: int) -> int:
         """Count bytes that are about to be given out, and return how many of them may be."""

@@ -7,6 +7,7 @@ import string
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from carrel.shell.budget import RECORD_BYTES
 from carrel.shell.flags import UsageError
 from carrel.shell.quoting import cited, decode, quoted
 
@@ -42,11 +43,15 @@ class CharacterSet:
     has_equivalence: bool = False
     fills: list[tuple[int, bytes]] = field(default_factory=list)
     """Characters repeated as often as is needed, each with the number of parts before it."""
+    hold: Callable[[int], object] = lambda count: None
+    """Charges bytes before they are kept in memory."""
 
-    def add(self, part: bytes) -> None:
-        """Go on with the characters of *part*."""
-        self.parts.append(part)
-        self.size += len(part)
+    def add(self, part: bytes, times: int = 1) -> None:
+        """Go on with the characters of *part*, so many *times*; charged twice, since they are joined."""
+        size = len(part) * times
+        self.hold(2 * size + RECORD_BYTES)
+        self.parts.append(part * times)
+        self.size += size
 
     @property
     def ends_with_class(self) -> bool:
@@ -70,13 +75,15 @@ def wrong(problem: str) -> UsageError:
     return UsageError(problem, status=1, hint=False)
 
 
-def parse_set(text: bytes, warn: Callable[[str], None]) -> CharacterSet:
-    """Read one string.
+def parse_set(
+    text: bytes, warn: Callable[[str], None], hold: Callable[[int], object] = lambda count: None
+) -> CharacterSet:
+    """Read one string; *hold* charges for what it stands for.
 
     Raises:
         UsageError: It is wrong.
     """
-    return _SetParser(*_unescaped(text, warn)).parse()
+    return _SetParser(*_unescaped(text, warn), CharacterSet(hold=hold)).parse()
 
 
 def _unescaped(text: bytes, warn: Callable[[str], None]) -> tuple[bytes, list[bool]]:
@@ -114,10 +121,10 @@ def _escape(text: bytes, at: int, warn: Callable[[str], None]) -> tuple[int, int
 
 
 class _SetParser:
-    def __init__(self, text: bytes, escaped: list[bool]) -> None:
+    def __init__(self, text: bytes, escaped: list[bool], empty: CharacterSet) -> None:
         self._text = text
         self._escaped = escaped
-        self._set = CharacterSet()
+        self._set = empty
         # What is not found once is not found further on either; this keeps the time linear.
         self._missing: set[str] = set()
 
@@ -212,7 +219,7 @@ class _SetParser:
     def _add_repeat(self, character: bytes, count: int) -> None:
         if count == 0:
             self._set.fills.append((len(self._set.parts), character))
-        self._set.add(character * min(count, _MOST_REPEATS))
+        self._set.add(character, min(count, _MOST_REPEATS))
 
 
 def _shown(byte: int) -> bytes:

@@ -12,6 +12,7 @@ from carrel.errors import CarrelError, ClosedError, LimitError, MissingError, Se
 from carrel.shell.budget import Meter
 from carrel.shell.quoting import encode, shown
 from carrel.shell.reason import is_denied, reason
+from carrel.shell.records import CHUNK_BYTES, LongLine, bounded
 from carrel.shell.streams import Input, Output
 from carrel.values import FileInfo
 
@@ -154,6 +155,12 @@ class Context:
         """Write to standard output."""
         self._stdout.write(data)
 
+    def out_each(self, pieces: Iterable[bytes]) -> None:
+        """Write *pieces* to standard output, each as soon as it is made: they are never held together."""
+        write = self._stdout.write
+        for piece in pieces:
+            write(piece)
+
     def say(self, text: str) -> None:
         """Write a line of text to standard output."""
         self._stdout.write(encode(text) + b"\n")
@@ -205,7 +212,7 @@ class Context:
         if operand == STDIN:
             return self._metered(self.stdin)
         self.meter.charge_entries(1)
-        return self._metered(self.workspace.read_chunks(self.path(operand)))
+        return self._metered(self.workspace.read_chunks(self.path(operand), chunk_bytes=CHUNK_BYTES))
 
     def _metered(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
@@ -213,8 +220,9 @@ class Context:
                 # Nothing is there yet, and whoever types may wait for what was written so far.
                 self.flush()
                 continue
-            self.meter.check()
-            yield chunk
+            for part in bounded(chunk):
+                self.meter.check()
+                yield part
 
     def lines(self, operand: str) -> Iterator[bytes]:
         """The lines of a file or of standard input, each with its newline; the last one may have none."""
@@ -222,33 +230,26 @@ class Context:
 
     def split(self, chunks: Iterator[bytes], end: bytes = b"\n") -> Iterator[bytes]:
         """The lines of what comes in pieces; *end*, one byte, ends a line and stays with it."""
-        held: list[bytes] = []
+        long = LongLine(self.meter, b"")
         try:
             for chunk in chunks:
-                last = chunk.rfind(end)
-                if last < 0:
-                    held.append(chunk)
-                    self.meter.hold(len(chunk))
-                    continue
                 first = 0
-                if held:
+                if long.size:
                     first = chunk.find(end) + 1
-                    yield b"".join([*held, chunk[:first]])
-                    self.meter.hold(-sum(map(len, held)))
-                    held.clear()
-                whole = chunk[first : last + 1]
-                if end == b"\n":
-                    yield from io.BytesIO(whole)
-                else:
-                    yield from (line + end for line in whole.split(end)[:-1])
-                if last + 1 < len(chunk):
-                    held.append(chunk[last + 1 :])
-                    self.meter.hold(len(held[0]))
-            if held:
-                yield b"".join(held)
+                    long.add(chunk[:first] if first else chunk)
+                    if not first:
+                        continue
+                    yield long.take()
+                    long.release()
+                last = chunk.rfind(end) + 1
+                yield from _lines_of(chunk[first:last], end)
+                if last < len(chunk):
+                    long.add(chunk[last:])
+            if long.size:
+                yield long.take()
         finally:
             # Whoever asked for lines may have had enough of them.
-            self.meter.hold(-sum(map(len, held)))
+            long.release()
 
     def stat(self, operand: str, *, follow: bool = True) -> FileInfo:
         """What is at *operand*; without *follow* a link itself."""
@@ -313,8 +314,21 @@ class Context:
         skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
         prefix = operand if operand.endswith("/") else f"{operand}/"
         counted = self._counted(wants)
-        for path, chunks in self.workspace.read_tree(self.path(operand), enter=enter, wants=counted):
+        for path, chunks in self.workspace.read_tree(
+            self.path(operand), enter=enter, wants=counted, chunk_bytes=CHUNK_BYTES
+        ):
             yield prefix + path[skip:], chunks if type(chunks) is tuple else self._metered(chunks)
+
+
+def _lines_of(text: bytes, end: bytes) -> Iterator[bytes]:
+    """The lines of *text*, which ends with *end*, one after the other."""
+    if end == b"\n":
+        yield from io.BytesIO(text)
+        return
+    at = 0
+    while at < len(text):
+        begin, at = at, text.find(end, at) + 1
+        yield text[begin:at]
 
 
 class Reporting:

@@ -13,6 +13,8 @@ _INVISIBLE = bytes(byte for byte in range(128) if not 32 <= byte < 127 and byte 
 _WORD_OR_NOT = bytes(32 if byte in _BLANKS else 120 for byte in range(256))
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 _INVISIBLE_IN_LINE = _INVISIBLE + b"\v"
+_PART_BYTES = 2**14
+"""Bytes whose characters are looked at together, each of which may become an object."""
 _STARTS_AGAIN = re.compile(rb"[\n\r\f]")
 
 
@@ -57,7 +59,8 @@ class Counter:
         if self._wants_words:
             self._add_words(chunk)
         if self._wants_chars or self._wants_longest:
-            self._add_characters(chunk)
+            for at in range(0, len(chunk), _PART_BYTES):
+                self._add_characters(chunk[at : at + _PART_BYTES])
 
     def finish(self) -> Counts:
         """All that was counted."""

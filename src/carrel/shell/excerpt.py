@@ -61,6 +61,7 @@ class Excerpt:
         self._counted = 0
         self._printed_to = -1 if has_printed else None
         """The offset in the file after the last line that was printed."""
+        self._tail_lines = 0
         self._tail = b""
         """Lines at the end of earlier buffers, which may have to be printed before the next."""
         self._pending = 0
@@ -106,14 +107,21 @@ class Excerpt:
     def _keep(self, buffer: bytes, run: Span) -> None:
         """Keep the last lines of *run*, which may have to be printed before the next buffer."""
         before = self._layout.before
-        begin = last_lines(buffer, run, before)
-        kept = buffer[begin : run[1]]
-        if begin == self._begin:
-            kept = self._tail + kept
-            kept = kept[last_lines(kept, (0, len(kept)), before) :]
-        self._set_tail(kept)
+        count = count_lines(buffer, run)
+        begin = run[0] if count <= before else last_lines(buffer, run, before)
+        if begin != self._begin:
+            self._set_tail(buffer[begin : run[1]], min(count, before))
+            return
+        with self._meter.holding(2 * (len(self._tail) + run[1] - begin)):
+            kept = self._tail + buffer[begin : run[1]]
+            count += self._tail_lines
+            if count > before:
+                kept = kept[first_lines(kept, (0, len(kept)), count - before) :]
+            self._set_tail(kept, min(count, before))
 
-    def _set_tail(self, tail: bytes) -> None:
+    def _set_tail(self, tail: bytes, lines: int = 0) -> None:
+        """Keep *tail*, which has so many *lines*."""
+        self._tail_lines = lines
         if len(tail) != len(self._tail):
             self._meter.hold(len(tail) - len(self._tail))
         self._tail = tail
@@ -159,7 +167,9 @@ class Excerpt:
         if layout.nul_ends_lines:
             self._print_lines(buffer, run, sign)
         elif self._is_plain and (layout.any_bytes or _is_text(data)):
-            self._out(data if data.endswith(b"\n") else data + b"\n")
+            self._out(data)
+            if not data.endswith(b"\n"):
+                self._out(b"\n")
         else:
             self._print_lines(buffer, run, sign)
 
@@ -177,6 +187,7 @@ class Excerpt:
         while at < run[1]:
             stop = buffer.find(b"\n", at, run[1]) + 1 or run[1]
             for start, end in parts(find, buffer, (at, stop)):
+                self._meter.check()
                 self._print_line(buffer[start:end], number, self._base + start, _SELECTED)
             at = stop
             number += 1
@@ -203,7 +214,8 @@ class Excerpt:
             pieces += [line.translate(NEWLINE_FOR_NUL), b"\0"]
         else:
             pieces += [line, b"\n"]
-        self._out(b"".join(pieces))
+        for piece in pieces:
+            self._out(piece)
 
 
 def _is_text(data: bytes) -> bool:

@@ -141,7 +141,7 @@ class Execution:
 
         def match(segments: list[Segment]) -> list[str]:
             looking = self.looking(state)
-            return Glob(looking.list, looking.is_there).expand(segments)
+            return Glob(looking.list, looking.is_there, self._meter.hold).expand(segments)
 
         return Expansion(environment(state.variables, state.status), match, self._meter.hold)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from carrel.shell.braces import braced
+from carrel.shell.budget import RECORD_BYTES
 from carrel.shell.pattern import Segment, is_magic
 from carrel.shell.word import Text, Variable, Word
 
@@ -13,6 +15,9 @@ _BLANKS = re.compile(r"[ \t\n]+")
 
 _SPECIAL = re.compile(r"[*?\[~{]")
 """Without these, a word with nothing quoted stands for itself."""
+
+_WIDEST_BYTES = 4
+"""Memory that a character takes in a text with characters beyond the basic plane."""
 
 Lookup = Callable[[str], str]
 """The value of a variable; empty, if it has none."""
@@ -29,10 +34,10 @@ class Expansion:
     ) -> None:
         """Look up variables by *lookup*, and names by *match*.
 
-        *hold* is told how long each value is before it is used.
+        *hold* charges values and arguments.
         """
         self.held = 0
-        """How long all values were."""
+        """Bytes charged so far."""
         self._lookup = lookup
         self._match = match
         self._hold = hold
@@ -46,51 +51,64 @@ class Expansion:
         plain = word.plain
         if plain is not None and not _SPECIAL.search(plain):
             return [plain]
-        return [argument for each in braced(word) for argument in self._fields(each)]
-
-    def _fields(self, word: Word) -> list[str]:
         found: list[str] = []
-        for segments in self._split(word):
-            if is_magic(segments):
-                found.extend(self._match(segments))
-            else:
-                found.append("".join(text for text, _ in segments))
+        for each in braced(word, hold=self._hold):
+            found.extend(self._fields(each))
         return found
+
+    def _fields(self, word: Word) -> Iterator[str]:
+        for segments in self._split(word):
+            if not is_magic(segments):
+                yield self._joined(segments)
+                continue
+            for path in self._match(segments):
+                yield self._joined([Segment(self._charged(path), True)])
 
     def text(self, word: Word) -> str:
         """The one argument that *word* stands for where nothing is split or matched."""
-        return "".join(segment.text for segment, _ in self._segments(word))
+        return self._joined([segment for segment, _ in self._segments(word)])
 
     def _segments(self, word: Word) -> Iterator[tuple[Segment, bool]]:
         """The pieces with their values, and whether each is yet to be split."""
         for at, piece in enumerate(word.pieces):
             if isinstance(piece, Variable):
-                yield Segment(self._value(piece.name), piece.quoted), not piece.quoted
+                yield Segment(self._charged(self._lookup(piece.name)), piece.quoted), not piece.quoted
             elif at == 0 and _is_home(piece, is_whole=len(word.pieces) == 1):
-                yield Segment(self._value("HOME"), True), False
+                yield Segment(self._charged(self._lookup("HOME")), True), False
                 yield Segment(piece.text[1:], False), False
             else:
-                yield Segment(piece.text, piece.quoted), False
+                yield Segment(self._charged(piece.text), piece.quoted), False
 
-    def _value(self, name: str) -> str:
-        value = self._lookup(name)
-        self._hold(len(value))
-        self.held += len(value)
-        return value
+    def _charged(self, text: str) -> str:
+        """The text of a piece, charged for before it becomes part of an argument."""
+        self._charge(sys.getsizeof(text))
+        return text
+
+    def _joined(self, segments: Sequence[Segment]) -> str:
+        if not all(text.isascii() for text, _ in segments):
+            # One wide character makes all others of an argument as wide.
+            self._charge(_WIDEST_BYTES * sum(len(text) for text, _ in segments))
+        self._charge(RECORD_BYTES)
+        return "".join(text for text, _ in segments)
+
+    def _charge(self, count: int) -> None:
+        self._hold(count)
+        self.held += count
 
     def _split(self, word: Word) -> Iterator[list[Segment]]:
         """The fields of a word: a variable that is not quoted ends one at each blank."""
         current: list[Segment] = []
         for segment, splits in self._segments(word):
-            parts = _BLANKS.split(segment.text) if splits else [segment.text]
-            for part in parts[:-1]:
-                if part:
-                    current.append(Segment(part, False))
+            text, at = segment.text, 0
+            for blank in _BLANKS.finditer(text) if splits else ():
+                if blank.start() > at:
+                    current.append(Segment(text[at : blank.start()], False))
                 if current:
                     yield current
                 current = []
-            if parts[-1] or segment.quoted:
-                current.append(Segment(parts[-1], segment.quoted))
+                at = blank.end()
+            if at < len(text) or segment.quoted:
+                current.append(Segment(text[at:], segment.quoted))
         if current:
             yield current
 

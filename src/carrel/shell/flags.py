@@ -126,7 +126,8 @@ class Parser(Generic[FlagsType]):
                 _set(found, self._number, argument[1:])
             else:
                 self._read_short(argument, rest, found)
-        return self._flags(**found), operands
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+        return self._flags(**values), operands
 
     def _read_long(self, argument: str, rest: Iterator[str], found: dict[str, Any]) -> None:
         name, sign, value = argument.partition("=")
@@ -208,7 +209,7 @@ def _set(found: dict[str, Any], option: _Option, text: str | None) -> None:
         except ValueError as error:
             raise UsageError(str(error), status=1, hint=False) from None
     if option.is_list:
-        found[option.field] = (*found.get(option.field, ()), value)
+        found.setdefault(option.field, []).append(value)
     else:
         found[option.field] = value
 

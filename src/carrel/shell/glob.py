@@ -15,6 +15,9 @@ from carrel.shell.pattern import Matcher, Segment, is_magic, matcher
 from carrel.shell.quoting import encode
 from carrel.values import FileInfo
 
+_PATH_BYTES = 256
+"""Memory that a path takes besides its characters while it is matched: in sets, in lists, as sort key."""
+
 
 class Part(NamedTuple):
     """What one name of a path must be like, or several that are simply given."""
@@ -33,10 +36,13 @@ class Glob:
         self,
         list_directory: Callable[[str], Iterable[FileInfo]],
         is_there: Callable[[str], bool],
+        hold: Callable[[int], object] = lambda count: None,
     ) -> None:
-        """Look into directories by *list_directory*; *is_there* tells of one path."""
+        """Look into directories by *list_directory*; *is_there* tells of one path, *hold* charges memory."""
         self._list = list_directory
         self._is_there = is_there
+        self._hold = hold
+        self._held = 0
 
     def expand(self, segments: Iterable[Segment]) -> list[str]:
         """The paths that match, in the order of their bytes; if there are none, the pattern itself.
@@ -44,7 +50,12 @@ class Glob:
         Raises:
             LimitError: A directory has too many entries to be listed.
         """
-        segments = list(segments)
+        try:
+            return self._expand(list(segments))
+        finally:
+            self._hold(-self._held)
+
+    def _expand(self, segments: list[Segment]) -> list[str]:
         text = "".join(segment.text for segment in segments)
         found = sorted(self._match("/" if text.startswith("/") else "", _parts(segments)), key=encode)
         if text.endswith("/"):
@@ -62,7 +73,7 @@ class Glob:
         if part.any_depth:
             return bases | {path for path, info in self._beneath(bases) if info.is_directory}
         if part.matches is None:
-            return {_join(base, part.text) for base in bases}
+            return {self._held_path(base, part.text) for base in bases}
         return {path for path, info in self._matching(bases, part) if not info.is_file}
 
     def _last(self, bases: set[str], part: Part) -> set[str]:
@@ -70,14 +81,14 @@ class Glob:
         if part.any_depth:
             return {path for path, _ in self._beneath(bases)}
         if part.matches is None:
-            return {path for base in bases if self._is_there(path := _join(base, part.text))}
+            return {path for base in bases if self._is_there(path := self._held_path(base, part.text))}
         return {path for path, _ in self._matching(bases, part)}
 
     def _matching(self, bases: set[str], part: Part) -> Iterator[tuple[str, FileInfo]]:
         for base in bases:
             for info in self._entries(base):
                 if _may_match(part, info.name):
-                    yield _join(base, info.name), info
+                    yield self._held_path(base, info.name), info
 
     def _beneath(self, bases: set[str]) -> Iterator[tuple[str, FileInfo]]:
         """All that is in *bases* and in the directories there, at any depth."""
@@ -88,11 +99,18 @@ class Glob:
             for info in self._entries(here):
                 if info.name.startswith("."):
                     continue
-                path = _join(here, info.name)
+                path = self._held_path(here, info.name)
                 yield path, info
                 if info.is_directory and path not in seen:
                     seen.add(path)
                     waiting.append(path)
+
+    def _held_path(self, base: str, name: str) -> str:
+        """The path of *name* in *base*, charged for until all patterns are matched."""
+        charge = len(base) + len(name) + _PATH_BYTES
+        self._hold(charge)
+        self._held += charge
+        return _join(base, name)
 
     def _entries(self, base: str) -> Iterable[FileInfo]:
         try:

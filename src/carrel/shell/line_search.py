@@ -80,6 +80,7 @@ class LineSearch:
                     return
                 # Lines of a binary file end with a NUL too, lest they be endless.
                 buffer = buffer.replace(b"\0", b"\n")
+            del window
             runs = selected(self._find, buffer, begin, end)
             if self._invert:
                 runs = others(runs, begin, end)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
 
 _BITS = 64
 _LARGEST, _SMALLEST = 4932, -4951
 """Exponents of ten beyond which there is infinity, or nothing."""
-_READING = Context(prec=1000)
+_READING = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Makes infinity or nothing of what no number can hold, and never raises."""
 _EXACT = Context(prec=40_000)
 _NUMBER = re.compile(
     r"\s*([+-]?)(?:(inf(?:inity)?)|(nan)|0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p([+-]?[0-9]+))?"

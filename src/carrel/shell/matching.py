@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import repeat
 
-from carrel.shell.bracket import WORD
+from carrel.shell.bracket import WORD, RegexError
 from carrel.shell.budget import Meter
 from carrel.shell.quoting import encode
-from carrel.shell.regex import Syntax, compile_regex, translate
+from carrel.shell.records import LongLine
+from carrel.shell.regex import PATTERN_CHARACTERS, TOO_BIG, Syntax, compile_regex, translate
 
 Span = tuple[int, int]
 """Where something begins and ends."""
 Find = Callable[[bytes, int, int], Span | None]
 """Finds the first match in a buffer between two offsets."""
 
+_STEPS = 2**27
+"""Steps that RE2 may take between two looks at the budget, if a line is not longer than that."""
+_LEAST_BYTES = 2**12
 _NEAR_BYTES = 2**13
 _DENSE_LINES = 64
 _DENSE_BYTES = 2**14
@@ -45,15 +49,20 @@ class Patterns:
     whole_words: bool = False
     whole_lines: bool = False
 
-    def compile(self, warn: Callable[[str], None]) -> Find:
-        """A function that finds matches; *warn* is told of what is odd.
+    def compile(self, warn: Callable[[str], None], check: Callable[[], None]) -> Find:
+        """A function that finds matches; *warn* is told of what is odd, and *check* may stop it.
 
         Raises:
             RegexError: A pattern is wrong.
         """
         expressions: list[str] = []
         literals: list[str | None] = []
+        size = 0
         for text in dict.fromkeys(self.texts):
+            check()
+            size += len(text)
+            if size > PATTERN_CHARACTERS:
+                raise RegexError(TOO_BIG)
             expression, literal = self._read(text, warn)
             expressions.append(expression)
             literals.append(literal)
@@ -64,10 +73,10 @@ class Patterns:
             return find_anything
         literal = literals[0] if len(literals) == 1 and not self.ignore_case else None
         if not literal:
-            return self._regex_finder(expressions)
+            return self._regex_finder(expressions, check)
         if bare:
-            return Literal(encode(literal), _late(lambda: self._regex_finder(expressions)))
-        return _filtered(encode(literal), self._regex_finder(expressions))
+            return Literal(encode(literal), _late(lambda: self._regex_finder(expressions, check)))
+        return _filtered(encode(literal), self._regex_finder(expressions, check))
 
     def _read(self, text: str, warn: Callable[[str], None]) -> tuple[str, str | None]:
         """A pattern in the words of RE2, and as plain text if it is that."""
@@ -82,7 +91,7 @@ class Patterns:
             warn(warning)
         return translation.text, translation.literal
 
-    def _regex_finder(self, expressions: list[str]) -> Find:
+    def _regex_finder(self, expressions: list[str], check: Callable[[], None]) -> Find:
         joined = "|".join(expressions) if len(expressions) == 1 else "|".join(f"(?:{e})" for e in expressions)
         group = 0
         if self.whole_lines:
@@ -95,8 +104,20 @@ class Patterns:
             joined, ignore_case=self.ignore_case, by_line=True, longest=self.kind is not Kind.PERL
         )
         search = regex.search
+        # RE2 may take as many steps as its program is long for each byte, and nothing stops it.
+        most = max(_LEAST_BYTES, _STEPS // regex.programsize)
 
         def find(buffer: bytes, at: int, end: int) -> Span | None:
+            while end - at > most:
+                stop = buffer.find(b"\n", at + most, end) + 1 or end
+                found = search(buffer, at, stop)
+                # An empty match behind the last newline belongs to the next line.
+                if found is not None and (found.start() < stop or stop == end):
+                    return found.span(group)
+                if stop == end:
+                    return None
+                check()
+                at = stop
             found = search(buffer, at, end)
             return None if found is None else found.span(group)
 
@@ -254,23 +275,23 @@ def last_lines(buffer: bytes, run: Span, count: int) -> int:
 
 def windows(chunks: Iterable[bytes], meter: Meter) -> Iterator[tuple[bytes, int, int]]:
     """Buffers, and between which offsets each holds whole lines that were not given before."""
-    held: list[bytes] = []
-    size = 0
-    for chunk in chunks:
-        last = chunk.rfind(b"\n") + 1
-        first = 0
-        if held and last:
-            first = chunk.find(b"\n") + 1
-            line = b"".join([*held, chunk[:first]])
-            meter.hold(-size)
-            held, size = [], 0
-            yield line, 0, len(line)
-        if first < last:
-            yield chunk, first, last
-        if last < len(chunk):
-            held.append(chunk[last:])
-            meter.hold(len(held[-1]))
-            size += len(held[-1])
-    if held:
-        meter.hold(-size)
-        yield b"".join(held), 0, size
+    long = LongLine(meter, b"")
+    try:
+        for chunk in chunks:
+            last = chunk.rfind(b"\n") + 1
+            first = 0
+            if long.size and last:
+                first = chunk.find(b"\n") + 1
+                long.add(chunk[:first])
+                size = long.size
+                yield long.take(), 0, size
+                long.release()
+            if first < last:
+                yield chunk, first, last
+            if last < len(chunk):
+                long.add(chunk[last:])
+        if long.size:
+            size = long.size
+            yield long.take(), 0, size
+    finally:
+        long.release()

@@ -38,6 +38,10 @@ def make_ready(workspace: Workspace, path: str) -> None:
         raise IsDirectoryError(f"{path!r} is a directory", path=path)
 
 
+_WRITER_BYTES = 2**19
+"""Charged for each large file that is being written: its thread, its pipe and what waits in it."""
+
+
 class Replaced:
     """A file that gets new content, all of it at the end or, if the command is stopped, none."""
 
@@ -84,6 +88,8 @@ class _Writer:
     """Writes a large file in a thread of its own, while it comes."""
 
     def __init__(self, workspace: Workspace, path: str, meter: Meter) -> None:
+        meter.hold(_WRITER_BYTES)
+        self._meter = meter
         self.pipe = Pipe(meter)
         self._workspace = workspace
         self._path = path
@@ -104,12 +110,14 @@ class _Writer:
     def finish(self) -> None:
         self.pipe.close()
         self._thread.join()
+        self._meter.hold(-_WRITER_BYTES)
         if self._error is not None:
             raise self._error
 
     def abandon(self) -> None:
         self.pipe.break_off()
         self._thread.join()
+        self._meter.hold(-_WRITER_BYTES)
 
 
 class Appended:

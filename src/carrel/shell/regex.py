@@ -18,6 +18,11 @@ from typing import Protocol
 from carrel.shell.bracket import SPACE, WORD, RegexError, bracket, escaped
 from carrel.shell.quoting import encode
 
+REGEX_BYTES = 2**20
+"""Most memory that each of several expressions may take, compiled and while it matches."""
+PATTERN_CHARACTERS = 2**20
+"""Longest expression that is compiled; RE2 refuses those that are much shorter."""
+TOO_BIG = "Regular expression too big"
 DUPLICATES = 32767
 """The most repetitions that POSIX lets an interval ask for."""
 _ESCAPES = {
@@ -53,6 +58,11 @@ class Found(Protocol):
 class Regex(Protocol):
     """A compiled expression, as `re2` makes them."""
 
+    @property
+    def programsize(self) -> int:
+        """How many steps matching a byte takes at most."""
+        ...
+
     def search(self, text: bytes, pos: int, endpos: int, /) -> Found | None:
         """The leftmost match between two offsets; what lies around them is looked at by anchors."""
         ...
@@ -76,19 +86,23 @@ def compile_regex(
     by_line: bool = False,
     multiline: bool = False,
     longest: bool = True,
+    memory_bytes: int = 8 * REGEX_BYTES,
 ) -> Regex:
     """Compile an expression of RE2.
 
     With *by_line*, no match holds a newline and `^` and `$` stand for the ends of lines; with *multiline*
-    only the latter.
+    only the latter. RE2 takes at most *memory_bytes*, for the program and for its states while it matches.
 
     Raises:
         RegexError: RE2 does not know it, or it would take too much memory.
     """
     import re2
 
+    if len(text) > PATTERN_CHARACTERS:
+        raise RegexError(TOO_BIG)
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = memory_bytes
     options.longest_match = longest
     options.case_sensitive = not ignore_case
     options.never_nl = by_line
@@ -112,7 +126,7 @@ def _reason(error: Exception) -> str:
     detail = error.args[0] if error.args else b""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     if text.startswith(("bad repetition", "invalid repetition", "pattern too large")):
-        return "Regular expression too big"
+        return TOO_BIG
     return text.replace("(?m)", "", 1) or "Invalid regular expression"
 
 
@@ -292,7 +306,7 @@ class _Translator:
         if high and int(high) < low:
             raise RegexError("Invalid content of \\{\\}")
         if max(low, int(high or 0)) > DUPLICATES:
-            raise RegexError("Regular expression too big")
+            raise RegexError(TOO_BIG)
         if self._is_start:
             self._warn("{...} at start of expression")
             return

@@ -12,8 +12,15 @@ from carrel.shell.sed_replacement import matches
 from carrel.shell.sed_selection import Selection
 from carrel.shell.sed_space import Lines, Space
 
-_FREE_BYTES = 2**20
-"""So much may be held before it is counted."""
+_FREE_BYTES = 2**16
+"""Bytes that may be held before they are charged."""
+_TEXT_BYTES = 12
+"""Memory that a byte takes while characters are exchanged: as text, as changed text, and as bytes again."""
+_VISIBLE_AT_ONCE = 4096
+_MATCHES_AT_ONCE = 64
+"""Matches of an expression between two looks at the budget; in a long line each may take a millisecond."""
+_APPENDED_BYTES = 16
+"""Memory that a text or a file takes which is to be printed at the end of the cycle."""
 
 
 class Then(Enum):
@@ -82,6 +89,7 @@ class Machine(Selection):
         if line is None:
             return False
         self._space.text, self._space.has_end = line
+        self._account()
         self._is_replaced = False
         return True
 
@@ -108,7 +116,13 @@ class Machine(Selection):
     # Writing
 
     def _print_line(self, text: bytes, has_end: bool = True) -> None:
-        self._print(text + self._end if has_end else text)
+        if not has_end:
+            self._print(text)
+        elif len(text) <= _FREE_BYTES:
+            self._print(text + self._end)
+        else:
+            self._print(text)
+            self._out(self._end)
         self._lacks_newline = not has_end
 
     def _print(self, data: bytes) -> None:
@@ -122,24 +136,32 @@ class Machine(Selection):
             self._print_line(self._space.text, self._space.has_end)
 
     def _flush_appended(self) -> None:
+        if not self._appended:
+            return
         for command in self._appended:
             if command.name == "a":
                 self._print(command.text)
                 continue
             for chunk in self._read(decode(command.text)):
                 self._print(chunk)
-        self._appended.clear()
+        self._clear_appended()
 
-    def _account(self, size: int) -> None:
-        """Count what is held, as soon as it is much."""
+    def _account(self, more: int = 0) -> None:
+        """Charge for the line, what is held, a copy of both and *more* bytes, as soon as that is much."""
+        size = 2 * (self._space.size + self._hold.size) + more
         if size > self._held:
             self._meter.hold(size - self._held)
             self._held = size
+
+    def _clear_appended(self) -> None:
+        self._meter.hold(-_APPENDED_BYTES * len(self._appended))
+        self._appended.clear()
 
     # Commands
 
     def append(self, command: Command) -> None:
         """`a`, `r`: print a text or a file at the end of the cycle."""
+        self._meter.hold(_APPENDED_BYTES)
         self._appended.append(command)
 
     def insert(self, command: Command) -> None:
@@ -159,8 +181,9 @@ class Machine(Selection):
 
     def print_first(self, command: Command) -> None:
         """`P`: print up to the first newline."""
-        first, newline, _ = self._space.text.partition(b"\n")
-        self._print_line(first, bool(newline) or self._space.has_end)
+        text = self._space.text
+        end = text.find(b"\n")
+        self._print_line(text if end < 0 else text[:end], end >= 0 or self._space.has_end)
 
     def print_number(self, command: Command) -> None:
         """`=`: print the number of the line."""
@@ -182,6 +205,10 @@ class Machine(Selection):
                 width = 0
             pieces.append(unit)
             width += len(unit)
+            if len(pieces) >= _VISIBLE_AT_ONCE:
+                self._meter.check()
+                self._print(b"".join(pieces))
+                pieces.clear()
         self._print_line(b"".join(pieces) + b"$")
 
     def delete(self, command: Command) -> Then:
@@ -190,10 +217,11 @@ class Machine(Selection):
 
     def delete_first(self, command: Command) -> Then:
         """`D`: delete up to the first newline and start again."""
-        _, newline, rest = self._space.text.partition(b"\n")
-        if not newline:
+        text = self._space.text
+        end = text.find(b"\n")
+        if end < 0:
             return Then.END
-        self._space.text = rest
+        self._space.text = text[end + 1 :]
         return Then.AGAIN
 
     def next_line(self, command: Command) -> Then | None:
@@ -217,7 +245,7 @@ class Machine(Selection):
             return Then.END
         self._space.add(line[0])
         self._space.has_end = line[1]
-        self._account(self._space.size + self._hold.size)
+        self._account()
         return None
 
     def get(self, command: Command) -> None:
@@ -227,7 +255,7 @@ class Machine(Selection):
     def add_held(self, command: Command) -> None:
         """`G`: add what is held."""
         self._space.add_all(self._hold)
-        self._account(self._space.size + self._hold.size)
+        self._account()
 
     def hold(self, command: Command) -> None:
         """`h`: hold the line."""
@@ -236,7 +264,7 @@ class Machine(Selection):
     def hold_more(self, command: Command) -> None:
         """`H`: hold the line too."""
         self._hold.add_all(self._space)
-        self._account(self._space.size + self._hold.size)
+        self._account()
 
     def exchange(self, command: Command) -> None:
         """`x`: exchange the line and what is held."""
@@ -254,7 +282,7 @@ class Machine(Selection):
     def quit_now(self, command: Command) -> Then:
         """`Q`: end."""
         if command.name == "Q":
-            self._appended.clear()
+            self._clear_appended()
         self.exit_status = command.number or 0
         return Then.END
 
@@ -274,6 +302,7 @@ class Machine(Selection):
 
     def exchange_characters(self, command: Command) -> None:
         """`y`: put characters for others."""
+        self._account(_TEXT_BYTES * self._space.size)
         self._space.text = encode(decode(self._space.text).translate(command.table))
 
     def substitute(self, command: Command) -> None:
@@ -302,26 +331,32 @@ class Machine(Selection):
 
     def _replaced(self, substitution: Substitution, text: bytes) -> bytes | None:
         regex, groups = self._resolved(substitution.pattern)
-        pieces: list[bytes] = []
-        at = produced = 0
+        replacement = substitution.replacement
+        made = bytearray()
+        at = room = 0
+        is_replaced = False
         for count, found in enumerate(matches(regex, text), 1):
-            if not count % 1024 or produced > self._held:
+            if not count % _MATCHES_AT_ONCE:
                 self._meter.check()
-                self._account(produced + len(text))
             if count < substitution.number:
                 continue
             start, end = found.span()
-            new = substitution.replacement.fill(text, found, groups)
-            pieces += (text[at:start], new)
-            produced += len(new)
+            size = len(made) + start - at + replacement.most_bytes(end - start)
+            if size > room:
+                room = size + _FREE_BYTES
+                # Twice what is made: it is copied when it grows, and at the end.
+                self._account(2 * room)
+            made += text[at:start]
+            made += replacement.fill(text, found, groups)
             at = end
+            is_replaced = True
             if not substitution.everywhere:
                 break
-        if not pieces:
+        if not is_replaced:
             return None
-        self._account(produced + len(text))
-        pieces.append(text[at:])
-        return b"".join(pieces)
+        self._account(2 * (len(made) + len(text) - at))
+        made += text[at:]
+        return bytes(made)
 
 
 def _drop(data: bytes) -> None:

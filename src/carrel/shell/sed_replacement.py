@@ -13,6 +13,11 @@ _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ESCAPE = re.compile(r"\\(?:([afnrtv])|c(.)|d([0-9]{3})|o([0-7]{3})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _CASES = frozenset("ULElu")
 
+_CONSTANT_BYTES = 2**16
+"""Longest replacement that is made before it is needed."""
+_CASE_BYTES = 10
+"""Memory that a byte takes while its case is changed, which makes text of it and perhaps two characters."""
+
 Part = bytes | int | str
 """Text, the number of a group, or a change of case."""
 
@@ -55,6 +60,10 @@ class Replacement:
     groups: int
     """The highest number of a group in it."""
     changes_case: bool
+    fixed_bytes: int
+    """How long its own text is."""
+    references: int
+    """How many groups, or whole matches, stand in it."""
 
     @classmethod
     def parse(cls, text: str) -> Replacement:
@@ -68,23 +77,38 @@ class Replacement:
             at = found.end()
         parts.append(encode(text[at:]))
         numbers = [part for part in parts if isinstance(part, int)]
-        return cls(tuple(parts), max(numbers, default=0), any(isinstance(part, str) for part in parts))
+        return cls(
+            tuple(parts),
+            max(numbers, default=0),
+            any(isinstance(part, str) for part in parts),
+            sum(len(part) for part in parts if isinstance(part, bytes)),
+            len(numbers),
+        )
 
     def constant(self, whole: bytes) -> bytes | None:
-        """What comes in the place of every match, if all matches are *whole*."""
+        """What comes in the place of every match, if all matches are *whole* and that is not too long."""
         if self.groups or self.changes_case:
+            return None
+        if self.fixed_bytes + self.references * len(whole) > _CONSTANT_BYTES:
             return None
         return b"".join(part if isinstance(part, bytes) else whole for part in self.parts)
 
+    def most_bytes(self, matched: int) -> int:
+        """Most memory that `fill` takes for a match of so many bytes, of which all groups are part."""
+        return self.fixed_bytes + self.references * matched * (_CASE_BYTES if self.changes_case else 1)
+
     def fill(self, text: bytes, found: Found, groups: int) -> bytes:
         """What comes in the place of *found* in *text*, whose expression has so many *groups*."""
+        taken: dict[int, bytes] = {}
         pieces: list[bytes | str] = []
         for part in self.parts:
             if not isinstance(part, int):
                 pieces.append(part)
             elif part <= groups:
-                start, end = found.span(part)
-                pieces.append(text[start:end] if start >= 0 else b"")
+                if part not in taken:
+                    start, end = found.span(part)
+                    taken[part] = text[start:end] if start >= 0 else b""
+                pieces.append(taken[part])
         if not self.changes_case:
             return b"".join(piece for piece in pieces if isinstance(piece, bytes))
         return _with_cases(pieces)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from carrel.shell.bracket import RegexError
 from carrel.shell.quoting import encode
-from carrel.shell.regex import Syntax, compile_regex, translate
+from carrel.shell.regex import REGEX_BYTES, Syntax, compile_regex, translate
 from carrel.shell.sed_command import Address, At, Command, Pattern, ScriptError, Substitution
 from carrel.shell.sed_reader import Piece, Reader
 from carrel.shell.sed_replacement import Replacement, unescape
@@ -20,13 +20,19 @@ _LINES = re.compile(r"(?:[^\\\n]|\\.)*", re.DOTALL)
 SANDBOXED = "e/r/w commands disabled in sandbox mode"
 
 
-def parse(pieces: Sequence[Piece], *, extended: bool, sandbox: bool) -> list[Command]:
-    """The commands of a script.
+def parse(
+    pieces: Sequence[Piece],
+    *,
+    extended: bool,
+    sandbox: bool,
+    hold: Callable[[int], object] = lambda count: None,
+) -> list[Command]:
+    """The commands of a script; *hold* charges for the memory that its expressions may take.
 
     Raises:
         ScriptError: It cannot be read.
     """
-    parser = _Parser(Syntax.EXTENDED if extended else Syntax.BASIC, sandbox)
+    parser = _Parser(Syntax.EXTENDED if extended else Syntax.BASIC, sandbox, hold)
     for number, piece in _numbered(pieces):
         parser.read(piece, number)
     return parser.finish()
@@ -51,8 +57,9 @@ def _numbered(pieces: Iterable[Piece]) -> Iterable[tuple[int, Piece]]:
 class _Parser(Reader):
     """Reads a script, piece by piece."""
 
-    def __init__(self, syntax: Syntax, sandbox: bool) -> None:
+    def __init__(self, syntax: Syntax, sandbox: bool, hold: Callable[[int], object]) -> None:
         super().__init__()
+        self._hold = hold
         self._syntax = syntax
         self._sandbox = sandbox
         self._commands: list[Command] = []
@@ -300,7 +307,11 @@ class _Parser(Reader):
             return Pattern(None)
         try:
             translation = translate(unescape(text, regex=True), self._syntax, strict=True)
-            regex = compile_regex(translation.text, ignore_case=ignore_case, multiline=multiline)
+            if translation.literal is None:
+                self._hold(REGEX_BYTES)
+            regex = compile_regex(
+                translation.text, ignore_case=ignore_case, multiline=multiline, memory_bytes=REGEX_BYTES
+            )
         except RegexError as error:
             if str(error).startswith("character class syntax"):
                 raise ScriptError(str(error), 4) from None

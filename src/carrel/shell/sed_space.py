@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from carrel.shell.budget import RECORD_BYTES
+
 
 class Lines(Protocol):
     """Where lines come from."""
@@ -28,6 +30,7 @@ class Space:
     def __init__(self) -> None:
         self._lines = [b""]
         self.size = 0
+        """Bytes of memory that it takes."""
         self.has_end = True
         """Whether a newline follows it; the last line of a file may lack it."""
 
@@ -36,6 +39,7 @@ class Space:
         """All of it."""
         if len(self._lines) > 1:
             self._lines = [b"\n".join(self._lines)]
+            self.size = len(self._lines[0])
         return self._lines[0]
 
     @text.setter
@@ -55,4 +59,4 @@ class Space:
     def add(self, line: bytes) -> None:
         """Add a line."""
         self._lines.append(line)
-        self.size += len(line) + 1
+        self.size += len(line) + RECORD_BYTES

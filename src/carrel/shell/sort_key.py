@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from carrel.shell.flags import UsageError
@@ -85,17 +86,21 @@ def _bad(problem: str, text: str) -> UsageError:
     return UsageError(f"{problem}: invalid field specification {cited(text)}", hint=False)
 
 
-def part_reader(part: Part, separator: bytes | None) -> Read | None:
-    """What takes the key out of a line; `None` if the key is the line."""
+_FIELDS_AT_ONCE = 4096
+"""Fields of a line that are passed by between two looks at the budget."""
+
+
+def part_reader(part: Part, separator: bytes | None, check: Callable[[], None]) -> Read | None:
+    """What takes the key out of a line; `None` if the key is the line. *check* may stop it in a long line."""
     start, end = part.start, part.end
     if start == Position(1) and end is None:
         return None
-    if separator and end == start == Position(start.field):
+    if separator and end == start == Position(start.field) and start.field < _FIELDS_AT_ONCE:
         return _one_field(start.field, separator)
 
     def read(line: bytes) -> bytes:
-        begin = _begin(line, start, separator)
-        return line[begin:] if end is None else line[begin : max(begin, _end(line, end, separator))]
+        begin = _begin(line, start, separator, check)
+        return line[begin:] if end is None else line[begin : max(begin, _end(line, end, separator, check))]
 
     return read
 
@@ -108,31 +113,33 @@ def _one_field(field: int, separator: bytes) -> Read:
     return read
 
 
-def _begin(line: bytes, position: Position, separator: bytes | None) -> int:
-    at = _after_fields(line, position.field - 1, separator)
+def _begin(line: bytes, position: Position, separator: bytes | None, check: Callable[[], None]) -> int:
+    at = _after_fields(line, position.field - 1, separator, check)
     if position.skips_blanks:
         at = _after_blanks(line, at)
     return min(len(line), at + max(0, position.character - 1))
 
 
-def _end(line: bytes, position: Position, separator: bytes | None) -> int:
+def _end(line: bytes, position: Position, separator: bytes | None, check: Callable[[], None]) -> int:
     if position.character:
-        at = _after_fields(line, position.field - 1, separator)
+        at = _after_fields(line, position.field - 1, separator, check)
         if position.skips_blanks:
             at = _after_blanks(line, at)
         return min(len(line), at + position.character)
     if separator is None:
-        return _after_fields(line, position.field, separator)
-    at = _after_fields(line, position.field - 1, separator)
+        return _after_fields(line, position.field, separator, check)
+    at = _after_fields(line, position.field - 1, separator, check)
     found = line.find(separator, at)
     return len(line) if found < 0 else found
 
 
-def _after_fields(line: bytes, count: int, separator: bytes | None) -> int:
+def _after_fields(line: bytes, count: int, separator: bytes | None, check: Callable[[], None]) -> int:
     """Where the field after *count* fields begins."""
     at, size = 0, len(line)
     while count and at < size:
         count -= 1
+        if not count % _FIELDS_AT_ONCE:
+            check()
         at = line.find(separator, at) + 1 if separator else _end_of(_FIELD, line, at)
         if at == 0:
             return size

@@ -32,6 +32,7 @@ _GENERAL = re.compile(
 _UNITS = {b"": 0, b"k": 1} | {b"%c" % unit: power for power, unit in enumerate(b"KMGTPEZY", 1)}
 _MONTHS = b"JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split()
 _SMALL_DIGITS = 18
+_KEYS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,32 @@ class Order:
         # The sort is stable, also in reverse, so the most important key comes last.
         for key in reversed(self._all()):
             check()
-            lines.sort(key=key.read, reverse=key.reverse)
+            lines.sort(key=key.read and _checked(key.read, check), reverse=key.reverse)
 
-    def rank(self, line: bytes) -> tuple[Any, ...]:  # what keys are compared by differs from key to key
-        """What *line* can be compared by with others."""
+    def rank(
+        self, line: bytes, check: Callable[[], None]
+    ) -> tuple[Any, ...]:  # what keys are compared by differs from key to key
+        """What *line* can be compared by with others; *check* may stop it."""
+        check()
         values = ((line if key.read is None else key.read(line), key.reverse) for key in self._all())
         return tuple(_Reversed(value) if reverse else value for value, reverse in values)
 
     def _all(self) -> tuple[Key, ...]:
         return self.keys if self.last_resort is None else (*self.keys, self.last_resort)
+
+
+def _checked(read: Read, check: Callable[[], None]) -> Read:
+    """The same as *read*, but *check* is asked now and then."""
+    count = 0
+
+    def checked(line: bytes) -> Any:  # as in `Read`
+        nonlocal count
+        count += 1
+        if not count % _KEYS_AT_ONCE:
+            check()
+        return read(line)
+
+    return checked
 
 
 class _Reversed:

@@ -10,9 +10,9 @@ from typing import Protocol
 from carrel.shell.budget import Meter
 
 PIECE_BYTES = 2**16
-"""So much is collected before it is handed on."""
-PIPE_BYTES = 2**18
-"""So much waits in a pipe; then the writer waits."""
+"""Bytes that an output collects before it hands them on, and the most it hands on at once."""
+PIPE_BYTES = 2**17
+"""Bytes that wait in a pipe; then the writer waits."""
 
 
 class Sink(Protocol):
@@ -34,15 +34,17 @@ class Output:
         self._sink = sink
         self._meter = meter
         self._lock = Lock()
-        self._pieces: list[bytes] = []
-        self._size = 0
+        self._buffer = bytearray()
 
     def write(self, data: bytes) -> None:
-        """Write *data*, sooner or later."""
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size >= PIECE_BYTES:
-            self.flush()
+        """Write *data*, sooner or later; long data is handed on in parts, the meter checked for each."""
+        if len(data) <= PIECE_BYTES:
+            self._buffer += data
+            if len(self._buffer) >= PIECE_BYTES:
+                self.flush()
+            return
+        for at in range(0, len(data), PIECE_BYTES):
+            self.write(data[at : at + PIECE_BYTES])
 
     def flush(self) -> None:
         """Hand on what is there, if the command may go on."""
@@ -53,11 +55,9 @@ class Output:
         """Hand on what is there."""
         with self._lock:
             # Others may add some meanwhile, which are for the next time.
-            count = len(self._pieces)
-            if count:
-                data = b"".join(self._pieces[:count])
-                del self._pieces[:count]
-                self._size = 0
+            data = bytes(self._buffer)
+            if data:
+                del self._buffer[: len(data)]
                 self._sink.write(data)
 
 

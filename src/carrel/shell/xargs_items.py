@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from carrel.shell.budget import RECORD_BYTES, Meter
 from carrel.shell.flags import UsageError
 from carrel.shell.quoting import encode
 
@@ -49,14 +50,24 @@ def delimited(records: Iterable[bytes], end: bytes) -> Iterator[bytes]:
 class Words:
     """The words of lines; those before an error are given before it is raised."""
 
-    def __init__(self, lines: Iterable[bytes]) -> None:
+    def __init__(self, lines: Iterable[bytes], meter: Meter) -> None:
         self._lines = lines
+        self._meter = meter
+        self._held = 0
         self._words: list[bytes] = []
         self._pieces: list[bytes] | None = None
 
     def by_line(self) -> Iterator[list[bytes]]:
         """The words of each line that has any; a line with a blank at its end goes on in the next."""
+        for words in self._by_line():
+            yield words
+            words.clear()
+            self._meter.hold(-self._held)
+            self._held = 0
+
+    def _by_line(self) -> Iterator[list[bytes]]:
         for line in self._lines:
+            self._charge(line)
             if self._pieces is None and not _SPECIAL.search(line):
                 self._words += line.split()
                 if not line[-2:-1].isspace() and len(line) > 1 and self._words:
@@ -87,14 +98,21 @@ class Words:
             self._words.append(b"".join(self._pieces))
             self._pieces = None
 
+    def _charge(self, line: bytes) -> None:
+        """Charge for the words of *line*, each of which has at least a byte and a blank."""
+        charge = RECORD_BYTES * (len(line) // 2 + 1)
+        self._meter.hold(charge)
+        self._held += charge
+
     def _taken(self) -> list[bytes]:
         words, self._words = self._words, []
         return words
 
 
-def whole_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
+def whole_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
     """Each line that is not empty, without blanks at its beginning and without quotes."""
     pieces: list[bytes] = []
+    held = 0
     for kind, text in _tokens(lines):
         if kind == "stray":
             raise _unmatched(text)
@@ -102,7 +120,12 @@ def whole_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
             if pieces:
                 yield b"".join(pieces)
             pieces = []
+            meter.hold(-held)
+            held = 0
         elif kind != "blank" or pieces:
+            charge = 2 * len(text) + RECORD_BYTES
+            meter.hold(charge)
+            held += charge
             pieces.append(text)
     if pieces:
         yield b"".join(pieces)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import Annotated
 
 from carrel.shell.context import STDIN, Context
@@ -14,7 +13,8 @@ from carrel.shell.flags import Opt
 from carrel.shell.touch import Touch, reads
 
 USAGE = "[OPTION]... [FILE]..."
-_LINES_AT_ONCE = 4096
+_PART_BYTES = 2**13
+"""Longest part of a line that is printed at once."""
 _HIDDEN = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f-\xff]")
 
 
@@ -49,9 +49,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
         for chunk in _chunks(ctx, files):
             ctx.out(chunk)
         return ctx.status
-    lines = _Look(flags).lines(ctx.split(_chunks(ctx, files)))
-    while batch := list(islice(lines, _LINES_AT_ONCE)):
-        ctx.out(b"".join(batch))
+    ctx.out_each(_Look(flags).lines(ctx.split(_chunks(ctx, files))))
     return ctx.status
 
 
@@ -63,7 +61,7 @@ def _chunks(ctx: Context, files: Sequence[str]) -> Iterator[bytes]:
 
 
 class _Look:
-    """How lines are printed."""
+    """How lines are printed: a number and a line, or parts of one that is long."""
 
     def __init__(self, flags: Flags) -> None:
         self._numbers = flags.number or flags.nonblank
@@ -82,11 +80,18 @@ class _Look:
             if self._squeeze and is_blank and was_blank:
                 continue
             was_blank = is_blank
-            shown = self._shown(line)
+            prefix = b""
             if self._numbers and not (is_blank and self._nonblank):
                 number += 1
-                shown = b"%6d\t%b" % (number, shown)
-            yield shown
+                prefix = b"%6d\t" % number
+            if len(line) <= _PART_BYTES:
+                yield prefix + self._shown(line)
+                continue
+            yield prefix
+            # What ends the line stays in one part.
+            for at in range(0, len(line) - 2, _PART_BYTES):
+                end = at + _PART_BYTES
+                yield self._shown(line[at : end if end < len(line) - 2 else len(line)])
 
     def _shown(self, line: bytes) -> bytes:
         if self._hidden:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated
 
+from carrel.shell.budget import RECORD_BYTES, Meter
 from carrel.shell.context import STDIN, Context
 from carrel.shell.flags import Opt, UsageError
 from carrel.shell.quoting import encode
 from carrel.shell.ranges import LAST, Range, complement, parse_ranges
 from carrel.shell.records import batches
+from carrel.shell.streams import PIECE_BYTES
 from carrel.shell.touch import Touch, reads
 
 USAGE = "OPTION... [FILE]..."
 NOTES = "LIST is made of N, N-M, N- and -M, with commas between them. Characters are bytes."
 
 Select = Callable[[list[bytes]], Iterable[bytes]]
-"""The parts of some lines that are to be printed."""
+"""What is printed of some lines, with their ends."""
 
 
 def _bytes(text: str) -> tuple[bool, str]:
@@ -59,16 +63,16 @@ def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print what is selected of each line."""
-    select = _selection(flags)
     end = b"\0" if flags.zero else b"\n"
+    select = _selection(flags, ctx.meter, end)
     for file in files or (STDIN,):
         with ctx.reporting(file):
             for lines in batches(ctx.chunks(file), end, ctx.meter):
-                ctx.out(b"".join([part + end for part in select(lines)]))
+                ctx.out_each(select(lines))
     return ctx.status
 
 
-def _selection(flags: Flags) -> Select:
+def _selection(flags: Flags, meter: Meter, end: bytes) -> Select:
     if not flags.lists:
         raise UsageError("you must specify a list of bytes, characters, or fields", status=1)
     if len(flags.lists) > 1:
@@ -80,8 +84,9 @@ def _selection(flags: Flags) -> Select:
         ranges = complement(ranges)
     joint = None if flags.output_delimiter is None else encode(flags.output_delimiter) or b"\0"
     if by_field:
-        return _FieldSelection(ranges, delimiter, joint, flags.only_delimited)
-    return _byte_selection(ranges, joint or b"")
+        joint = delimiter if joint is None else joint
+        return _FieldSelection(ranges, delimiter, _Joint(joint, end, meter), flags.only_delimited)
+    return _byte_selection(ranges, _Joint(joint or b"", end, meter))
 
 
 def _delimiter(flags: Flags, *, by_field: bool) -> bytes:
@@ -96,13 +101,35 @@ def _delimiter(flags: Flags, *, by_field: bool) -> bytes:
     return b"\t" if flags.delimiter is None else encode(flags.delimiter) or b"\0"
 
 
-def _byte_selection(ranges: list[Range], joint: bytes) -> Select:
-    slices = [slice(each.low - 1, each.high) for each in ranges]
+class _Joint:
+    """Joins the parts of one line."""
 
-    def select(lines: list[bytes]) -> Iterable[bytes]:
+    def __init__(self, joint: bytes, end: bytes, meter: Meter) -> None:
+        self.end = end
+        self.meter = meter
+        self._joint = joint
+
+    def line(self, parts: Sequence[bytes]) -> Iterable[bytes]:
+        """The parts with the joint between them and the end behind; piece by piece if that is long."""
+        if len(parts) * len(self._joint) <= PIECE_BYTES:
+            return (self._joint.join(parts), self.end)
+        between = chain.from_iterable((self._joint, part) for part in parts[1:])
+        return chain(parts[:1], between, (self.end,))
+
+
+def _byte_selection(ranges: list[Range], joint: _Joint) -> Select:
+    slices = [slice(each.low - 1, each.high) for each in ranges]
+    starts = [each.low - 1 for each in ranges]
+
+    def select(lines: list[bytes]) -> Iterator[bytes]:
         if len(slices) == 1:
-            return [line[slices[0]] for line in lines]
-        return [joint.join([part for each in slices if (part := line[each])]) for line in lines]
+            (only,) = slices
+            yield b"".join([line[only] + joint.end for line in lines])
+            return
+        for line in lines:
+            within = slices[: bisect_left(starts, len(line))]
+            with joint.meter.holding(RECORD_BYTES * len(within)):
+                yield from joint.line([line[each] for each in within])
 
     return select
 
@@ -110,25 +137,27 @@ def _byte_selection(ranges: list[Range], joint: bytes) -> Select:
 class _FieldSelection:
     """Prints some fields of lines."""
 
-    def __init__(
-        self, ranges: list[Range], delimiter: bytes, joint: bytes | None, only_delimited: bool
-    ) -> None:
+    def __init__(self, ranges: list[Range], delimiter: bytes, joint: _Joint, only_delimited: bool) -> None:
         self._slices = [slice(each.low - 1, each.high) for each in ranges]
+        self._starts = [each.low - 1 for each in ranges]
         self._delimiter = delimiter
-        self._joint = delimiter if joint is None else joint
+        self._joint = joint
         self._only_delimited = only_delimited
         highest = ranges[-1].high if ranges else 0
         self._splits = -1 if highest >= LAST else highest
 
     def __call__(self, lines: list[bytes]) -> Iterator[bytes]:
-        delimiter, splits = self._delimiter, self._splits
+        delimiter = self._delimiter
         for line in lines:
-            if delimiter not in line:
-                if not self._only_delimited:
-                    yield line
-                continue
-            fields = line.split(delimiter, splits)
-            if len(self._slices) == 1:
-                yield self._joint.join(fields[self._slices[0]])
-            else:
-                yield self._joint.join([field for each in self._slices for field in fields[each]])
+            if delimiter in line:
+                with self._joint.meter.holding(2 * RECORD_BYTES * line.count(delimiter)):
+                    yield from self._joint.line(self._fields(line))
+            elif not self._only_delimited:
+                yield from (line, self._joint.end)
+
+    def _fields(self, line: bytes) -> list[bytes]:
+        fields = line.split(self._delimiter, self._splits)
+        if len(self._slices) == 1:
+            return fields[self._slices[0]]
+        within = self._slices[: bisect_left(self._starts, len(fields))]
+        return [field for each in within for field in fields[each]]

@@ -18,11 +18,16 @@ NOTES = """\
 def run(ctx: Context, argv: Sequence[str]) -> int:
     """Print the arguments with blanks between them."""
     newline, escapes, first = _options(argv)
-    text = encode(" ".join(argv[first:]))
-    if escapes:
-        text, ended = for_echo(text)
-        newline = newline and not ended
-    ctx.out(text + b"\n" if newline else text)
+    blank = b""
+    for argument in argv[first:]:
+        ctx.out(blank)
+        text, ended = for_echo(encode(argument)) if escapes else (encode(argument), False)
+        ctx.out(text)
+        if ended:
+            return 0
+        blank = b" "
+    if newline:
+        ctx.out(b"\n")
     return 0
 
 

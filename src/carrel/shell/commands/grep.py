@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -25,6 +25,8 @@ followed, also not with -R. Patterns are matched by RE2: back-references are ref
 as \\b, and -P knows no look-around. The exit status is 0 if a line is selected, 1 if none is, 2 after an
 error."""
 
+_PATTERN_BYTES = 128
+"""Memory that each character of a pattern takes until it is compiled."""
 _LISTED, _NOT_LISTED = "with", "without"
 
 
@@ -163,33 +165,39 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
             ctx.warn("Try 'grep --help' for more information.")
             return 2
         sources, files = (Source(False, operands[0]),), operands[1:]
-    texts: list[str] = []
+    # In a dictionary, which leaves out those that are given again.
+    texts: dict[str, None] = {}
     for source in sources:
         with ctx.reporting(source.text, source.text, status=2):
-            texts += _texts(ctx, source)
+            for text in _texts(ctx, source):
+                if text not in texts:
+                    ctx.meter.hold(_PATTERN_BYTES * (len(text) + 1))
+                    texts[text] = None
     if ctx.status:
         return ctx.status
     try:
-        find = _patterns(flags, texts).compile(lambda warning: ctx.warn(f"grep: warning: {warning}"))
+        find = _patterns(flags, texts).compile(
+            lambda warning: ctx.warn(f"grep: warning: {warning}"), ctx.meter.check
+        )
     except RegexError as error:
         raise UsageError(str(error), hint=False) from None
     return Grep(ctx, flags, find).run(files)
 
 
-def _texts(ctx: Context, source: Source) -> list[str]:
+def _texts(ctx: Context, source: Source) -> Iterator[str]:
     if not source.is_file:
-        return source.text.split("\n")
-    return [decode(line.removesuffix(b"\n")) for line in ctx.lines(source.text)]
+        return iter(source.text.split("\n"))
+    return (decode(line.removesuffix(b"\n")) for line in ctx.lines(source.text))
 
 
-def _patterns(flags: Flags, texts: Sequence[str]) -> Patterns:
+def _patterns(flags: Flags, texts: Collection[str]) -> Patterns:
     if len(set(flags.kinds)) > 1:
         raise UsageError("conflicting matchers specified", hint=False)
     kind = flags.kinds[0] if flags.kinds else Kind.BASIC
     if kind is Kind.PERL and len(texts) > 1:
         raise UsageError("the -P option only supports a single pattern", hint=False)
     return Patterns(
-        texts=texts,
+        texts=list(texts),
         kind=kind,
         ignore_case=flags.ignore_case,
         whole_words=flags.words,

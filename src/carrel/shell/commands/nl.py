@@ -140,7 +140,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the lines of all files, numbered as those of one."""
     page = _Page(flags)
     for lines in _all_lines(ctx, files or (STDIN,)):
-        ctx.out(b"".join(map(page.numbered, lines)))
+        ctx.out_each(map(page.numbered, lines))
     return ctx.status
 
 

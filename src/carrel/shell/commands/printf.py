@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from carrel.shell.context import Context
+from carrel.shell.context import VARIABLES_CHARACTERS, Context
 from carrel.shell.directive import DIRECTIVE, WIDEST, Field
 from carrel.shell.escapes import for_argument, for_format
 from carrel.shell.flags import UsageError
@@ -22,6 +22,10 @@ a width and a precision, and the escapes \\a \\b \\e \\f \\n \\r \\t \\v \\\\ \\
 _INTEGER = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGNED, _UNSIGNED = "di", "uoxX"
+_PART_BYTES = 512
+"""Memory that a conversion of a format takes."""
+_LONGEST_CHARACTER = 4
+"""Most bytes of a character."""
 _MOST_DIGITS = 100
 """A number with more digits is out of range in any case."""
 
@@ -35,14 +39,19 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
         for piece in pieces:
             ctx.out(piece)
     else:
-        ctx.state.variables[variable] = decode(b"".join(_held(ctx, pieces)))
+        ctx.state.assign({variable: decode(b"".join(_held(ctx, pieces)))})
     return ctx.status
 
 
 def _held(ctx: Context, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces of a value, at most one byte more than any variable may have."""
+    left = VARIABLES_CHARACTERS * _LONGEST_CHARACTER + 1
     for piece in pieces:
-        ctx.meter.hold(len(piece))
-        yield piece
+        ctx.meter.hold(3 * len(piece))
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
 
 
 def _options(argv: Sequence[str]) -> tuple[str | None, Sequence[str]]:
@@ -77,6 +86,7 @@ class _Printer:
 
     def print(self, template: bytes) -> Iterator[bytes]:
         """What is to be printed, piece by piece."""
+        self._ctx.meter.hold(_PART_BYTES * template.count(b"%"))
         parts = list(_parts(template))
         try:
             while True:

@@ -110,7 +110,8 @@ def _source(ctx: Context, given: _Given) -> tuple[bytes, str | None, str | None]
     if given.file == STDIN:
         pieces = []
         for piece in ctx.chunks(STDIN):
-            ctx.meter.hold(len(piece))
+            # Once as it is, and once in the whole.
+            ctx.meter.hold(2 * len(piece))
             pieces.append(piece)
         return b"".join(pieces), STDIN, None
     path = ctx.path(given.file)

@@ -11,11 +11,13 @@ from carrel.shell.context import STDIN, Context
 from carrel.shell.flags import Opt
 from carrel.shell.quoting import decode
 from carrel.shell.reason import is_denied
+from carrel.shell.redirect import Replaced
 from carrel.shell.sed_command import ScriptError
 from carrel.shell.sed_machine import Machine
 from carrel.shell.sed_reader import Piece
 from carrel.shell.sed_script import parse
 from carrel.shell.source import Source, from_argument, from_file
+from carrel.shell.streams import Output
 from carrel.shell.touch import Touch, reads, writes
 
 USAGE = "[OPTION]... {SCRIPT-IF-NO-OTHER} [FILE]..."
@@ -24,7 +26,8 @@ Without FILE, standard input is read. Expressions are matched by RE2: back-refer
 and \\> are the same as \\b. The commands e, R, w and W, which run programs or write other files, are
 refused."""
 
-_PIECE_BYTES = 2**16
+_SCRIPT_BYTES = 160
+"""Memory that a command takes for each character of a script from a file."""
 
 
 def _length(text: str) -> int:
@@ -115,8 +118,11 @@ def _run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _piece(ctx: Context, source: Source) -> Piece:
     if not source.is_file:
         return Piece(source.text)
-    data = b"".join(ctx.lines(source.text))
-    return Piece(decode(data), source.text)
+    pieces: list[bytes] = []
+    for chunk in ctx.chunks(source.text):
+        ctx.meter.hold(_SCRIPT_BYTES * len(chunk))
+        pieces.append(chunk)
+    return Piece(decode(b"".join(pieces)), source.text)
 
 
 class _Sed:
@@ -127,7 +133,7 @@ class _Sed:
         self._flags = flags
         self.end = b"\0" if flags.nul_lines else b"\n"
         self._machine = Machine(
-            parse(pieces, extended=flags.extended, sandbox=flags.sandbox),
+            parse(pieces, extended=flags.extended, sandbox=flags.sandbox, hold=ctx.meter.hold),
             ctx.meter,
             self._content,
             _Input(self, []),
@@ -170,17 +176,17 @@ class _Sed:
         path = ctx.path(file)
         if suffix:
             ctx.workspace.write_chunks(ctx.path(_backup(file, suffix)), ctx.chunks(file))
-        ctx.workspace.write_chunks(path, self._pieces(lines))
-
-    def _pieces(self, lines: _Input) -> Iterator[bytes]:
-        """What the script writes for *lines*."""
-        pieces: list[bytes] = []
-        self._machine.write_to(pieces.append)
-        for _ in self._machine.cycles(lines):
-            if sum(map(len, pieces[-8:])) > _PIECE_BYTES or len(pieces) > 1000:
-                yield b"".join(pieces)
-                pieces.clear()
-        yield b"".join(pieces)
+        replaced = Replaced(ctx.workspace, path, ctx.meter)
+        output = Output(replaced, ctx.meter)
+        self._machine.write_to(output.write)
+        try:
+            for _ in self._machine.cycles(lines):
+                pass
+            output.flush()
+            replaced.close()
+        except BaseException:
+            replaced.abandon()
+            raise
 
     def _content(self, file: str) -> Iterator[bytes]:
         """The content of a file that `r` names; none if it cannot be read."""

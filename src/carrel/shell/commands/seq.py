@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from itertools import count, islice
+from itertools import count
 from typing import Annotated, ClassVar, NamedTuple
 
 from carrel.shell.context import Context
@@ -14,7 +14,6 @@ from carrel.shell.flags import Opt, UsageError
 from carrel.shell.quoting import cited, encode
 
 USAGE = "[OPTION]... LAST\n       seq [OPTION]... FIRST LAST\n       seq [OPTION]... FIRST INCREMENT LAST"
-_AT_ONCE = 4096
 _MOST_DIGITS = 4000
 """More is taken for infinity."""
 _MOST_WIDTH = 10_000
@@ -62,11 +61,11 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 def _print(ctx: Context, texts: Iterator[str], separator: bytes) -> None:
-    joint = b""
-    while batch := list(islice(texts, _AT_ONCE)):
-        ctx.out(joint + separator.join(map(encode, batch)))
-        joint = separator
-    if joint or not separator:
+    first = next(texts, None)
+    if first is not None:
+        ctx.out(encode(first))
+        ctx.out_each(separator + encode(text) for text in texts)
+    if first is not None or not separator:
         ctx.out(b"\n")
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from typing import Annotated, Any, AnyStr
 
 from carrel.errors import CarrelError, ClosedError, IsDirectoryError, SessionMissingError
+from carrel.shell.budget import RECORD_BYTES
 from carrel.shell.choice import one_of
 from carrel.shell.context import STDIN, Context
 from carrel.shell.flags import Opt, UsageError
 from carrel.shell.quoting import cited, decode, encode, quoted, shown
-from carrel.shell.records import batches
+from carrel.shell.records import batches, in_pieces
 from carrel.shell.redirect import Replaced
 from carrel.shell.sort_key import Part, Position, parse_part, part_reader
 from carrel.shell.sort_order import Key, Order, joined, require_compatible, value_reader
+from carrel.shell.streams import Output
 from carrel.shell.touch import Touch, reads, writes
 
 USAGE = "[OPTION]... [FILE]..."
@@ -25,9 +28,8 @@ NOTES = """\
 KEYDEF is F[.C][OPTS][,F[.C][OPTS]]: the key begins at field F, character C, and ends with the second
 position or the line. OPTS are letters of bdfghiMnrV, in place of the options of the command. Bytes are
 compared by their values."""
-_LINE_BYTES = 57
-"""What a line takes in memory besides its bytes."""
-_LINES_AT_ONCE = 4096
+_KEY_BYTES = 256
+"""Memory that the key of a line takes besides its bytes."""
 _SORTS = {
     "general-numeric": "g", "human-numeric": "h", "month": "M", "numeric": "n", "version": "V",
 }  # fmt: skip
@@ -104,7 +106,7 @@ def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the lines of all files in order."""
-    order = _order(flags)
+    order = _order(flags, ctx.meter.check)
     try:
         if flags.check:
             return _check(ctx, flags, order, files)
@@ -129,7 +131,7 @@ class _Failure(Exception):  # it is a line to be printed
         return ctx.status
 
 
-def _order(flags: Flags) -> Order:
+def _order(flags: Flags, check: Callable[[], None]) -> Order:
     letters = "".join(flags.letters)
     if len(set(flags.separators)) > 1:
         raise UsageError("incompatible tabs", hint=False)
@@ -140,7 +142,7 @@ def _order(flags: Flags) -> Order:
     for part in parts:
         require_compatible(part.letters)
     separator = flags.separators[0] if flags.separators else None
-    keys = tuple(_key(part, separator) for part in parts)
+    keys = tuple(_key(part, separator, check) for part in parts)
     needs_last = not keys or not (flags.stable or flags.unique)
     return Order(keys, Key(None, "r" in letters) if needs_last else None, _weight(parts))
 
@@ -150,8 +152,8 @@ def _weight(parts: Sequence[Part]) -> int:
     return max((20 if "V" in part.letters else 3 for part in parts), default=1)
 
 
-def _key(part: Part, separator: bytes | None) -> Key:
-    read = joined(part_reader(part, separator), value_reader(part.letters))
+def _key(part: Part, separator: bytes | None, check: Callable[[], None]) -> Key:
+    read = joined(part_reader(part, separator, check), value_reader(part.letters))
     return Key(read, "r" in part.letters)
 
 
@@ -181,26 +183,26 @@ def _reading(flags: Flags, file: str) -> Iterator[None]:
 def _pieces(ctx: Context, flags: Flags, order: Order, files: Sequence[str]) -> Iterator[bytes]:
     """All lines in order, joined to pieces that can be written."""
     if order.keys or flags.merge:
-        return _joined(_ordered(ctx, flags, order, files), b"\0" if flags.zero else b"\n")
+        return in_pieces(_ordered(ctx, flags, order, files), b"\0" if flags.zero else b"\n")
     # Python sorts text faster than bytes, and in the same order if each character is a byte.
     texts = _held(ctx, (_texts(ctx, flags, file) for file in files), order.weight)
     texts.sort(reverse=order.last_resort is not None and order.last_resort.reverse)
     lines = (text for text, _ in groupby(texts)) if flags.unique else iter(texts)
-    return (piece.encode("latin-1") for piece in _joined(lines, "\0" if flags.zero else "\n"))
+    return (piece.encode("latin-1") for piece in in_pieces(lines, "\0" if flags.zero else "\n"))
 
 
 def _ordered(ctx: Context, flags: Flags, order: Order, files: Sequence[str]) -> Iterator[bytes]:
     lines: Iterator[bytes]
     if flags.merge:
         streams = [chain.from_iterable(_lines(ctx, flags, file)) for file in files]
-        lines = merge(*streams, key=order.rank)
+        lines = merge(*streams, key=partial(order.rank, check=ctx.meter.check))
     else:
         held = _held(ctx, (_lines(ctx, flags, file) for file in files), order.weight)
         order.sort(held, ctx.meter.check)
         lines = iter(held)
     if not flags.unique:
         return lines
-    same = order.rank if order.keys else None
+    same = partial(order.rank, check=ctx.meter.check) if order.keys else None
     return (next(equal) for _, equal in groupby(lines, same))
 
 
@@ -208,25 +210,22 @@ def _held(ctx: Context, files: Iterable[Iterable[list[AnyStr]]], weight: int) ->
     """All lines of all files, in memory, where each byte counts as *weight*."""
     held: list[AnyStr] = []
     for batch in chain.from_iterable(files):
-        ctx.meter.hold(sum(map(len, batch)) * weight + _LINE_BYTES * len(batch))
+        per_line = RECORD_BYTES + (_KEY_BYTES if weight > 1 else 0)
+        ctx.meter.hold(sum(map(len, batch)) * weight + per_line * len(batch))
         held += batch
     return held
 
 
-def _joined(lines: Iterator[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
-    while batch := list(islice(lines, _LINES_AT_ONCE)):
-        yield end.join(batch) + end
-
-
 def _print(ctx: Context, flags: Flags, pieces: Iterator[bytes]) -> int:
     if flags.output is None:
-        for piece in pieces:
-            ctx.out(piece)
+        ctx.out_each(pieces)
         return ctx.status
     try:
         sink = Replaced(ctx.workspace, ctx.path(flags.output), ctx.meter)
+        output = Output(sink, ctx.meter)
         for piece in pieces:
-            sink.write(piece)
+            output.write(piece)
+        output.flush()
         sink.close()
     except CarrelError as error:
         raise _Failure("open failed", flags.output, error) from None
@@ -242,7 +241,7 @@ def _check(ctx: Context, flags: Flags, order: Order, files: Sequence[str]) -> in
     file = files[0] if files else STDIN
     previous: tuple[Any, ...] | None = None  # as `Order.rank` says
     for number, line in enumerate(chain.from_iterable(_lines(ctx, flags, file)), 1):
-        rank = order.rank(line)
+        rank = order.rank(line, ctx.meter.check)
         if previous is not None and (rank < previous or (flags.unique and rank == previous)):
             if flags.check[0] == "c":
                 ctx.warn(f"{ctx.name}: {shown(file)}:{number}: disorder: {decode(line)}")

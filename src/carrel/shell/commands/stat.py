@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -68,9 +68,10 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         with ctx.reporting(operand, f"cannot statx {quoted(operand)}"):
             seen = Seen(operand, ctx.stat(operand, follow=flags.follow))
             if flags.printf is not None:
-                ctx.out(_filled(ctx, flags.printf, seen, escapes=True))
+                ctx.out_each(_filled(ctx, flags.printf, seen, escapes=True))
             elif form is not None:
-                ctx.out(_filled(ctx, form, seen, escapes=False) + b"\n")
+                ctx.out_each(_filled(ctx, form, seen, escapes=False))
+                ctx.out(b"\n")
             else:
                 ctx.out(encode(_default(seen)))
     return ctx.status
@@ -104,16 +105,14 @@ _ESCAPES = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
 _TEXTS = "nNFAUGCymwxz"
 
 
-def _filled(ctx: Context, form: str, seen: Seen, *, escapes: bool) -> bytes:
-    parts: list[bytes] = []
+def _filled(ctx: Context, form: str, seen: Seen, *, escapes: bool) -> Iterator[bytes]:
     for part in _PART.finditer(form):
         if part["letter"] is not None:
-            parts.append(_directive(part, seen))
+            yield _directive(part, seen)
         elif part["escape"] is not None and escapes:
-            parts.append(_escape(ctx, part["escape"]))
+            yield _escape(ctx, part["escape"])
         else:
-            parts.append(encode(part[0]))
-    return b"".join(parts)
+            yield encode(part[0])
 
 
 def _escape(ctx: Context, text: str) -> bytes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError
 from carrel.shell.backward import blocks
+from carrel.shell.budget import RECORD_BYTES
 from carrel.shell.context import STDIN, Context
 from carrel.shell.flags import Opt
 from carrel.shell.quoting import encode, quoted, shown
@@ -49,25 +49,38 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
 def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: Flags) -> Iterator[bytes]:
     """The records of *backward*, which gives the last block first."""
     carried: deque[bytes] = deque()
-    beyond = len(separator) - 1
+    held = 0
     for block in backward:
         # A separator may lie across the border of two blocks.
-        border = b"".join(islice(carried, beyond))[:beyond]
-        if (block + border).find(separator) < 0:
-            ctx.meter.hold(len(block))
+        if separator not in block + _beginning(carried, len(separator) - 1):
+            ctx.meter.hold(2 * len(block))
+            held += 2 * len(block)
             carried.appendleft(block)
             continue
-        held = sum(map(len, carried))
-        first, *others = _records(b"".join([block, *carried]), separator, flags.before)
-        yield b"".join(reversed(others))
+        data = b"".join([block, *carried])
+        with ctx.meter.holding(3 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
+            # The first record is perhaps only the end of one.
+            first, *others = _records(data, separator, flags.before)
+            yield b"".join(reversed(others))
         carried = deque([first])
-        ctx.meter.hold(len(first) - held)
-    yield b"".join(carried)
-    ctx.meter.hold(-sum(map(len, carried)))
+        ctx.meter.hold(2 * len(first) - held)
+        held = 2 * len(first)
+    yield from carried
+    ctx.meter.hold(-held)
+
+
+def _beginning(blocks: Iterable[bytes], count: int) -> bytes:
+    """The first *count* bytes of *blocks*."""
+    found = b""
+    for block in blocks:
+        if len(found) >= count:
+            break
+        found += block[: count - len(found)]
+    return found
 
 
 def _records(data: bytes, separator: bytes, before: bool) -> list[bytes]:
-    """The records of *data*; the first one is perhaps only the end of one."""
+    """The records of *data* in their order."""
     first, *others = data.split(separator)
     if before:
         return [first, *(separator + other for other in others)]

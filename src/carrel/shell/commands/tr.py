@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from carrel.shell.character_set import CASES, CharacterSet, parse_set, wrong
@@ -39,11 +40,16 @@ class Flags:
 def run(ctx: Context, flags: Flags, strings: Sequence[str]) -> int:
     """Copy standard input to standard output, with the characters changed."""
     _require_count(flags, strings)
-    sets = [parse_set(encode(each), lambda text: ctx.warn(f"{ctx.name}: {text}")) for each in strings]
+    warn = partial(_warn, ctx)
+    sets = [parse_set(encode(each), warn, ctx.meter.hold) for each in strings]
     change = _change(flags, sets)
     for chunk in ctx.chunks(STDIN):
         ctx.out(change(chunk))
     return ctx.status
+
+
+def _warn(ctx: Context, text: str) -> None:
+    ctx.warn(f"{ctx.name}: {text}")
 
 
 def _require_count(flags: Flags, strings: Sequence[str]) -> None:

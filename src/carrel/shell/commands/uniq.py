@@ -15,13 +15,15 @@ from carrel.shell.flags import NUMBER, Opt, UsageError
 from carrel.shell.quoting import cited, quoted
 from carrel.shell.records import batches
 from carrel.shell.redirect import Replaced
-from carrel.shell.streams import Output
+from carrel.shell.streams import PIECE_BYTES, Output
 from carrel.shell.touch import Touch, reads, writes
 
 USAGE = "[OPTION]... [INPUT [OUTPUT]]"
 _FIELD = re.compile(rb"[ \t]*[^ \t]*")
 _REPEATED = {"none": "none", "prepend": "prepend", "separate": "separate"}
 _GROUPS = {"prepend": "prepend", "append": "append", "separate": "separate", "both": "both"}
+
+_FIELDS_AT_ONCE = 4096
 
 Key = Callable[[bytes], bytes]
 
@@ -148,7 +150,7 @@ def _copy_to_file(ctx: Context, flags: Flags, chunks: Iterator[bytes], target: s
 def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[bytes], None]) -> None:
     end = b"\0" if flags.zero else b"\n"
     lines = chain.from_iterable(batches(chunks, end, ctx.meter))
-    groups = (group for _, group in groupby(lines, _key(flags)))
+    groups = (group for _, group in groupby(lines, _key(flags, ctx.meter.check)))
     if flags.all_repeated or flags.group:
         chosen = _all_lines(flags, groups)
     elif flags.count:
@@ -156,11 +158,15 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
     else:
         chosen = _first_lines(flags, groups)
     for line in chosen:
-        write(line + end)
+        if len(line) <= PIECE_BYTES:
+            write(line + end)
+        else:
+            write(line)
+            write(end)
 
 
-def _key(flags: Flags) -> Key | None:
-    """What lines are compared by; `None` for the whole line."""
+def _key(flags: Flags, check: Callable[[], None]) -> Key | None:
+    """What lines are compared by; `None` for the whole line. *check* may stop it in a line of many fields."""
     if not (flags.skip_fields or flags.skip_chars or flags.ignore_case or flags.check_chars is not None):
         return None
 
@@ -170,6 +176,8 @@ def _key(flags: Flags) -> Key | None:
             found = _FIELD.match(line, at)
             at = found.end() if found else len(line)
             left -= 1
+            if not left % _FIELDS_AT_ONCE:
+                check()
         at += flags.skip_chars
         part = line[at:] if flags.check_chars is None else line[at : at + flags.check_chars]
         return part.lower() if flags.ignore_case else part

@@ -137,7 +137,7 @@ def _commands(
 
 def _lines(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
     if flags.delimiter is None:
-        return Words(ctx.split(chunks)).by_line()
+        return Words(ctx.split(chunks), ctx.meter).by_line()
     return ([item] for item in delimited(ctx.split(chunks, flags.delimiter), flags.delimiter))
 
 
@@ -145,7 +145,7 @@ def _with_replacements(
     ctx: Context, flags: Flags, chunks: Iterator[bytes], command: list[str], mark: bytes
 ) -> Iterator[list[str]]:
     items = (
-        whole_lines(ctx.split(chunks))
+        whole_lines(ctx.split(chunks), ctx.meter)
         if flags.delimiter is None
         else delimited(ctx.split(chunks, flags.delimiter), flags.delimiter)
     )

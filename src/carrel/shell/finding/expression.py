@@ -249,7 +249,7 @@ def _printf(search: Search, form: str) -> Test:
     render = compile_format(search.ctx, form)
 
     def act(visit: Visit) -> bool:
-        search.ctx.out(render(visit))
+        search.ctx.out_each(render(visit))
         return True
 
     return act

@@ -3,7 +3,7 @@ r"""What `find -printf` prints: `%p` and the like, and escapes like `\n`."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from carrel.errors import CarrelError, LoopError
 from carrel.shell.context import Context
@@ -21,23 +21,26 @@ _PART = re.compile(
     re.DOTALL,
 )
 _ESCAPES = {"a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v", "\\": b"\\"}
+_PIECE_BYTES = 1024
+"""Memory that a directive or an escape takes, with the text behind it."""
 _KINDS = {FileKind.FILE: "f", FileKind.DIRECTORY: "d", FileKind.LINK: "l", FileKind.OTHER: "U"}
 _NUMBERS = "sdmnikbUG"
 _SECONDS = {"S", "T", "+", "X", "@"}
 
 
-def compile_format(ctx: Context, text: str) -> Piece:
-    """What prints *text* about a file; what is not known in it is told, and printed as it is.
+def compile_format(ctx: Context, text: str) -> Callable[[Visit], Iterator[bytes]]:
+    """What makes the pieces of *text* about a file; what is not known in it is told, and printed as it is.
 
     Raises:
         ExpressionError: It ends in the middle of a directive.
     """
+    ctx.meter.hold(_PIECE_BYTES * (text.count("%") + text.count("\\")))
     pieces: list[Piece] = []
     for part in _PART.finditer(text):
         if part["escape"] == "c":
             break
         pieces.append(_piece(ctx, part))
-    return lambda visit: b"".join([piece(visit) for piece in pieces])
+    return lambda visit: (piece(visit) for piece in pieces)
 
 
 def _piece(ctx: Context, part: re.Match[str]) -> Piece:
