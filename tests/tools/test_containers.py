@@ -157,6 +157,7 @@ def test_a_task_that_is_cancelled_ends_its_command(
     async def cancelled() -> None:
         task = asyncio.create_task(toolbox.acall("bash", {"command": "echo x >begun; sleep 1000"}))
         while not session.exists("begun"):
+            assert not task.done(), task.result()
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
