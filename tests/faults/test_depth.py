@@ -12,12 +12,9 @@ from carrel.audit.logger import SandboxLogger
 from carrel.errors import HostDeniedError, LimitError
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
-from tests.depth import rounds
 from tests.faults.inject import NOBODY, as_nobody, failing, in_memory, open_descriptors
 
-pytestmark = pytest.mark.deeper
-
-LEVELS = rounds(20_000)
+LEVELS = 20_000
 SHUT = (1, 2, 31, 32, 33, 64, 65, 99)
 """Depths of directories that their owner may not enter, around those where removal changes its ways."""
 
@@ -60,7 +57,7 @@ def shut(top: Path, depths: tuple[int, ...]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("confinement", ["kernel", "walk"])
 @pytest.mark.parametrize("kind", ["bare", "session"])
-def test_a_tree_of_thousands_of_levels_is_walked_to_the_limit_and_removed(
+def test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed(
     place: Path, quiet: SandboxLogger, kind: str, confinement: str
 ) -> None:
     if kind == "bare":

@@ -412,7 +412,7 @@ MUTANTS = [
         "fs/removal.py",
         "if len(levels) < LEVELS:",
         "if levels:",
-        f"{DEPTH}::test_a_tree_of_thousands_of_levels_is_walked_to_the_limit_and_removed[bare-kernel]",
+        f"{DEPTH}::test_a_tree_of_20000_levels_is_walked_to_the_limit_and_removed[bare-kernel]",
     ),
     Mutant(
         "tree: shut directories",
