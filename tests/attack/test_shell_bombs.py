@@ -87,6 +87,8 @@ def many(text: str, size: int) -> str:
 BOMBS = {
     # Expansion
     "braces-before-a-word": Bomb(lambda n: "true {1..9999}" + word(n), refused=MEMORY),
+    # So few that only the text of the words is too much.
+    "few-braces-before-a-long-word": Bomb(lambda n: "true {1..2999}" + word(n), refused=MEMORY),
     "braces-after-a-word": Bomb(lambda n: f"true {word(n)}{{1..9999}}", refused=MEMORY),
     "braces-of-wide-characters": Bomb(
         lambda n: "true {1..9999}" + "\U0001f600" * min(n // 200, LONGEST), refused=MEMORY

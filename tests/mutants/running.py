@@ -97,6 +97,13 @@ MUTANTS = [
         "tests/attack/test_shell_bombs.py",
     ),
     Mutant(
+        "shell: the words of braces are charged before they are made",
+        "shell/expand.py",
+        "        self._charge(sys.getsizeof(text))\n",
+        "",
+        "tests/attack/test_shell_bombs.py",
+    ),
+    Mutant(
         "shell: a redirect that is stopped leaves the old file",
         "shell/redirect.py",
         "            self._writer.abandon()\n",
