@@ -18,11 +18,14 @@ from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
+from tests.attack.special import separate_mounts
 from tests.depth import IS_THOROUGH
 from tests.engines import is_quick, needs_engine
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
+OWN_MOUNTS = pytest.StashKey[bool]()
+"""Whether tests may mount file systems that vanish with this process."""
 ENVIRON = dict(os.environ)
 """As it was before the settings were hidden."""
 
@@ -37,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="also run the tests that only `make thorough` runs, at the usual depth",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give this process mounts of its own before a thread is started."""
+    config.stash[OWN_MOUNTS] = separate_mounts()
 
 
 @pytest.hookimpl(tryfirst=True)

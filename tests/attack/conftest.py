@@ -20,17 +20,18 @@ from tests.attack.special import discard, mount_memory, unbind
 from tests.attack.world import DEFAULT, Door, MakeWorld, Variant, World
 from tests.conformance.http_door import Http
 from tests.conformance.server import Server
+from tests.conftest import OWN_MOUNTS
 
 
 @pytest.fixture(scope="session")
-def places() -> Iterator[Path]:
+def places(pytestconfig: pytest.Config) -> Iterator[Path]:
     """A directory that anyone may enter; pytest's own are shut to other users.
 
     In memory where that can be had, because the suite makes a hundred thousand small trees; `TMPDIR` says
     where else.
     """
     top = Path(tempfile.mkdtemp(prefix="attack-"))
-    in_memory = "TMPDIR" not in os.environ and mount_memory(top)
+    in_memory = "TMPDIR" not in os.environ and pytestconfig.stash[OWN_MOUNTS] and mount_memory(top)
     top.chmod(0o755)
     yield top
     if in_memory:

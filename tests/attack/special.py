@@ -135,17 +135,21 @@ def bind_file(source: Path, target: Path) -> None:
         missing(f"the right to mount: {os.strerror(ctypes.get_errno())}")
 
 
-def mount_memory(target: Path) -> bool:
-    """Make *target* a file system of its own, in memory; `False` if that cannot be had.
+def separate_mounts() -> bool:
+    """Give the calling thread a mount namespace of its own, so that nothing stays mounted if it is killed.
 
-    From now on this process has a table of mounts of its own, so that nothing stays mounted if it is killed.
+    Only threads started after this share it: call it first of all. `False` if the host does not allow it.
     """
     return (
         IS_ROOT
         and _libc.unshare(_CLONE_NEWNS) == 0
         and _libc.mount(None, b"/", None, _MS_PRIVATE | _MS_REC, None) == 0
-        and _libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", 0, None) == 0
     )
+
+
+def mount_memory(target: Path) -> bool:
+    """Mount a file system in memory at *target*; `False` if the host does not allow it."""
+    return _libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", 0, None) == 0
 
 
 def unbind(target: Path) -> None:
