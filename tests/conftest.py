@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import os
 import shutil
 import tempfile
@@ -26,6 +27,7 @@ NOBODY = 65534
 PR_SET_DUMPABLE = 4
 OWN_MOUNTS = pytest.StashKey[bool]()
 """Whether tests may mount file systems that vanish with this process."""
+_FINISHED = itertools.count(1)
 ENVIRON = dict(os.environ)
 """As it was before the settings were hidden."""
 
@@ -63,6 +65,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from looking through tens of thousands of tests again and again."""
+    _freeze()
+
+
+def pytest_runtest_logfinish() -> None:
+    """The same for what pytest keeps of tests that have run: many collect garbage to count descriptors."""
+    if next(_FINISHED) % 100 == 0:
+        _freeze()
+
+
+def _freeze() -> None:
     gc.collect()
     gc.freeze()
 
