@@ -479,7 +479,8 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="/metrics",
         group="service",
-        summary="Read what was done so far, as Prometheus does",
+        summary="Read what was done so far for all tenants, as Prometheus does; for the operator and keys"
+        " with the role `metrics`",
         handler=status.metrics,
         replies=(
             Reply(
@@ -488,7 +489,7 @@ ROUTES: tuple[Route, ...] = (
                 contents=(Content(schema={"type": "string"}, media_types=("text/plain",)),),
             ),
         ),
-        errors=("request.unknown",),
+        errors=("access.role", "request.unknown"),
     ),
     Route(
         name="openapi",
