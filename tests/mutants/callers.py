@@ -191,8 +191,15 @@ MUTANTS = [
     Mutant(
         "callers: headers of a proxy",
         "service/callers.py",
-        "if name.startswith(_FORWARDED) or (",
-        "if (",
+        "if name.startswith(_FORWARDED) or name",
+        "if name",
+        f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
+    ),
+    Mutant(
+        "callers: headers twice",
+        "service/callers.py",
+        " or name in told:",
+        ":",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
