@@ -77,6 +77,13 @@ MUTANTS = [
         f"{KEYS}::test_a_tenant_that_could_be_another_directory_is_refused",
     ),
     Mutant(
+        "metrics: not for tenants",
+        "fronts/http/status.py",
+        "    call.who.require_metrics()\n",
+        "",
+        "tests/fronts/http/test_callers.py::test_metrics_are_not_for_tenants",
+    ),
+    Mutant(
         "tokens: algorithm",
         "service/jwt.py",
         "if not isinstance(name, str) or name not in (self.allowed or ()):",
@@ -184,8 +191,15 @@ MUTANTS = [
     Mutant(
         "callers: headers of a proxy",
         "service/callers.py",
-        "if name.startswith(_FORWARDED) or (",
-        "if (",
+        "if name.startswith(_FORWARDED) or name",
+        "if name",
+        f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
+    ),
+    Mutant(
+        "callers: headers twice",
+        "service/callers.py",
+        " or name in told:",
+        ":",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(

@@ -22,7 +22,7 @@ from carrel.errors import UnavailableError
 from carrel.fronts import event_loop
 from carrel.fronts.http.app import Application
 from carrel.fronts.http.call import Call
-from carrel.fronts.http.protocol import Protocol
+from carrel.fronts.http.protocol import SAFE_HEADERS, Protocol
 from carrel.fronts.http.route import Route
 from carrel.fronts.request_log import LOGGER, RequestLog
 from carrel.service.callers import Callers
@@ -165,6 +165,7 @@ async def _started_http(app: Application, listener: socket.socket) -> _Http:
             log_config=None,
             access_log=False,
             server_header=False,
+            headers=SAFE_HEADERS,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=app.settings.shutdown_seconds,

@@ -14,6 +14,9 @@ CODE = "python_executor"
 DEFAULT_ROLE = "generalist"
 """Whose tools are offered to somebody who has no role, in a session that has none."""
 
+METRICS_ROLE = "metrics"
+"""The role of a key that may read the metrics of all tenants. It has no tools unless some are configured."""
+
 
 @dataclass(frozen=True, slots=True)
 class Role:

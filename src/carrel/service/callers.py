@@ -10,6 +10,7 @@ Not covered: other users of this machine, who reach loopback too; set `serve.req
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -31,8 +32,23 @@ OPERATOR = Principal(name=RESERVED)
 AGAIN_SECONDS = 5.0
 """So often a caller that stays is looked at again."""
 _THREADS = 2
-_FORWARDED = ("cf-connecting-ip", "forwarded", "true-client-ip", "via", "x-forwarded-", "x-real-ip")
+_FORWARDED = (
+    "cf-connecting-ip",
+    "client-ip",
+    "fastly-client-ip",
+    "forwarded",
+    "proxy-",
+    "true-client-ip",
+    "via",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-",
+    "x-forwarded-",
+    "x-original-",
+    "x-real-ip",
+)
 """How the names of those headers begin that a proxy adds."""
+_HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*))(?::\d*)?", re.ASCII)
 _BROWSERS = {"host", "origin", "sec-fetch-site"}
 """What tells for which page a browser asks."""
 _OWN_PAGES = {"none", "same-origin"}
@@ -77,7 +93,7 @@ class Callers:
         told: dict[str, str] = {}
         for written, value in headers:
             name = written.lower()
-            if name.startswith(_FORWARDED) or (name == "host" and name in told):
+            if name.startswith(_FORWARDED) or name in told:
                 return False
             if name in _BROWSERS:
                 told[name] = value.strip()
@@ -212,7 +228,6 @@ def _tokens(settings: Settings, logger: SandboxLogger | None) -> Tokens | None:
 
 
 def _host_of(host: str) -> str:
-    """The name or the address in a `Host` header, without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """The name or the address in a `Host` header, without its port; empty if it is no such header."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]

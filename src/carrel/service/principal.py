@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from carrel.errors import RoleDeniedError, SessionMissingError
+from carrel.policy.roles import METRICS_ROLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,17 @@ class Principal:
             mine = ", ".join(dict.fromkeys((*((self.role,) if self.role else ()), *self.roles)))
             raise RoleDeniedError(f"the role {role!r} is not yours to choose; you may be: {mine}")
         return replace(self, role=role)
+
+    def require_metrics(self) -> None:
+        """Do nothing if the caller may know what all tenants do together.
+
+        Raises:
+            RoleDeniedError: It is neither the operator nor has a key for that.
+        """
+        if self.tenant is not None and self.role != METRICS_ROLE:
+            raise RoleDeniedError(
+                f"metrics are for the operator, and for keys with the role {METRICS_ROLE!r}"
+            )
 
     def require_session(self, session_id: str) -> None:
         """Do nothing if the caller may use that session.

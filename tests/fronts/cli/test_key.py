@@ -109,3 +109,7 @@ def test_revoke_ends_a_key_by_name_or_id(carrel: Carrel) -> None:
         assert keys.find(text) is None
     assert carrel("key", "revoke", two.id, "--json").json["state"] == "revoked"
     assert carrel("key", "revoke", "two").err == "carrel: no such key: 'two'\n"
+
+
+def test_a_key_may_be_for_metrics_alone(carrel: Carrel) -> None:
+    assert carrel("key", "create", "prometheus", "--role", "metrics", "--json").json["roles"] == ["metrics"]

@@ -56,6 +56,18 @@ def test_a_key_opens_the_sessions_of_its_tenant_alone(guarded: Front) -> None:
     assert guarded.client.get(f"{place}/files/f", headers=ann).content == b"ann's"
 
 
+def test_metrics_are_not_for_tenants(guarded: Front) -> None:
+    tenant = bearer(guarded, name="tenant", role="developer")
+    watcher = bearer(guarded, name="watcher", role="metrics")
+    refused = guarded.client.get("/metrics", headers=tenant)
+    assert (refused.status_code, code_of(refused)) == (403, "access.role")
+    chosen = guarded.client.get("/metrics", headers={**tenant, "Carrel-Role": "metrics"})
+    assert (chosen.status_code, code_of(chosen)) == (403, "access.role")
+    assert "carrel_http_request_seconds" in guarded.client.get("/metrics", headers=watcher).text
+    made = guarded.client.put("/api/v1/sessions/s/files/f", content=b"", headers=watcher)
+    assert made.status_code != 200
+
+
 def test_of_two_keys_none_counts(guarded: Front) -> None:
     keys = [bearer(guarded, name=name, role="developer")["Authorization"] for name in ("gus", "hal")]
     for shown in (keys, keys[::-1], keys[:1] * 2):

@@ -138,3 +138,14 @@ def test_input_that_cannot_be_in_its_encoding_is_refused(session: Session, encod
     body = f'{{"command": "cat", "stdin": "\\ud800", "stdin_encoding": "{encoding}"}}'
     answer = session.post("/exec", content=body)
     assert (answer.status_code, code_of(answer)) == (400, "request.invalid")
+
+
+def test_events_are_for_who_prefers_them(session: Session) -> None:
+    for accept, kind in (
+        ("application/json, text/plain, */*", "application/json"),
+        ("text/event-stream;q=0.5, application/json", "application/json"),
+        ("text/event-stream, application/json;q=0.5", "text/event-stream; charset=utf-8"),
+    ):
+        answer = session.post("/exec", json={"command": "true"}, headers={"Accept": accept})
+        assert answer.headers["content-type"] == kind
+        assert answer.headers["vary"] == "Accept"

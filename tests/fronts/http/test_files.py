@@ -66,6 +66,56 @@ def test_a_file_in_json_is_text_or_base64(session: Session) -> None:
         }
 
 
+AXIOS = "application/json, text/plain, */*"
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_envelope"),
+    [
+        (AXIOS, False),
+        ("*/*", False),
+        ("application/*", False),
+        ("text/csv, application/json;q=0.9", False),
+        ("application/json;q=0, */*", False),
+        ("application/json;q=2, */*;q=0.1", False),
+        ("x-application/json", False),
+        ("image/png", False),
+        ("application/json", True),
+        ("Application/JSON ; charset=utf-8", True),
+        ("application/json, */*;q=0.1", True),
+        ("text/csv;q=0.5, application/json", True),
+    ],
+)
+def test_a_file_is_an_envelope_only_for_who_prefers_that(
+    session: Session, accept: str, is_envelope: bool
+) -> None:
+    session.put("/files/a.csv", content=b"a,b\n")
+    answer = session.get("/files/a.csv", headers={"Accept": accept})
+    assert (answer.content != b"a,b\n") == is_envelope
+    assert answer.headers["vary"] == "Accept"
+
+
+def test_a_file_that_is_json_is_an_envelope_for_who_wants_json(session: Session) -> None:
+    session.put("/files/a.json", content=b"{}")
+    assert session.get("/files/a.json", headers={"Accept": "application/json"}).json()["content"] == "{}"
+    assert session.get("/files/a.json", headers={"Accept": AXIOS}).content == b"{}"
+
+
+def test_of_two_accept_headers_both_count(session: Session) -> None:
+    session.put("/files/f", content=b"in")
+    headers = [("Accept", "*/*"), ("Accept", "application/json")]
+    assert session.get("/files/f", headers=headers).content == b"in"
+
+
+def test_a_file_in_json_has_a_tag_of_its_own_and_is_of_the_same_version(session: Session) -> None:
+    tag = session.put("/files/f", content=b"old").headers["etag"]
+    other = session.get("/files/f", headers={"Accept": "application/json"}).headers["etag"]
+    assert other != tag
+    assert session.get("/files/f", headers={"If-None-Match": other}).content == b"old"
+    assert session.put("/files/f", content=b"new", headers={"If-Match": other}).status_code == 200
+    assert session.put("/files/f", content=b"newer", headers={"If-Match": other}).status_code == 412
+
+
 def test_a_file_is_of_the_kind_that_its_name_says_with_every_python(session: Session) -> None:
     wanted = {
         "a.js": "text/javascript; charset=utf-8",

@@ -142,7 +142,7 @@ def test_between_two_requests_nobody_is_waited_for_either(
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 1)
-    with front.raw(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as connection:
+    with front.raw(b"HEAD /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
         connection.sendall(b"\r\n")
         assert connection.recv(65_536) == b""

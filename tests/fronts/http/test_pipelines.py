@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import socket
 
+import pytest
+
 from carrel.workspace.aio import INLINE_BYTES
 from tests.fronts.http.front import Front, Session
 
@@ -50,6 +52,15 @@ def test_quick_answers_wait_for_the_slow_one_before_them(session: Session) -> No
     with session.front.raw(asking(large, *[a] * MANY, large, last=a)) as connection:
         answers = bodies(connection)
     assert [len(each) for each in answers] == [2 * INLINE_BYTES, *[1] * MANY, 2 * INLINE_BYTES, 1]
+
+
+@pytest.mark.parametrize("size", [100, 200_000])
+def test_a_file_that_looks_like_an_answer_is_sent_to_the_byte(session: Session, size: int) -> None:
+    content = b"HTTP/1.1 200 OK\r\n" + bytes(size)
+    session.put("/files/f", content=content)
+    path = f"{session.path}/files/f"
+    with session.front.raw(asking(path, last=path)) as connection:
+        assert bodies(connection) == [content, content]
 
 
 def test_a_client_that_takes_no_answers_is_not_given_more_than_its_connection_holds(front: Front) -> None:

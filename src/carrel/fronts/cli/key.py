@@ -78,8 +78,9 @@ def create(
     """Make a key, and print it: this once, as it is not kept.
 
     A tenant has its own sessions, and cannot learn of those of others. Whoever has the key sends it as
-    `Authorization: Bearer KEY`.
+    `Authorization: Bearer KEY`. A key with the role `metrics` reads /metrics, and can do nothing else.
     """
+    from carrel.policy.roles import METRICS_ROLE
     from carrel.service.keys import Keys, NewKey
 
     new = NewKey(
@@ -92,7 +93,7 @@ def create(
         ttl_seconds=None if expires is None else expires.value,
     )
     new.require()
-    require_roles(new.role, *new.roles)
+    require_roles(*(each for each in (new.role, *new.roles) if each != METRICS_ROLE))
     with closing(Keys(place.sessions_dir)) as keys:
         made, text = keys.create(new)
     if as_json:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 
 from carrel.errors import CarrelError, LimitError, RequestError
+from carrel.fronts.http.accept import prefers
 from carrel.fronts.http.query import parse_query
 from carrel.fronts.http.route import Route
 from carrel.remote.forms import render_error
@@ -43,6 +44,7 @@ DOCUMENT_BYTES = 16 * MIB
 DRAIN_SECONDS = 10
 """How long a client is listened to that was answered before it had sent all."""
 JSON = b"application/json"
+VARY = (b"vary", b"Accept")
 _NOT_KEPT = (b"cache-control", b"no-store")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -170,9 +172,15 @@ class Call:
         sent = self.scope["headers"]
         return len(self._headers) < len(sent) and sum(each == name for each, _ in sent) > 1
 
-    def accepts(self, media_type: str) -> bool:
-        """Whether the client names *media_type* among those that it wants."""
-        return media_type in (self.header(b"accept") or "").lower()
+    def prefers(self, media_type: str, *others: str) -> bool:
+        """Whether the client wants an answer of *media_type* more than one of any of the *others*.
+
+        An answer that depends on this is sent with `VARY`.
+        """
+        if b"accept" not in self._headers:
+            return False
+        sent = [value for name, value in self.scope["headers"] if name == b"accept"]
+        return prefers(b",".join(sent).decode("latin-1"), media_type, others)
 
     def query(self, kind: type[T]) -> T:
         """What the query asks.

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
-from carrel.fronts.http.call import Call
-from carrel.fronts.http.events import MEDIA_TYPE, event, last_event, send_events
+from carrel.fronts.http.call import VARY, Call
+from carrel.fronts.http.events import event, last_event, send_events, wants_events
 from carrel.remote.forms import render, render_error
 from carrel.service.wire import wire
 
@@ -37,9 +37,10 @@ async def changes(call: Call) -> None:
     """The records after one: those that there are, or also those that come."""
     since = call.query(ChangesQuery).since
     service = call.app.service
-    if not call.accepts(MEDIA_TYPE):
+    if not wants_events(call):
         found = await service.changes(call.who, call.session_id, since)
-        await call.json(200, {"events": render(found), "next": found[-1].sequence if found else since})
+        following = found[-1].sequence if found else since
+        await call.json(200, {"events": render(found), "next": following}, [VARY])
         return
     since = last_event(call) or since
     pages = service.follow(call.who, call.session_id, since)

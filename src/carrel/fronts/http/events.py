@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
 
-from carrel.fronts.http.call import Call, GoneError, encode
+from carrel.fronts.http.call import VARY, Call, GoneError, encode
 
 MEDIA_TYPE = "text/event-stream"
 QUIET_SECONDS = 15
@@ -16,8 +16,15 @@ _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
+    VARY,
 ]
+_OTHERWISE = "application/json"
 _COMMENT = b":\n\n"
+
+
+def wants_events(call: Call) -> bool:
+    """Whether the client prefers events to one JSON document, which is what it gets otherwise."""
+    return call.prefers(MEDIA_TYPE, _OTHERWISE)
 
 
 def event(name: str, document: object, number: int | None = None) -> bytes:

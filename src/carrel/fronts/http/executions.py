@@ -10,8 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from carrel.errors import CarrelError, RequestError
-from carrel.fronts.http.call import Call, GoneError
-from carrel.fronts.http.events import MEDIA_TYPE, event, last_event, send_events, text_or_bytes
+from carrel.fronts.http.call import VARY, Call, GoneError
+from carrel.fronts.http.events import event, last_event, send_events, text_or_bytes, wants_events
 from carrel.fronts.http.tools import Context
 from carrel.remote.forms import render, render_error
 from carrel.service.executions import Execution
@@ -55,7 +55,7 @@ async def start(call: Call) -> None:
     work = _work(body)
     execution = await call.app.service.start(call.who, call.session_id, work, role=body.context.role)
     with execution.attached():
-        if call.accepts(MEDIA_TYPE):
+        if wants_events(call):
             await send_events(call, _events(execution, 0), have_end=True)
         else:
             await _wait(call, execution)
@@ -98,7 +98,7 @@ async def _wait(call: Call, execution: Execution) -> None:
         if not ending.done():
             execution.cancel()
             raise GoneError
-        await call.json(200, _state(execution) | {"result": render(ending.result())})
+        await call.json(200, _state(execution) | {"result": render(ending.result())}, [VARY])
     finally:
         gone.cancel()
         ending.cancel()
@@ -108,14 +108,14 @@ async def _wait(call: Call, execution: Execution) -> None:
 async def watch(call: Call) -> None:
     """Go on with the output of what runs, or tell whether it still does."""
     execution = call.app.service.execution(call.who, call.session_id, call.values[1])
-    if call.accepts(MEDIA_TYPE):
+    if wants_events(call):
         with execution.attached():
             await send_events(call, _events(execution, last_event(call) or 0), have_end=True)
         return
     document = _state(execution)
     if execution.is_done:
         document["result"] = render(await execution.result())
-    await call.json(200, document)
+    await call.json(200, document, [VARY])
 
 
 async def cancel(call: Call) -> None:

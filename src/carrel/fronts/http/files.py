@@ -12,11 +12,12 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from carrel.errors import ChangedError, MissingError, RequestError
-from carrel.fronts.http.call import Answer, Call, Step, error_answer
+from carrel.fronts.http.call import VARY, Answer, Call, Step, error_answer
 from carrel.fronts.http.media import content_type, is_text, media_type
 from carrel.fronts.http.route import decoded
 from carrel.fronts.http.upload import Upload
 from carrel.fronts.http.window import (
+    ENVELOPE,
     UNMET,
     UnsatisfiableError,
     Window,
@@ -39,6 +40,7 @@ from carrel.workspace.workspace import Workspace
 PIECE_BYTES = 2**18
 _KEPT = (b"cache-control", b"private, no-cache")
 """A copy may be kept, and is asked about before it is used again."""
+_JSON, _OCTETS = "application/json", "application/octet-stream"
 _RANGES = (b"accept-ranges", b"bytes")
 
 
@@ -103,7 +105,9 @@ class Envelope(Struct, frozen=True, kw_only=True):
 def read(call: Call) -> Step:
     """Give a file, or a part of it."""
     query = call.query(ReadQuery) if call.scope["query_string"] else ReadQuery()
-    if call.accepts("application/json"):
+    # Any file may be taken for octets, and one that is JSON is not the envelope.
+    own = media_type(call.values[1])
+    if call.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
         return _give_envelope(call)
     desk = call.desk_at_hand()
     return _open_and_give(call, query) if desk is None else _given(call, desk, query)
@@ -127,7 +131,7 @@ async def _give_envelope(call: Call) -> None:
         size_bytes=len(content),
         encoding="base64" if text is None else "utf-8",
     )
-    await call.json(200, document, [_tag(info)])
+    await call.json(200, document, [(b"etag", f'"{info.version}{ENVELOPE}"'.encode("ascii")), VARY])
 
 
 def _text(content: bytes) -> str | None:
@@ -142,7 +146,7 @@ def _given(call: Call, desk: Desk, query: ReadQuery) -> Step:
     reader = desk.workspace.reader(call.values[1])
     info = reader.info
     version = info.version
-    headers = [(b"etag", b'"%s"' % version.encode("ascii")), _KEPT]
+    headers = [(b"etag", b'"%s"' % version.encode("ascii")), _KEPT, VARY]
     if query.info:
         headers.append((b"carrel-info", _in_header(info)))
     if names_version(call.header(b"if-none-match"), version):

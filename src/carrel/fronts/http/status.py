@@ -32,6 +32,7 @@ async def metrics(call: Call) -> None:
     """What was done so far, as Prometheus reads it."""
     if not call.app.settings.metrics:
         raise UnknownRequestError("metrics are switched off")
+    call.who.require_metrics()
     body = call.app.metrics.render()
     await call.answer(
         200,

@@ -88,7 +88,7 @@ def _json(kind: Any) -> tuple[Content, ...]:  # Any: a type, which has no type o
 SESSION_REPLY = (Reply(status=200, meaning="The session.", contents=_json(SessionInfo)),)
 FILE_REPLY = Reply(status=200, meaning="The file as it is now.", contents=_json(FileInfo), headers=("ETag",))
 DONE = (Reply(status=204, meaning="Done."),)
-READ_HEADERS = ("ETag", "Accept-Ranges", "Content-Disposition", "Carrel-Info")
+READ_HEADERS = ("ETag", "Vary", "Accept-Ranges", "Content-Disposition", "Carrel-Info")
 
 ROUTES: tuple[Route, ...] = (
     # Sessions
@@ -177,7 +177,8 @@ ROUTES: tuple[Route, ...] = (
         replies=(
             Reply(
                 status=200,
-                meaning="The bytes of the file; with `Accept: application/json` an envelope.",
+                meaning="The bytes of the file; an envelope for a client that prefers `application/json` to"
+                " `application/octet-stream` and to the type of the file.",
                 contents=(Content(media_types=("*/*",)), Content(schema=files.Envelope)),
                 headers=READ_HEADERS,
             ),
@@ -478,7 +479,8 @@ ROUTES: tuple[Route, ...] = (
         method="GET",
         path="/metrics",
         group="service",
-        summary="Read what was done so far, as Prometheus does",
+        summary="Read what was done so far for all tenants, as Prometheus does; for the operator and keys"
+        " with the role `metrics`",
         handler=status.metrics,
         replies=(
             Reply(
@@ -487,7 +489,7 @@ ROUTES: tuple[Route, ...] = (
                 contents=(Content(schema={"type": "string"}, media_types=("text/plain",)),),
             ),
         ),
-        errors=("request.unknown",),
+        errors=("access.role", "request.unknown"),
     ),
     Route(
         name="openapi",

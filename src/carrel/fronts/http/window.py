@@ -8,6 +8,8 @@ from typing import NamedTuple
 from carrel.errors import ChangedError, ExistsError, RequestError
 
 _RANGE = re.compile(r"bytes=(\d{0,20})-(\d{0,20})", re.ASCII)
+ENVELOPE = "-json"
+"""Ends the tag of a file in JSON, which is of the same version as its bytes but not the same to the byte."""
 _TAG = re.compile(r'(W/)?"([^"]*)"')
 
 
@@ -75,7 +77,7 @@ def wanted_version(header: str | None) -> str | None:
     match = _TAG.fullmatch(header)
     if match is None or match[1] or match[2] == "*":
         raise RequestError('If-Match must be one version, as in: "1a-2b-3c"')
-    return match[2]
+    return match[2].removesuffix(ENVELOPE)
 
 
 def is_new_only(header: str | None) -> bool:
