@@ -91,7 +91,7 @@ def test_a_directory_that_is_there_is_no_error_and_makes_nothing(
         ("missing/.", MissingError),
         ("missing/..", MissingError),
         ("missing/../x", MissingError),
-        ("missing/../../evil", MissingError),
+        ("missing/../../evil", EscapeError),
         ("..", EscapeError),
         ("../evil", EscapeError),
         ("../ws/new", EscapeError),

@@ -123,7 +123,7 @@ def test_a_read_past_the_limit_tells_limit_and_size(
         ("../ws/f", EscapeError),
         ("../outside/secret", EscapeError),
         ("d/../../ws/f", EscapeError),
-        ("missing-or-not/../../outside/secret", MissingError),
+        ("missing-or-not/../../outside/secret", EscapeError),
         ("out", EscapeError),
         ("out/", EscapeError),
         ("out-dir/secret", EscapeError),

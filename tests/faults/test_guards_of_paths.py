@@ -16,6 +16,7 @@ from carrel.errors import (
     AccessError,
     EscapeError,
     LoopError,
+    MissingError,
     NotDirectoryError,
     PathError,
     PatternError,
@@ -43,6 +44,17 @@ def test_nothing_above_the_workspace_is_reached_by_dots(confined: Workspace) -> 
         with pytest.raises(EscapeError):
             confined.stat(path)
     assert confined.read("d/../f") == b"in"
+
+
+@requirement("P-05")
+def test_a_missing_name_does_not_hide_that_a_path_leads_out(confined: Workspace, directory: Path) -> None:
+    (directory / "here").symlink_to(".")
+    for path in ("missing/../../secret", "f/../../secret", "here/missing/../../secret"):
+        with pytest.raises(EscapeError):
+            confined.stat(path)
+    for path in ("missing/../f", "d/missing/../../f"):
+        with pytest.raises(MissingError):
+            confined.stat(path)
 
 
 @requirement("P-10")

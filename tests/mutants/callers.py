@@ -14,6 +14,13 @@ TENANTS = "tests/service/test_two_tenants.py"
 MUTANTS = [
     # Callers
     Mutant(
+        "sessions: no longer life than configured",
+        "service/session_info.py",
+        "    if most is not None and asked > most:",
+        "    if asked < 0:",
+        "tests/service/test_service.py::test_only_the_operator_lets_a_session_live_longer_than_configured",
+    ),
+    Mutant(
         "keys: compared",
         "service/keys.py",
         "if not hmac.compare_digest(digest, expected) or row is None:",

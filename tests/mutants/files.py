@@ -14,6 +14,13 @@ ARCHIVE = "tests/attack/test_archive.py"
 MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 MUTANTS = [
+    Mutant(
+        "move: depth of the whole tree",
+        "workspace/workspace.py",
+        "            self._require_moved_depth(files, where, place)\n",
+        "",
+        "tests/workspace/test_moving.py::test_a_moved_tree_is_held_to_the_depth_of_a_path",
+    ),
     # Reading
     Mutant(
         "read: regular files only",

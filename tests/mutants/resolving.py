@@ -59,6 +59,20 @@ MUTANTS = [
         "            return fd\n        number = ctypes.get_errno()\n        if number:",
         f"{RESOLVER}::test_an_interrupted_open_or_rename_goes_on",
     ),
+    Mutant(
+        "kernel: a missing name on the way out",
+        "fs/_resolve.py",
+        "        _require_inside(base, path, flags)\n",
+        "",
+        f"{PATHS}::test_a_missing_name_does_not_hide_that_a_path_leads_out",
+    ),
+    Mutant(
+        "walk: a missing name is still missing",
+        "fs/_resolve.py",
+        "            if not self._missing:\n                return fd",
+        "            return fd",
+        f"{PATHS}::test_a_missing_name_does_not_hide_that_a_path_leads_out",
+    ),
     # Falling back
     Mutant(
         "fallback: missing",

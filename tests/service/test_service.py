@@ -73,6 +73,7 @@ def test_a_name_is_given_once(house: House) -> None:
         (NewSession(limits=Limits(entries=10**9)), "limits.entries"),
         (NewSession(ttl_seconds=None), "only the operator"),
         (NewSession(ttl_seconds=-1), "ttl_seconds"),
+        (NewSession(ttl_seconds=86_401), "ttl_seconds must be at most 86400, not 86401"),
         (NewSession(labels={"": "x"}), "label"),
     ],
 )
@@ -102,6 +103,18 @@ def test_only_the_operator_lets_a_session_live_for_ever(house: House) -> None:
         await service.sessions.extend(WRITER, "s1", None)
 
     with pytest.raises(RequestError, match="only the operator"):
+        house.run(work)
+
+
+def test_only_the_operator_lets_a_session_live_longer_than_configured(house: House) -> None:
+    async def work(service: Service) -> None:
+        for caller in (OPERATOR, WRITER):
+            await service.sessions.ensure(caller, "s1")
+        assert (await service.sessions.extend(OPERATOR, "s1", 10**9)).ttl_seconds == 10**9
+        assert (await service.sessions.extend(WRITER, "s1", 86_400)).ttl_seconds == 86_400
+        await service.sessions.extend(WRITER, "s1", 10**9)
+
+    with pytest.raises(RequestError, match="ttl_seconds must be at most 86400"):
         house.run(work)
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from carrel import AccessMode, Limits, PathRule, SandboxPolicy, Workspace
 from carrel.errors import IntoItselfError, LimitError, PathError
+from carrel.runtimes.mount import Mount
+from carrel.shell.shell import BareShell
 from tests.requirements import requirement
 from tests.workspace.planting import plant, snapshot
 
@@ -452,3 +454,50 @@ def test_a_copied_tree_is_held_to_the_number_of_entries(directory: Path) -> None
     with Workspace.open(directory, limits=Limits(walk_entries=2)) as workspace, pytest.raises(LimitError):
         workspace.copy("s", "t", recursive=True)
     assert snapshot(directory) == before
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["whole", "view"])
+def test_a_moved_tree_is_held_to_the_depth_of_a_path(directory: Path, within: bool) -> None:
+    plant(directory, "top/s/a/b/f", "top/1/2/3/")
+    with Workspace.open(directory, limits=Limits(depth=6)) as opened:
+        workspace = opened.narrowed(within=["top"]) if within else opened
+        before = snapshot(directory)
+        with pytest.raises(LimitError, match="would be too deep") as caught:
+            workspace.move("top/s", "top/1/2/s")
+        assert caught.value.code == "limit.depth"
+        assert caught.value.asked == caught.value.limit + 1
+        assert snapshot(directory) == before
+        workspace.move("top/s", "top/1/s")
+        workspace.move("top/1/s/a/b/f", "top/1/2/3/f")
+        assert [info.path for info in workspace.walk("top/1/s")] == ["top/1/s/a", "top/1/s/a/b"]
+
+
+def test_the_shell_and_the_guest_move_no_tree_too_deep(directory: Path) -> None:
+    plant(directory, "s/a/b/f", "1/2/")
+    with Workspace.open(directory, limits=Limits(depth=5)) as workspace:
+        before = snapshot(directory)
+        assert b"too deep" in BareShell(workspace).run("mv s 1/2/s").stderr
+        answer = Mount(workspace, mount_path="/workspace").answer(
+            {"operation": "rename", "path": "/workspace/s", "target": "/workspace/1/2/s"}, b""
+        )
+        assert "error" in answer[0]
+        assert snapshot(directory) == before
+        assert b"".join(workspace.archive("."))
+
+
+@pytest.mark.parametrize("make", ["mkdir", "copy", "move", "extract"])
+def test_what_may_be_made_at_the_limit_of_depth_can_be_walked_and_archived(
+    directory: Path, make: str
+) -> None:
+    plant(directory, "e/", "a/b/c/")
+    with Workspace.open(directory, limits=Limits(depth=4)) as workspace:
+        if make == "mkdir":
+            workspace.mkdir("a/b/c/d")
+        elif make == "copy":
+            workspace.copy("e", "a/b/c/d", recursive=True)
+        elif make == "move":
+            workspace.move("e", "a/b/c/d")
+        else:
+            workspace.extract(b"".join(workspace.archive("e")), "a/b/c/d")
+        assert [info.path for info in workspace.walk("a")] == ["a/b", "a/b/c", "a/b/c/d"]
+        assert b"".join(workspace.archive("."))

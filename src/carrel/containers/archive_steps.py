@@ -23,7 +23,18 @@ from threading import RLock
 from typing import IO, TYPE_CHECKING
 
 from carrel.containers.archive import PIECE_BYTES, Archive
-from carrel.containers.steps import UP, Copied, Found, Held, Met, Parts, Piece, failure
+from carrel.containers.steps import (
+    UP,
+    Copied,
+    Found,
+    Held,
+    Met,
+    MissingNameError,
+    Parts,
+    Piece,
+    PlainNameError,
+    failure,
+)
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
 
@@ -253,9 +264,9 @@ class ArchiveSteps:
         seen = self._archive.head(())
         for at, name in enumerate(parts, 1):
             if seen is None:
-                raise failure(errno.ENOENT)
+                raise MissingNameError(at - 1)
             if not stat.S_ISDIR(seen.st_mode):
-                raise failure(errno.ENOTDIR)
+                raise PlainNameError(at - 1)
             if name == UP:
                 if not here:
                     raise failure(errno.EXDEV)

@@ -9,7 +9,19 @@ from collections import deque
 from contextlib import suppress
 
 from carrel.containers.attendant import Answer, Attendant, field, fields, number
-from carrel.containers.steps import Copied, Found, Held, Met, Parts, Piece, SwappedError, failure, new_draft
+from carrel.containers.steps import (
+    Copied,
+    Found,
+    Held,
+    Met,
+    MissingNameError,
+    Parts,
+    Piece,
+    PlainNameError,
+    SwappedError,
+    failure,
+    new_draft,
+)
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
 
@@ -23,7 +35,8 @@ _RECORD_BYTES = 512
 _LARGEST = 2**62
 _REPEATED = (b"lstat", b"follow", b"read", b"list", b"hold", b"discard")
 """What can be asked again without harm."""
-_WALK = {"missing": errno.ENOENT, "plain": errno.ENOTDIR, "denied": errno.EACCES, "out": errno.EXDEV}
+_STOPPED = {"missing": MissingNameError, "plain": PlainNameError}
+_WALK = {"denied": errno.EACCES, "out": errno.EXDEV}
 _TEXTS = {os.strerror(each).encode(): each for each in errno.errorcode} | {
     b"is a directory": errno.EISDIR,
     b"with non-directory": errno.EISDIR,
@@ -321,6 +334,8 @@ def _stopped(answer: Answer) -> Exception:
     """Why it did not get there."""
     if answer.code == "fail":
         return _complaint(answer.payload)
+    if answer.code in _STOPPED:
+        return _STOPPED[answer.code](max(0, answer.at))
     if answer.code not in _WALK:
         return SwappedError()
     return failure(_WALK[answer.code])

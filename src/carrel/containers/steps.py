@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from carrel.fs.api import Existing, Links
-from carrel.fs.rules import DRAFT_PREFIX, LINKS
+from carrel.fs.rules import DRAFT_PREFIX, LINKS, skip_missing
 
 Parts = tuple[bytes, ...]
 """Names from the root on, and `..` where a caller wrote or a link says so."""
@@ -69,6 +69,29 @@ class Reached(NamedTuple, Generic[Result]):
     must_dir: bool
     """Whether a link at the end said that only a directory can be meant."""
     result: Result
+
+
+class StoppedError(OSError):
+    """A name on the way is missing or no directory."""
+
+    def __init__(self, number: int, at: int) -> None:
+        super().__init__(number, os.strerror(number))
+        self.at = at
+        """How many names led to it, itself included."""
+
+
+class MissingNameError(StoppedError, FileNotFoundError):
+    """There is nothing."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(errno.ENOENT, at)
+
+
+class PlainNameError(StoppedError, NotADirectoryError):
+    """There is something else than a directory."""
+
+    def __init__(self, at: int) -> None:
+        super().__init__(errno.ENOTDIR, at)
 
 
 class SwappedError(Exception):
@@ -168,10 +191,25 @@ class Steps(Protocol):
 
 
 def reach(step: Callable[[Parts], Result | Met], parts: Parts, *, must_dir: bool = False) -> Reached[Result]:
-    """Take *step* at the end of *parts*, through the links on the way as far as they stay inside."""
+    """Take *step* at the end of *parts*, through the links on the way as far as they stay inside.
+
+    *step* only looks: where something is missing, it is taken again above that, to see whether the path
+    leads out from there.
+    """
+    missing: OSError | None = None
     for _ in range(LINKS + 1):
-        result = step(parts)
+        try:
+            result = step(parts)
+        except StoppedError as error:
+            missing = missing or failure(error.errno or errno.ENOENT)
+            todo = list(reversed(parts[error.at :]))
+            if not skip_missing(todo, UP):
+                raise missing from None
+            parts = (*plain(parts[: max(0, error.at - 1)]), *reversed(todo))
+            continue
         if not isinstance(result, Met):
+            if missing:
+                raise missing
             return Reached(plain(parts), must_dir, result)
         if result.text.startswith(b"/"):
             raise failure(errno.EXDEV)
@@ -182,7 +220,7 @@ def reach(step: Callable[[Parts], Result | Met], parts: Parts, *, must_dir: bool
         parts = (*plain(parts[: result.at - 1]), *names, *rest)
         if len(parts) > _STEPS:
             break
-    raise failure(errno.ELOOP)
+    raise missing or failure(errno.ELOOP)
 
 
 def plain(parts: Parts) -> Parts:

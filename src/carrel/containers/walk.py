@@ -62,9 +62,12 @@ class Visit:
             yield info
             if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
                 continue
+            below = self._enter((*here.parts, entry.name), info.path + "/")
+            if below is None:
+                continue
             if limits.depth is not None and len(levels) >= limits.depth:
-                deeper = deeper or info.path
-            elif below := self._enter((*here.parts, entry.name), info.path + "/"):
+                deeper = deeper or (info.path if next(below.entries, None) else None)
+            else:
                 levels.append(below)
         if deeper is not None and limits.depth is not None:
             raise too_deep(limits.depth, deeper)

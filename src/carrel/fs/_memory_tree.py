@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from carrel.fs.api import Existing, Links
-from carrel.fs.rules import LINKS
+from carrel.fs.rules import LINKS, skip_missing
 from carrel.values import Clock, FileInfo, FileKind
 
 FILE_MODE = 0o644
@@ -100,21 +100,29 @@ class MemoryTree:
         todo = list(reversed(parts))
         here: Node = self.top
         followed = 0
+        missing: OSError | None = None
         while todo:
             name = todo.pop()
             directory = _require_directory(here)
             found = _child(directory, name)
+            if found is None or (todo and isinstance(found, File)):
+                missing = missing or failure(errno.ENOENT if found is None else errno.ENOTDIR)
+                if not skip_missing(todo, ".."):
+                    raise missing
+                continue
             if not isinstance(found, Link) or not (todo or must_dir or links is Links.FOLLOW):
                 here = found
                 continue
             followed += 1
             if followed > LINKS:
-                raise failure(errno.ELOOP)
+                raise missing or failure(errno.ELOOP)
             if found.target.startswith("/"):
                 raise failure(errno.EXDEV)
             must_dir = must_dir or (not todo and found.target.endswith(("/", "/.")))
             todo.extend(part for part in reversed(found.target.split("/")) if part not in ("", "."))
             here = directory
+        if missing:
+            raise missing
         return _require_directory(here) if must_dir else here
 
     def directory(self, parts: tuple[str, ...]) -> Directory:
@@ -218,15 +226,12 @@ def describe(path: str, node: Node, target: str | None = None, created_ns: int |
     )
 
 
-def _child(directory: Directory, name: str) -> Node:
+def _child(directory: Directory, name: str) -> Node | None:
     if name == "..":
         if directory.parent is None:
             raise failure(errno.EXDEV)
         return directory.parent
-    found = directory.entries.get(name)
-    if found is None:
-        raise failure(errno.ENOENT)
-    return found
+    return directory.entries.get(name)
 
 
 def _require_directory(node: Node) -> Directory:

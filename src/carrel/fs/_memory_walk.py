@@ -52,9 +52,12 @@ class Visit:
             yield info
             if not info.is_directory or (self._wants and not self._wants(info)):
                 continue
+            child = self._enter(here, info)
+            if child is None:
+                continue
             if self._limits.depth is not None and len(levels) >= self._limits.depth:
-                too_deep = too_deep or info.path
-            elif child := self._enter(here, info):
+                too_deep = too_deep or (info.path if child.entries else None)
+            else:
                 levels.append((child, self._scanned(child, info.path + "/")))
         self._require_flat(too_deep)
 

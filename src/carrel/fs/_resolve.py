@@ -2,7 +2,7 @@
 
 Both ways follow links that stay inside and answer EXDEV for everything that leads out: an absolute link (even
 one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and opens
-later.
+later. A path through a missing directory leads out, too, if a later `..` does.
 
 Not covered: a hard link that somebody on the host made to a file outside is that file; on Linux
 before 5.8, without /proc, a bind mount of the same file system is not seen by the walk.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from carrel.fs import _sys
 from carrel.fs._barred import Barred
 from carrel.fs.api import Confinement
-from carrel.fs.rules import LINKS
+from carrel.fs.rules import LINKS, skip_missing
 
 BENEATH = _sys.RESOLVE_BENEATH | _sys.RESOLVE_NO_MAGICLINKS | _sys.RESOLVE_NO_XDEV
 RETRIES = 128
@@ -78,7 +78,31 @@ def kernel_open(base: int, path: bytes, flags: int) -> int:
             return _sys.openat2_unchecked(base, path, flags, BENEATH)
         except BlockingIOError:
             continue
+        except (FileNotFoundError, NotADirectoryError) as error:
+            number = error.errno or errno.ENOENT
+        _require_inside(base, path, flags)
+        raise OSError(number, os.strerror(number))
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _require_inside(base: int, path: bytes, flags: int) -> None:
+    """Raise EXDEV if *path*, on which something is missing, leads out after that."""
+    flags = flags & (os.O_NOFOLLOW | os.O_DIRECTORY) | os.O_PATH | os.O_CLOEXEC
+    if b".." not in path and not _meets_link(base, path, flags):
+        return
+    try:
+        os.close(_Walk(base, flags, None).run(path))
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise
+
+
+def _meets_link(base: int, path: bytes, flags: int) -> bool:
+    try:
+        os.close(_sys.openat2_unchecked(base, path, flags, BENEATH | _sys.RESOLVE_NO_SYMLINKS))
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 def _is_refused_by_kernel(error: OSError, base: int) -> bool:
@@ -113,23 +137,43 @@ class _Walk:
         self._links = 0
         self._swaps = 0
         self._steps = 0
+        self._missing = 0
+        """The error of the first name that was no directory; since then only a way out is looked for."""
 
     def run(self, path: bytes) -> int:
         self._push(path)
         try:
-            while self._todo:
-                name = self._todo.pop()
-                if name == b"..":
-                    self._up()
-                elif self._todo:
-                    self._down(name)
-                else:
-                    fd = self._last(name)
-                    if fd is not None:
-                        return fd
-            return os.open(b".", self._flags, dir_fd=self._here)
+            fd = self._run()
+        except OSError as error:
+            if not self._missing or error.errno == errno.EXDEV:
+                raise
+        else:
+            if not self._missing:
+                return fd
+            os.close(fd)
         finally:
             self._stand(self._base)
+        raise OSError(self._missing, os.strerror(self._missing))
+
+    def _run(self) -> int:
+        while self._todo:
+            name = self._todo.pop()
+            if name == b"..":
+                self._up()
+            elif self._todo:
+                self._down(name)
+            else:
+                fd = self._last(name)
+                if fd is not None:
+                    return fd
+        return os.open(b".", self._flags, dir_fd=self._here)
+
+    def _miss(self, number: int) -> None:
+        """Go on above a name that is no directory, to see whether the path leads out from there."""
+        if not skip_missing(self._todo, b".."):
+            raise OSError(number, os.strerror(number))
+        self._missing = self._missing or number
+        self._flags = os.O_PATH | os.O_CLOEXEC | (self._flags & os.O_NOFOLLOW)
 
     def _push(self, path: bytes) -> None:
         """Put the parts of *path* in front of what is still to do."""
@@ -156,6 +200,9 @@ class _Walk:
     def _down(self, name: bytes) -> None:
         try:
             fd = self._step(name, _DIRECTORY)
+        except FileNotFoundError:
+            self._miss(errno.ENOENT)
+            return
         except OSError as error:
             if error.errno not in _MAY_BE_LINK:
                 raise
@@ -209,7 +256,8 @@ class _Walk:
             target = b""
         if not target:
             if self._swaps >= SWAPS:
-                raise OSError(number, os.strerror(number))
+                self._miss(number)
+                return
             # It may have been a link a moment ago; look again.
             self._swaps += 1
             self._todo.append(name)

@@ -13,6 +13,7 @@ import struct
 from functools import lru_cache
 
 RESOLVE_BENEATH = 0x08
+RESOLVE_NO_SYMLINKS = 0x04
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_NO_XDEV = 0x01
 RENAME_NOREPLACE = 0x01

@@ -15,7 +15,7 @@ from carrel.fs.api import Content, Wants
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN
 from carrel.fs.translate import translate
-from carrel.fs.tree import too_deep, too_many, too_many_listed
+from carrel.fs.tree import has_entries, too_deep, too_many, too_many_listed
 from carrel.paths.rel import Where, child
 from carrel.values import Limits
 
@@ -79,15 +79,15 @@ class TreeReading:
                     content = self._read(here, name, inode, path)
                     if content is not None:
                         yield Content(path, content)
-                elif len(levels) == self._limits.depth:
-                    self._too_deep = self._too_deep or path
-                else:
-                    below = self._go_in(here.fd, name)
-                    if isinstance(below, int):
-                        yield Content(path, self._unreadable(below, path))
-                    elif below is not None:
-                        levels.append(self._level(below, f"{path}/"))
-                        break
+                    continue
+                below = self._go_in(here.fd, name)
+                if isinstance(below, int):
+                    yield Content(path, self._unreadable(below, path))
+                elif below is not None and len(levels) == self._limits.depth:
+                    self._too_deep = self._too_deep or (path if has_entries(below.fd) else None)
+                elif below is not None:
+                    levels.append(self._level(below, f"{path}/"))
+                    break
             else:
                 levels.pop()
         if self._too_deep is not None and self._limits.depth is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TypeVar
 
 from carrel.errors import HostDeniedError, IsDirectoryError, LimitError, NotRegularError
 from carrel.paths.rel import Where
@@ -12,6 +13,20 @@ LINKS = 40
 """Most links in one path, as in Linux."""
 DRAFT_PREFIX = b".carrel-draft-"
 """What the names of content that is not complete begin with."""
+
+Part = TypeVar("Part", str, bytes)
+
+
+def skip_missing(todo: list[Part], up: Part) -> bool:
+    """Take from the end of *todo* what comes after a missing name, and the `..` that goes back above it.
+
+    A path through a missing directory is missing, but where it goes on above it must not be out either, as
+    `os.path.realpath` sees it. Returns whether there is such a `..`.
+    """
+    depth = 1
+    while todo and depth:
+        depth += -1 if todo.pop() == up else 1
+    return not depth
 
 
 def require_write_bit(found: os.stat_result, where: Where) -> None:

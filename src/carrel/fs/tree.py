@@ -135,9 +135,12 @@ class Visit:
             yield info
             if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
                 continue
+            child = self._enter(here, info)
+            if child is None:
+                continue
             if self._depth is not None and len(levels) >= self._depth:
-                deeper = deeper or info.path
-            elif child := self._enter(here, info):
+                deeper = deeper or (info.path if has_entries(child.fd) else None)
+            else:
                 levels.append((child, iter(scan(child.fd, info.path + "/", self._listing))))
         if deeper is not None and self._depth is not None:
             raise too_deep(self._depth, deeper)
@@ -152,6 +155,12 @@ class Visit:
             if self._unreadable is Unreadable.REFUSE or error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
             return None
+
+
+def has_entries(fd: int) -> bool:
+    """Whether the directory *fd* holds anything."""
+    with os.scandir(fd) as entries:
+        return next(entries, None) is not None
 
 
 def too_many_listed(limit: int, prefix: str) -> LimitError:
@@ -327,6 +336,5 @@ def require_empty(open_child: Open, parent: int, name: bytes) -> None:
         held = Handle(open_child(parent, name, SCAN))
     except PermissionError:
         return
-    with os.scandir(held.fd) as entries:
-        if next(entries, None) is not None:
-            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+    if has_entries(held.fd):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))

@@ -14,7 +14,7 @@ from carrel.service.desks import Desks
 from carrel.service.executions import Executions
 from carrel.service.open_sessions import OpenSessions
 from carrel.service.principal import Principal
-from carrel.service.session_info import NewSession, SessionInfo, SessionPage
+from carrel.service.session_info import NewSession, SessionInfo, SessionPage, require_lifetime
 from carrel.service.tenants import Tenants
 from carrel.workspace.sessions import WorkspaceManager
 
@@ -48,7 +48,7 @@ class CallerSessions:
         if new.session_id is not None:
             caller.require_session(new.session_id)
         if caller.role is not None:
-            new.require_within(manager.limits)
+            new.require_within(manager.limits, manager.ttl_seconds)
         session_id = await _value(
             lambda: _created(
                 manager.create(
@@ -109,12 +109,12 @@ class CallerSessions:
 
         Raises:
             SessionMissingError: There is no such session of the caller.
-            RequestError: That is no time, or for ever and the caller is not the operator.
+            RequestError: That is no time, or longer than configured and the caller is not the operator.
             RoleDeniedError: The caller may change nothing; what expires soon is as good as removed.
         """
         manager = await self._to_change(caller, session_id)
-        if ttl_seconds is None and caller.role is not None:
-            raise RequestError("ttl_seconds must be a number: only the operator lets a session live for ever")
+        if caller.role is not None:
+            require_lifetime(ttl_seconds, manager.ttl_seconds)
         await _value(lambda: manager.extend(session_id, ttl_seconds))
         return await self.status(caller, session_id)
 

@@ -11,6 +11,18 @@ from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sessions import CONFIGURED, Configured, SessionStatus
 
 
+def require_lifetime(asked: float | None, most: float | None) -> None:
+    """Do nothing if a session may be idle for *asked* seconds where *most* are configured.
+
+    Raises:
+        RequestError: That is for ever, or longer than configured.
+    """
+    if asked is None:
+        raise RequestError("ttl_seconds must be a number: only the operator lets a session live for ever")
+    if most is not None and asked > most:
+        raise RequestError(f"ttl_seconds must be at most {most:g}, not {asked:g}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
     """What a new session is to be like; what is left out is as configured."""
@@ -22,14 +34,14 @@ class NewSession:
     role: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def require_within(self, most: Limits) -> None:
-        """Do nothing if no ceiling is higher than those that are configured.
+    def require_within(self, most: Limits, ttl_seconds: float | None) -> None:
+        """Do nothing if no ceiling, and no lifetime, is higher than those that are configured.
 
         Raises:
             RequestError: One is, or the session would live for ever.
         """
-        if self.ttl_seconds is None:
-            raise RequestError("ttl_seconds must be a number: only the operator makes a session for ever")
+        if self.ttl_seconds is not CONFIGURED:
+            require_lifetime(self.ttl_seconds, ttl_seconds)
         if self.limits is None:
             return
         for each in fields(Limits):

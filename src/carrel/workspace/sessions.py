@@ -105,7 +105,8 @@ class WorkspaceManager:
         self.root = Path(os.path.abspath(root))
         self.limits = limits or Limits()
         """Those of a session that has none of its own."""
-        self._ttl_seconds = ttl_seconds
+        self.ttl_seconds = ttl_seconds
+        """How long a session may be idle that was made for no other time; `None` for ever."""
         self._max_sessions = max_sessions
         self._min_free_bytes = min_free_bytes
         self._rules = tuple(rules)
@@ -157,7 +158,7 @@ class WorkspaceManager:
         return WorkspaceManager(
             root,
             limits=self.limits,
-            ttl_seconds=self._ttl_seconds,
+            ttl_seconds=self.ttl_seconds,
             max_sessions=self._max_sessions,
             min_free_bytes=self._min_free_bytes,
             rules=self._rules,
@@ -203,7 +204,7 @@ class WorkspaceManager:
             session_id=make_id() if session_id is None else session_id,
             created_ns=now,
             used_ns=now,
-            ttl_seconds=self._ttl_seconds if ttl_seconds is CONFIGURED else ttl_seconds,
+            ttl_seconds=self.ttl_seconds if ttl_seconds is CONFIGURED else ttl_seconds,
             role=role,
             limits=limits,
             labels=labels or {},
@@ -324,7 +325,7 @@ class WorkspaceManager:
         """The record of a session whose workspace is there, made if it is missing."""
         record = self._registry.get(claim.session_id)
         if record is None:
-            record = self._registry.adopt(claim.session_id, self._clock(), ttl_seconds=self._ttl_seconds)
+            record = self._registry.adopt(claim.session_id, self._clock(), ttl_seconds=self.ttl_seconds)
         return record
 
     def _has_expired(self, claim: Claim, record: SessionRecord) -> bool:
@@ -416,7 +417,7 @@ class WorkspaceManager:
         with self._claimed(session_id) as claim:
             now = self._clock()
             record = self._registry.get(session_id) or SessionRecord(
-                session_id=session_id, created_ns=now, used_ns=now, ttl_seconds=self._ttl_seconds
+                session_id=session_id, created_ns=now, used_ns=now, ttl_seconds=self.ttl_seconds
             )
             page = read_page(claim.ledger_fd)
             return SessionStatus(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -47,7 +48,7 @@ class TreeCopy:
         found = self.source.walk(where, self.limits, unreadable=Unreadable.REFUSE)
         inside = [(info, below(top, info)) for info in found]
         self._require_apart(top, where, place)
-        self._require_shallow(inside, place)
+        require_shallow((name for _, name in inside), place, self.limits.depth)
         for info, name in inside:
             self._require_copyable(info, child(where, name), child(place, name))
         self._require_room(inside, place)
@@ -147,15 +148,21 @@ class TreeCopy:
             if above.inode == top.inode:
                 raise IntoItselfError(f"{where.asked!r} cannot be put inside itself", path=where.asked)
 
-    def _require_shallow(self, inside: list[tuple[FileInfo, str]], place: Where) -> None:
-        limit = self.limits.depth
-        depth = len(place.parts) + max((name.count("/") + 1 for _, name in inside), default=0)
-        if limit is not None and depth > limit:
-            raise LimitError(
-                "depth",
-                limit=limit,
-                asked=depth,
-                message=f"a copy at {place.asked[:80]!r} would be too deep: {depth} levels,"
-                f" the limit is {limit}",
-                path=place.asked,
-            )
+
+def require_shallow(inside: Iterable[str], place: Where, limit: int | None) -> None:
+    """Refuse to put at *place* a directory that holds what is *inside*, if that would be too deep there.
+
+    Raises:
+        LimitError: It would have more levels than the limit.
+    """
+    if limit is None:
+        return
+    depth = len(place.parts) + max((name.count("/") + 1 for name in inside), default=0)
+    if depth > limit:
+        raise LimitError(
+            "depth",
+            limit=limit,
+            asked=depth,
+            message=f"{place.asked[:80]!r} would be too deep: {depth} levels, the limit is {limit}",
+            path=place.asked,
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from carrel.audit.event import Event
@@ -24,12 +25,13 @@ from carrel.workspace import edit as edits
 from carrel.workspace import text as texts
 from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import SourceError, guarded, within
+from carrel.workspace.find import below
 from carrel.workspace.gate import Gate, GateOptions, Ledger, gated, recorder_of
 from carrel.workspace.memory_ledger import MemoryLedger
 from carrel.workspace.quota import Quota
 from carrel.workspace.reading import Reading
 from carrel.workspace.record import Recorder
-from carrel.workspace.tree_copy import TreeCopy
+from carrel.workspace.tree_copy import TreeCopy, require_shallow
 from carrel.workspace.uncounted import Uncounted
 from carrel.workspace.view import parse_within
 
@@ -415,11 +417,26 @@ class Workspace(Reading):
         self.gate.require_depth(place)
         existing = Existing.REPLACE if overwrite else Existing.REFUSE
         if files is target_files:
+            self._require_moved_depth(files, where, place)
             files.move(where, place, existing=existing, expect=if_version)
         else:
             copy = TreeCopy(files, target_files, existing, self.gate.limits)
             self._move_across(copy, where, place, if_version)
         self.gate.log("move", where, target=place.asked)
+
+    def _require_moved_depth(self, files: Files, where: Where, place: Where) -> None:
+        """Refuse to move a directory so far down that what it holds would be too deep.
+
+        Raises:
+            LimitError: It would have more levels than the limit.
+        """
+        if self.gate.limits.depth is None or len(place.parts) <= len(where.parts) or not where.name:
+            return
+        top = files.stat(where, Links.KEEP)
+        if top.is_directory:
+            whole = replace(self.gate.limits, walk_entries=None, list_entries=None)
+            found = files.walk(where, whole)
+            require_shallow((below(top, info) for info in found), place, whole.depth)
 
     def _move_across(self, copy: TreeCopy, where: Where, place: Where, expect: str | None) -> None:
         """Copy from one rule to another, and then remove the source.
