@@ -115,9 +115,7 @@ class DirectUse:
 
     def begin(self) -> None:
         """See what there is; should this process be killed, the next one to look counts again."""
-        with self._gate.ledger as ledger:
-            ledger.charge(0, 0)
-            ledger.spoil()
+        self._gate.ledger.begin_direct()
         self._position = self._gate.position()
         self._before = self._survey()
 
@@ -147,7 +145,7 @@ class DirectUse:
                 _list(each, changes)
         # A directory that nobody limits may have more than anybody wants to count.
         with suppress(LimitError):
-            changes.problem = self.problem(self._gate.ledger.recount())
+            changes.problem = self.problem(self._gate.ledger.end_direct())
         for names in (changes.created, changes.modified, changes.deleted):
             names.sort()
         return changes

@@ -54,6 +54,20 @@ class Ledger(Account, Protocol):
         """Count again what there is, whoever made it."""
         ...
 
+    def begin_direct(self) -> None:
+        """Say that programs change the files by themselves from now on.
+
+        If the caller is killed, the next one counts.
+
+        Raises:
+            QuotaError: There is too much already.
+        """
+        ...
+
+    def end_direct(self) -> Usage:
+        """Say that they do no longer, and count what there is."""
+        ...
+
     def close(self) -> None:
         """Let go of what is held open."""
         ...
