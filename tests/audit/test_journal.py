@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -16,7 +17,7 @@ from carrel.audit.event import Event
 from carrel.audit.journal import FILE_BYTES, KEPT_FILES, FileJournal, Journal, MemoryJournal
 from carrel.errors import ClosedError, RotatedError
 from tests.depth import rounds
-from tests.faults.inject import first
+from tests.faults.inject import failing, first
 
 
 def event(path: str) -> Event:
@@ -174,6 +175,33 @@ def test_every_way_to_tear_the_last_event_loses_that_one_alone(tmp_path: Path) -
         again.record(event("c"))
         assert [one.path for one in again.events()] == ["a", "c"]
         again.close()
+
+
+def test_a_record_that_is_written_in_parts_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal, write = on_disk(tmp_path), os.write
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
+        journal.record(event("a"))
+    journal.record(event("b"))
+    assert [one.path for one in journal.events()] == ["a", "b"]
+    journal.close()
+
+
+def test_a_record_of_which_only_a_part_fits_is_told_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, write = on_disk(tmp_path), os.write
+    journal.record(event("a"))
+    full = failing(os.write, errno.ENOSPC, when=lambda _, data: not data.startswith(b"\n"))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            os, "write", lambda fd, data: full(fd, data) if data[:1] != b"\n" else write(fd, data[:7])
+        )
+        with pytest.raises(OSError, match="No space"):
+            journal.record(event("lost"))
+    journal.record(event("b"))
+    assert [one.path for one in journal.events()] == ["a", "b"]
+    journal.close()
 
 
 def test_lines_that_are_not_ours_are_passed_over(tmp_path: Path) -> None:

@@ -77,12 +77,35 @@ def test_an_event_is_one_line_for_people_and_fields_for_handlers(logger: Sandbox
         "session.file.read", session_id="s", path="a b", size_bytes=5, recursive=True, nothing=None
     )
     (record,) = lines.records
-    assert lines.lines == ["session.file.read session_id=s path=a b size_bytes=5 recursive=True"]
+    assert lines.lines == ['session.file.read session_id=s path="a b" size_bytes=5 recursive=True']
     assert (record.levelname, record.name) == ("INFO", "tests.carrel")
     fields = record.__dict__
     assert (fields["event"], fields["session_id"], fields["path"]) == ("session.file.read", "s", "a b")
     assert (fields["size_bytes"], fields["recursive"]) == (5, True)
     assert "nothing" not in fields
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("a b", '"a b"'),
+        ("x operation=write", '"x operation=write"'),
+        ("a=b", '"a=b"'),
+        ('x" operation="write', r'"x\" operation=\"write"'),
+        ('x\\" operation=write', r'"x\\\" operation=write"'),
+        ("new\nline", r'"new\nline"'),
+        (r"new\nline", r'"new\\nline"'),
+        ("", '""'),
+        (["a b", "c"], "\"['a b', 'c']\""),
+        (["a"], "['a']"),
+        ("plain/ümlaut.txt", "plain/ümlaut.txt"),
+    ],
+)
+def test_no_value_can_pass_for_another_field(
+    logger: SandboxLogger, lines: Lines, path: object, shown: str
+) -> None:
+    logger.log_event("a.b", path=path, operation="read")
+    assert lines.lines == [f"a.b path={shown} operation=read"]
 
 
 @requirement("LOG-10")
@@ -247,7 +270,7 @@ def test_a_field_of_any_name_is_logged(logger: SandboxLogger, lines: Lines, name
     assert "value" in captured[0].values()
 
 
-@pytest.mark.parametrize("text", ["%s %d", "{0}", "100%", "%(name)s"])
+@pytest.mark.parametrize("text", ["%s%d", "{0}", "100%", "%(name)s"])
 def test_a_value_is_never_a_format(logger: SandboxLogger, lines: Lines, text: str) -> None:
     logger.log_event("a.b", path=text)
     assert lines.lines == [f"a.b path={text}"]

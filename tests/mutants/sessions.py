@@ -64,6 +64,21 @@ MUTANTS = [
         "tests/workspace/test_sweep.py::test_the_latest_use_that_anything_tells_of_counts",
     ),
     Mutant(
+        "ledger: what programs did is counted",
+        "workspace/ledger.py",
+        "        if page.mark & _DIRECT and not self._lock.has_direct():\n",
+        "        if page is None:\n",
+        "tests/workspace/test_ledger.py"
+        "::test_a_change_does_not_take_away_the_count_that_killed_programs_need",
+    ),
+    Mutant(
+        "ledger: no change in the middle of another",
+        "workspace/ledger.py",
+        "        self._reentry.require_none()\n",
+        "",
+        "tests/workspace/test_ledger.py::test_a_signal_handler_in_the_middle_of_a_change_is_told_so",
+    ),
+    Mutant(
         "journal: bounded",
         "audit/journal.py",
         "        for number in self._numbers()[:-KEPT_FILES]:\n",
@@ -138,8 +153,8 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "            self._recorder.record(operation, path, error=error.code)\n",
-        "            pass\n",
+        "        self._recorder.record(operation, path, error=error.code)\n",
+        "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(

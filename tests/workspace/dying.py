@@ -26,6 +26,7 @@ CALLS: tuple[tuple[Any, str], ...] = (  # Any: a module
     (os, "symlink"),
     (os, "unlink"),
     (os, "rmdir"),
+    (os, "utime"),
     (fcntl, "flock"),
     (_sys, "_renameat2"),
 )

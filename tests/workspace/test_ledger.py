@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from carrel.audit.event import Event
 from carrel.errors import BusyError, ClosedError, QuotaError, SessionExistsError, SessionMissingError
 from carrel.fs.handle import Handle
 from carrel.policy.rules import Access
 from carrel.values import Limits, Usage
 from carrel.workspace import ledger as ledgers
-from carrel.workspace.record import UNDONE
+from carrel.workspace.direct import DirectUse
+from carrel.workspace.record import UNDONE, Recorder
 from carrel.workspace.session_lock import SessionLock
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
@@ -582,3 +584,92 @@ def test_a_kill_between_mark_and_change_is_seen_by_all_who_have_the_session_open
         other.write("g", b"g")
         assert workspace.usage() == usage(2, 2) == other.usage()
         require_agreement(sessions, other)
+
+
+# Programs that change the files by themselves
+
+
+def test_a_change_does_not_take_away_the_count_that_killed_programs_need(sessions: WorkspaceManager) -> None:
+    """Also after others have changed something, and counted, while the programs ran."""
+    sessions.create("s").close()
+
+    def work() -> None:
+        with sessions.open("s") as own:
+            DirectUse(own).begin()
+            own.write("through the gate", b"12")
+            own.recount()
+            (sessions.root / "s" / "by itself").write_bytes(b"12345")
+            die()
+
+    assert not survives(forked(work))
+    with sessions.open("s") as workspace:
+        assert workspace.usage() == usage(7, 2)
+        assert page(sessions, "s").recounts == 2
+        workspace.write("more", b"1")
+        assert workspace.usage() == usage(8, 3)
+        assert page(sessions, "s").recounts == 2
+
+
+def test_nothing_is_counted_while_programs_run_and_once_when_they_end(sessions: WorkspaceManager) -> None:
+    with sessions.create("s") as workspace, sessions.open("s") as other:
+        use = DirectUse(workspace)
+        use.begin()
+        (sessions.root / "s" / "by itself").write_bytes(b"12345")
+        for number in range(3):
+            other.write(f"f{number}", b"1")
+        assert page(sessions, "s").recounts == 0
+        assert other.gate.ledger.known_entries() is None
+        assert use.end().created == ["by itself"]
+        assert page(sessions, "s").recounts == 1
+        assert other.usage() == usage(8, 4)
+        assert other.gate.ledger.known_entries() == 4
+
+
+# Signal handlers
+
+
+@pytest.mark.parametrize("kind", ["session", "bare"])
+def test_a_signal_handler_in_the_middle_of_a_change_is_told_so(
+    sessions: WorkspaceManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It may read; a change it begins is refused and disturbs nothing."""
+    heard: list[object] = []
+    with (
+        sessions.create("s")
+        if kind == "session"
+        else Workspace.open(tmp_path, limits=Limits(disk_bytes=100)) as workspace
+    ):
+        workspace.write("before", b"1")
+
+        def handler(number: int, frame: object) -> None:
+            heard.append([event.path for event in workspace.changes()])
+            heard.append(workspace.read("before"))
+            with pytest.raises(BusyError, match="signal handler"):
+                workspace.write("from the handler", b"22")
+            heard.append(None)
+
+        owner, name = (Event, "render") if kind == "session" else (Recorder, "record")
+        monkeypatch.setattr(
+            owner, name, first(getattr(owner, name), lambda: signal.raise_signal(signal.SIGUSR1))
+        )
+        old = signal.signal(signal.SIGUSR1, handler)
+        try:
+            workspace.write("f", b"333")
+        finally:
+            signal.signal(signal.SIGUSR1, old)
+        assert heard == [["before"], b"1", None]
+        assert workspace.usage() == usage(4, 2)
+        workspace.write("after", b"4")
+        assert [event.path for event in workspace.changes()] == ["before", "f", "after"]
+
+
+def test_a_change_that_an_interrupt_ended_anywhere_keeps_nobody_out(sessions: WorkspaceManager) -> None:
+    with sessions.create("s") as workspace:
+        ledger = workspace.gate.ledger
+
+        def interrupted() -> None:
+            ledger.__enter__()
+
+        interrupted()
+        workspace.write("f", b"1")
+        assert workspace.read("f") == b"1"

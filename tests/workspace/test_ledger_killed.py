@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -11,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from carrel.policy.rules import Access, AccessMode, PathRule
+from carrel.workspace.record import UNDONE
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH, STRIDE, pairs
 from tests.faults.inject import in_memory
 from tests.workspace.archives import directory, file, link, tar
-from tests.workspace.dying import Moment, arm, forked, survives
+from tests.workspace.dying import Moment, arm, die, forked, survives
 from tests.workspace.ledgers import count, page, require_agreement
 
 pytestmark = pytest.mark.deeper
@@ -99,6 +101,47 @@ CHANGES: dict[str, Callable[[Workspace, Path], object]] = {
         tar(directory("p"), file("p/h"), link("p/l", "h"), file("f")), overwrite=True
     ),
 }
+
+
+def test_a_touch_that_is_killed_at_any_step_is_told_as_it_is(sessions: WorkspaceManager, place: Path) -> None:
+    made = set()
+    for step in itertools.count(1):
+        session_id = planted(sessions)
+        path = sessions.root / session_id / "f"
+        before = path.stat().st_mtime_ns
+        survived = change(
+            sessions,
+            session_id,
+            lambda workspace: workspace.touch("f", modified_ns=12345),
+            partial(arm, step, Moment.AFTER),
+        )
+        with sessions.open(session_id) as workspace:
+            workspace.usage()
+            events = [event for event in workspace.changes() if event.operation == "touch"]
+        errors = [event.error for event in events]
+        if path.stat().st_mtime_ns == before:
+            assert errors in ([], [None, UNDONE]), step
+        else:
+            assert errors == [None], step
+        made.add(tuple(errors))
+        sessions.delete_workspace(session_id)
+        if survived:
+            break
+    assert made == {(), (None, UNDONE), (None,)}
+
+
+def test_a_touch_to_the_time_that_it_was_has_been_made(sessions: WorkspaceManager) -> None:
+    session_id = planted(sessions)
+    before = (sessions.root / session_id / "f").stat().st_mtime_ns
+
+    def act(workspace: Workspace) -> None:
+        os.utime = lambda *_, **__: die()  # the process is one of its own
+        workspace.touch("f", modified_ns=before)
+
+    assert not change(sessions, session_id, act, lambda: None)
+    with sessions.open(session_id) as workspace:
+        workspace.usage()
+        assert [event.error for event in workspace.changes() if event.operation == "touch"] == [None]
 
 
 def planted(sessions: WorkspaceManager) -> str:

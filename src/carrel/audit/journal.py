@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from typing import Protocol
 
 from carrel.audit.event import Event
@@ -91,14 +91,15 @@ class FileJournal:
         self._file_bytes = file_bytes
         self._fd = -1
         self._number = 0
-        self._lock = Lock()
+        # One that its own thread may take again, as a signal handler does that looks at the journal.
+        self._lock = RLock()
 
     def record(self, event: Event) -> None:
         line = b"\n" + event.render()
         with self._lock:
             self._require_open()
             self._leave_full_file()
-            os.write(self._fd, line)
+            _write(self._fd, line)
 
     def position(self) -> int:
         with self._lock:
@@ -189,6 +190,17 @@ class FileJournal:
 
 def _name(number: int) -> str:
     return f"journal.{number}"
+
+
+def _write(fd: int, line: bytes) -> None:
+    """Write all of *line*.
+
+    Raises:
+        OSError: Only a part could be written, as on a disk that fills up; nobody reads that part as a record.
+    """
+    written = os.write(fd, line)
+    while written < len(line):
+        written += os.write(fd, line[written:])
 
 
 def _file_and_offset(sequence: int) -> tuple[int, int]:

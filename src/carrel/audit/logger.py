@@ -1,12 +1,14 @@
 """`SandboxLogger`: structured events over stdlib logging or structlog.
 
 It configures neither, adds no handler and changes no level. Every value is made printable on one line first,
-so a file name cannot forge a second record or move the cursor of a terminal.
+so a file name cannot forge a second record or move the cursor of a terminal. In the line for people, a value
+that could be taken for more than one field is quoted.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Protocol
 
 from carrel.audit.execution import Policy, Result, complete_fields, start_fields
@@ -14,6 +16,7 @@ from carrel.audit.printable import printable
 
 _TAKEN = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
 """Names that a log record or structlog keeps for itself."""
+_UNCLEAR = re.compile(r'[ ="\\]')
 
 
 class StructLogger(Protocol):
@@ -93,7 +96,8 @@ class SandboxLogger:
 def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str, object]) -> None:
     """One line for people, and the same fields on the record for handlers that want them."""
     shown = _printable_fields(fields)
-    text = " ".join([event, *(f"{name}={value}" for name, value in shown.items())])
+    words = (_word(value) for value in fields.values() if value is not None)
+    text = " ".join([event, *(f"{name}={word}" for name, word in zip(shown, words, strict=True))])
     logger.log(level, "%s", text, extra={"event": event, **shown}, stacklevel=4)
 
 
@@ -103,6 +107,15 @@ def _printable_fields(fields: dict[str, object]) -> dict[str, object]:
         for name, value in fields.items()
         if value is not None
     }
+
+
+def _word(value: object) -> str:
+    """*value* as one word, in quotes if it has anything that could end it or begin another field."""
+    text = str(value)
+    if text and not _UNCLEAR.search(text) and text.isprintable():
+        return text
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{printable(escaped)}"'
 
 
 def _printable_value(value: object) -> object:

@@ -57,13 +57,20 @@ class DirectUse:
         Raises:
             AccessError: It may only be read, or in part.
         """
-        if workspace.within is not None:
-            raise AccessError("a view of some directories cannot be given to programs: they see everything")
-        files, _ = workspace.gate.permit(Access.WRITE, ".")
-        self.files: Files = unchecked(files)
         self._gate = workspace.gate
+        try:
+            self.files: Files = unchecked(self._permitted(workspace))
+        except AccessError as error:
+            self._gate.refused("run", error)
+            raise
         self._before = Survey()
         self._position = 0
+
+    @staticmethod
+    def _permitted(workspace: Workspace) -> Files:
+        if workspace.within is not None:
+            raise AccessError("a view of some directories cannot be given to programs: they see everything")
+        return workspace.gate.permit(Access.WRITE, ".")[0]
 
     @property
     def bypass(self) -> Bypass | None:
@@ -115,9 +122,7 @@ class DirectUse:
 
     def begin(self) -> None:
         """See what there is; should this process be killed, the next one to look counts again."""
-        with self._gate.ledger as ledger:
-            ledger.charge(0, 0)
-            ledger.spoil()
+        self._gate.ledger.begin_direct()
         self._position = self._gate.position()
         self._before = self._survey()
 
@@ -147,7 +152,7 @@ class DirectUse:
                 _list(each, changes)
         # A directory that nobody limits may have more than anybody wants to count.
         with suppress(LimitError):
-            changes.problem = self.problem(self._gate.ledger.recount())
+            changes.problem = self.problem(self._gate.ledger.end_direct())
         for names in (changes.created, changes.modified, changes.deleted):
             names.sort()
         return changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
@@ -52,6 +52,20 @@ class Ledger(Account, Protocol):
 
     def recount(self) -> Usage:
         """Count again what there is, whoever made it."""
+        ...
+
+    def begin_direct(self) -> None:
+        """Say that programs change the files by themselves from now on.
+
+        If the caller is killed, the next one counts.
+
+        Raises:
+            QuotaError: There is too much already.
+        """
+        ...
+
+    def end_direct(self) -> Usage:
+        """Say that they do no longer, and count what there is."""
         ...
 
     def close(self) -> None:
@@ -275,9 +289,8 @@ class Gate:
         if isinstance(error, IntoItselfError):
             return
         path = (error.path or "")[:PATH_BYTES]
-        # Where the session is gone meanwhile there is no journal to write to.
-        with suppress(CarrelError), self.ledger:
-            self._recorder.record(operation, path, error=error.code)
+        # Without the turn of the session: nobody waits to be refused, be it an event loop or a signal handler.
+        self._recorder.record(operation, path, error=error.code)
         self._logger.log_security_event(
             error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path
         )

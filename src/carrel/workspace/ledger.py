@@ -18,6 +18,7 @@ Not covered: files that somebody on the host makes or removes without the gate a
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 from collections.abc import Callable
@@ -36,6 +37,7 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs.api import Links
+from carrel.fs.handle import Handle
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
 from carrel.paths.rel import parse
@@ -43,23 +45,27 @@ from carrel.values import FileInfo, FileKind, Usage
 from carrel.workspace._forks import forks
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder, standing
+from carrel.workspace.reentry import Reentry
 from carrel.workspace.session_lock import SessionLock
 
 _HEADER = struct.Struct("<8sQQQQQQQ16s")
 _MAGIC = b"carrel\0\1"
+_MASK = (1 << 64) - 1
 
 
 _OPEN = 1
 """Somebody is in the middle of a change, or was killed there."""
 _GONE = 2
 """The session was deleted."""
+_DIRECT = 4
+"""Programs change the files without the gate, or did so when whoever let them run was killed."""
 
 
 class Page(NamedTuple):
     """What the file holds."""
 
     mark: int
-    """0, or one of the above."""
+    """0, or some of the above."""
     disk_bytes: int
     entries: int
     owed: int
@@ -69,7 +75,8 @@ class Page(NamedTuple):
     position: int
     """Of the journal, before the change that is open."""
     inode: int
-    """What stands at the recorded path if the change came true; 0 if that is not known before."""
+    """What stands at the recorded path if the change came true; 0 if that is not known before. Of a touch,
+    the time that is no longer there then."""
 
     def plus(self, more_bytes: int, more_entries: int) -> Page:
         """With so much more; never less than nothing, whatever the host removed."""
@@ -114,17 +121,23 @@ class Ledger:
         """What it will hold when the change is made."""
         self._spoiled = False
         self._recorded: list[Event] = []
+        self._reentry = Reentry()
+        self._direct: Handle | None = None
+        """Held while programs that this one lets run change the files."""
         forks().watch(lock.turn)
 
     # One change
 
     def __enter__(self) -> Ledger:
+        self._reentry.require_none()
         self._lock.acquire()
         try:
             self._page = self._next = None
             self._recorded.clear()
             self._page = self._turned(read_page(self._lock.fd))
+            self._reentry.begin()
         except BaseException as error:
+            self._reentry.end()
             self._lock.release()
             if isinstance(error, OSError) and not isinstance(error, CarrelError):
                 raise UnavailableError(
@@ -139,6 +152,7 @@ class Ledger:
                 self._end(is_made=kind is None)
             # Otherwise nobody knows how far the change came: the mark stays, and the next one looks.
         finally:
+            self._reentry.end()
             self._page = self._next = None
             self._spoiled = False
             self._recorded.clear()
@@ -152,14 +166,14 @@ class Ledger:
             return
         page = self._next if is_made else self._held
         if self._spoiled:
-            page = page._replace(mark=_OPEN, position=self._recorder.position())
+            page = page._replace(mark=page.mark | _OPEN, position=self._recorder.position())
         write_page(self._lock.fd, page)
 
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
-        _, disk_bytes, entries, owed, recounts, _, _ = page = self._held
+        mark, disk_bytes, entries, owed, recounts, _, _ = page = self._held
         self._quota.require(disk_bytes, entries, more_bytes, more_entries)
         position = self._recorder.position()
-        write_page(self._lock.fd, Page(_OPEN, disk_bytes, entries, owed, recounts, position, inode))
+        write_page(self._lock.fd, Page(mark | _OPEN, disk_bytes, entries, owed, recounts, position, inode))
         self._next = page.plus(more_bytes, more_entries)
 
     def record(
@@ -225,8 +239,26 @@ class Ledger:
             self._page = self._counted(self._held)
             return self._page.usage
 
+    def begin_direct(self) -> None:
+        """Programs change the files by themselves from now on; if this one is killed, the next one counts."""
+        with self:
+            self.charge(0, 0)
+            self._direct = self._lock.join_direct()
+            self._next = self._held._replace(mark=_DIRECT)
+
+    def end_direct(self) -> Usage:
+        """They do no longer; count what there is."""
+        with self:
+            held, self._direct = self._direct, None
+            if held is not None:
+                # Also for a child that was forked meanwhile and has it open.
+                fcntl.flock(held.fd, fcntl.LOCK_UN)
+            self._page = self._counted(self._held)
+            return self._page.usage
+
     def close(self) -> None:
         """Let go of the file and of all directories."""
+        self._direct = None
         self._lock.close()
         self._at_end()
         self._scratch = None
@@ -257,6 +289,8 @@ class Ledger:
         if page.mark & _OPEN:
             self._settle(page)
             return self._counted(page)
+        if page.mark & _DIRECT and not self._lock.has_direct():
+            return self._counted(page)
         if page.owed and self._scratch and self._scratch.being_removed() < page.owed:
             return self._counted(page)
         return page
@@ -264,7 +298,9 @@ class Ledger:
     def _counted(self, page: Page) -> Page:
         """Count the workspace, and write that down."""
         found = self._root.measure()
-        page = _EMPTY._replace(disk_bytes=found.disk_bytes, entries=found.entries, recounts=page.recounts + 1)
+        # What programs write from now on is not in this count either.
+        mark = page.mark & _DIRECT if self._lock.has_direct() else 0
+        page = Page(mark, found.disk_bytes, found.entries, 0, page.recounts + 1, 0, 0)
         try:
             write_page(self._lock.fd, page)
         except OSError as error:
@@ -300,6 +336,9 @@ class Ledger:
             return found is not None and found.target == event.other_path
         if event.operation == "append" and event.before_bytes is not None:
             return self._append_came_true(event, event.before_bytes)
+        if event.operation == "touch":
+            found = self._look(event.path, Links.FOLLOW)
+            return found is not None and found.modified_ns & _MASK != inode
         found = self._look(event.other_path or event.path)
         return found is not None and found.inode == inode
 

@@ -11,6 +11,7 @@ from carrel.fs.api import Files
 from carrel.values import Limits, Usage
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
+from carrel.workspace.reentry import Reentry
 
 
 class MemoryLedger:
@@ -26,12 +27,15 @@ class MemoryLedger:
         self._files = ref(files)
         self._most = limits.walk_entries
         self._turn = RLock()
+        self._reentry = Reentry()
         self._used: Usage | None = None
         self._next: Usage | None = None
         self._recorded: list[Event] = []
 
     def __enter__(self) -> MemoryLedger:
+        self._reentry.require_none()
         self._turn.acquire()
+        self._reentry.begin()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -44,6 +48,7 @@ class MemoryLedger:
                 if not issubclass(kind, Exception):
                     self._used = None
         finally:
+            self._reentry.end()
             self._next = None
             self._recorded.clear()
             self._turn.release()
@@ -75,6 +80,16 @@ class MemoryLedger:
 
     def spoil(self) -> None:
         self._used = self._next = None
+
+    def begin_direct(self) -> None:
+        """Programs change the files by themselves from now on."""
+        with self as ledger:
+            ledger.charge(0, 0)
+            ledger.spoil()
+
+    def end_direct(self) -> Usage:
+        """They do no longer; count what there is."""
+        return self.recount()
 
     def postpone(self) -> int:
         self.spoil()

@@ -8,6 +8,7 @@
         trash/                trees that are being removed
         sessions/<session id>/
           ledger              what the session holds, and the lock on it
+          direct              locked by who lets programs change the files without the gate
           lease               locked by all who have the session open; its time is that of the last use
           journal.N           what was changed
           .carrel-draft-…     files that are not finished
