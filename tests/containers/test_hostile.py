@@ -7,18 +7,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
-from carrel.containers.spec import WAITING_PROCESSES
 from carrel.errors import CarrelError
+from carrel.runtimes import container_end
+from carrel.runtimes.container_end import users_inside, users_listed
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.values import MIB, Limits
 from tests.contained import Contained, Shared, said
+from tests.containers.conftest import Make
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.attack
@@ -31,7 +34,7 @@ COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null; true"
 
 def is_calm(contained: Contained, sandbox: ContainerSandbox) -> bool:
     """Whether nothing is left of what ran."""
-    return contained.container(sandbox).processes() <= WAITING_PROCESSES
+    return container_end.is_calm(contained.container(sandbox))
 
 
 # Taking everything
@@ -233,6 +236,37 @@ def test_one_that_ends_all_it_can_ends_only_its_own_call(shared_container: Share
     sandbox = shared_container.empty()
     assert not sandbox.run(["sh", "-c", "kill -9 -1; kill -9 1; sleep 0.1; kill -9 $$"]).success
     assert said(sandbox.run(["echo", "again"])) == "again\n"
+
+
+def test_what_keeps_a_container_running_is_out_of_reach(shared_container: Shared) -> None:
+    """A program that could stop or replace it could take its place, and outlive its run there."""
+    code = (
+        "import ctypes, os, resource\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "def seize(pid):\n"
+        "    if libc.ptrace(0x4206, pid, None, None): raise OSError(ctypes.get_errno(), '')\n"
+        "acts = (lambda pid: os.kill(pid, 9), seize,\n"
+        "    lambda pid: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))\n"
+        "for pid in sorted(int(name) for name in os.listdir('/proc') if name.isdigit()):\n"
+        "    for act in acts if pid != os.getpid() else ():\n"
+        "        try: act(pid); print('done to', pid)\n"
+        "        except OSError as error: print(error.errno)"
+    )
+    assert said(shared_container.empty().execute(code)).split() == ["1"] * 6
+
+
+def test_calm_is_asked_by_whose_processes_are_there_not_by_how_many(make: Make) -> None:
+    container = make(command=("sleep", "1000"))
+    stream = container.exec(["sh", "-c", "echo on; exec sleep 1000"])
+    assert stream.receive(time.monotonic() + 60) is not None
+    for users in (users_listed, users_inside):
+        assert users(container, container.state()) == ["65533", "65532"]
+    assert not container_end.is_calm(container)
+    container_end.end_all(container)
+    assert container_end.is_calm(container)
+    for users in (users_listed, users_inside):
+        assert users(container, container.state()) == ["65533"]
+    stream.close()
 
 
 def test_a_container_that_is_killed_meanwhile_is_told_and_started_again(contained: Contained) -> None:

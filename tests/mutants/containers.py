@@ -17,8 +17,8 @@ MUTANTS = [
     Mutant(
         "contained: what is left running",
         "runtimes/container_run.py",
-        "                end_left(self._container)",
-        "                pass",
+        "            end_left(self._container)",
+        "            pass",
         f"{HOSTILE}::test_a_daemon_that_is_left_behind_ends_with_its_command",
     ),
     Mutant(
@@ -186,10 +186,24 @@ MUTANTS = [
     ),
     Mutant(
         "container: its user",
-        "containers/spec.py",
-        '"User": self.user',
-        '"User": "0:0"',
+        "containers/container.py",
+        '"User": user or self._user or ""',
+        '"User": user or ""',
         f"{CONTAINER}::test_it_is_locked_down",
+    ),
+    Mutant(
+        "container: another user for what keeps it waiting",
+        "containers/spec.py",
+        '"User": next(user for user in _WAITING_USERS if _number(user) != _number(self.user))',
+        '"User": self.user',
+        f"{HOSTILE}::test_what_keeps_a_container_running_is_out_of_reach",
+    ),
+    Mutant(
+        "container: whose processes are left",
+        "runtimes/container_end.py",
+        " and len(set(users)) == 1",
+        "",
+        f"{HOSTILE}::test_calm_is_asked_by_whose_processes_are_there_not_by_how_many",
     ),
     Mutant(
         "container: memory",

@@ -15,7 +15,7 @@ from threading import Lock, RLock
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
 from carrel.containers.hold import SUFFIX, Hold, held_alone, noted
-from carrel.containers.spec import ContainerSpec
+from carrel.containers.spec import USER_LABEL, ContainerSpec
 from carrel.containers.trouble import translated
 from carrel.containers.volume import prepare
 from carrel.errors import ContainerError, EngineError
@@ -197,7 +197,8 @@ class Containers:
             if error.problem == "missing":
                 return None
             raise
-        return Container(self.engine, found["Id"], name)
+        user = (found["Config"]["Labels"] or {}).get(USER_LABEL)
+        return Container(self.engine, found["Id"], name, user=user)
 
     def _made(self, key: str, spec: ContainerSpec, hold: Hold) -> Container:
         """The container with this specification, found or made."""
@@ -239,7 +240,7 @@ class Containers:
                 "image", f"the image {spec.image!r} is not on the engine, and may not be pulled"
             )
         else:
-            return Container(self.engine, made["Id"], name)
+            return Container(self.engine, made["Id"], name, user=spec.user)
         raise problem
 
 

@@ -21,13 +21,13 @@ _SECONDS = 10.0
 def has_directory(container: Container, bypass: Bypass) -> bool:
     """Whether the container sees a file that is put into the directory of the host now."""
     with bypass.marked() as name:
-        return _say(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
+        return say(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
 
 
 def killed_for_memory(container: Container) -> int:
     """How many of its processes the kernel ended for want of memory since it was started."""
     try:
-        told = _say(container, _OOM).strip()
+        told = say(container, _OOM).strip()
     except ContainerError:
         return 0
     return int(told) if told.isdigit() else 0
@@ -45,9 +45,9 @@ def limit_memory(container: Container, memory_bytes: int) -> None:
         container.limit_memory(memory_bytes)
 
 
-def _say(container: Container, script: str, *arguments: str) -> str:
-    """What a short script of ours says."""
-    stream = container.exec(("sh", "-c", script, *arguments), stdin=False)
+def say(container: Container, script: str, *arguments: str, user: str | None = None) -> str:
+    """What a short script of ours says, run by the programs' user or by *user*."""
+    stream = container.exec(("sh", "-c", script, *arguments), user=user, stdin=False)
     deadline = time.monotonic() + _SECONDS
     told = b""
     try:

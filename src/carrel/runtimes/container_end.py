@@ -1,8 +1,8 @@
 """End everything that runs in a container, but for what keeps it waiting.
 
-The kernel ends all processes of the user at once, so none can fork away; only the first process of the
-container is spared. Where that cannot be asked for, because there is no room for another process, or where
-something is left, the container is restarted.
+The kernel ends all processes of the programs' user at once, so none can fork away. What keeps the container
+waiting has another user, so no program can stop it or take its place. Where that cannot be asked for, because
+there is no room for another process, or where one of any other user is left, the container is restarted.
 """
 
 from __future__ import annotations
@@ -10,25 +10,33 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from carrel.containers.container import Container
+from carrel.containers.container import Container, ContainerState
 from carrel.containers.spec import WAITING_PROCESSES
 from carrel.errors import ContainerError
+from carrel.runtimes.container_checks import say
 
 _KILL = ("sh", "-c", "kill -9 -1")
 _KILL_SECONDS = 2.0
 """It takes a twentieth of a second; not so among processes that take all there is."""
 _LOOKS = 3
+_USERS = (
+    "for each in /proc/[0-9]*; do [ $each = /proc/$$ ] || while read -r name user rest;"
+    " do [ $name != Uid: ] || echo $user; done <$each/status; done"
+)
+"""Names the user of every process but its own, that of process 1 first."""
 
 
 def end_all(container: Container) -> None:
     """End everything in *container*.
 
     Raises:
-        ContainerError: It is gone, or cannot be restarted.
+        ContainerError: It cannot be restarted.
         EngineError: The engine does not answer.
     """
     with suppress(ContainerError):
-        if _kill(container) and any(is_calm(container) for _ in range(_LOOKS)):
+        _kill(container)
+    with suppress(ContainerError):
+        if any(is_calm(container) for _ in range(_LOOKS)):
             return
     container.restart()
 
@@ -42,19 +50,43 @@ def end_left(container: Container) -> bool:
 
 
 def is_calm(container: Container) -> bool:
-    """Whether nothing runs but what keeps the container waiting."""
-    return container.processes() <= WAITING_PROCESSES
+    """Whether nothing runs but what keeps the container waiting, whose user no program has."""
+    try:
+        state = container.state()
+    except ContainerError as error:
+        if error.problem != "missing":
+            raise
+        return True
+    if not state.running:
+        return True
+    try:
+        users = users_listed(container, state)
+    except ContainerError as error:
+        if error.problem != "failed":
+            raise
+        users = users_inside(container, state)
+    return len(users) <= WAITING_PROCESSES and len(set(users)) == 1
 
 
-def _kill(container: Container) -> bool:
-    """Ask the kernel to end all; whether it could be asked."""
+def users_listed(container: Container, state: ContainerState) -> list[str]:
+    """The user of every process, as the engine's host has them, that of what waits first."""
+    found = container.processes()
+    return [found.pop(state.first_pid, "none"), *found.values()]
+
+
+def users_inside(container: Container, state: ContainerState) -> list[str]:
+    """The same as the container sees it, for an engine whose host has no `ps`; none if that fails."""
+    return say(container, _USERS, user=state.first_user).split()
+
+
+def _kill(container: Container) -> None:
+    """Ask the kernel to end all of the programs' user, which works if there is room for one more process."""
     stream = container.exec(_KILL, stdin=False)
     deadline = time.monotonic() + _KILL_SECONDS
     try:
         while stream.receive(deadline) is not None:
             continue
     except EOFError:
-        return stream.wait(deadline) == 0 and stream.has_begun()
+        stream.wait(deadline)
     finally:
         stream.close()
-    return False

@@ -177,12 +177,12 @@ class ContainerRun:
     def _ended(self, stream: ExecStream, reason: TrapReason | None) -> Ending:
         self._guard.stop()
         reason = TrapReason.QUOTA if self._guard.problem else reason
-        if reason is not None:
+        if reason is None:
+            end_left(self._container)
+        else:
             end_all(self._container)
         code = None
         with suppress(ContainerError):
-            if reason is None:
-                end_left(self._container)
             self._drain(stream)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
             if reason is None and code is not None and not stream.has_begun():
