@@ -116,6 +116,23 @@ def test_a_disk_filler_is_ended_soon_after_the_quota(contained: Contained, scrip
     said(sandbox.run(["sh", "-c", "echo x >f"]))
 
 
+def test_blocks_that_are_reserved_without_a_size_count(contained: Contained) -> None:
+    sandbox = contained.new(limits=Limits(disk_bytes=5 * MIB))
+    code = (
+        "import ctypes, time\nfile = open('f', 'w')\n"
+        "size = ctypes.c_long(64 << 20)\n"
+        "assert not ctypes.CDLL(None).fallocate(file.fileno(), 1, ctypes.c_long(0), size)\n"
+        "time.sleep(1000)"
+    )
+    result = sandbox.execute(code, timeout_seconds=60)
+    assert result.trap_reason is TrapReason.QUOTA, result.stderr
+    with contained.open(sandbox) as workspace:
+        assert workspace.usage().disk_bytes >= 64 * MIB
+        workspace.remove("f")
+        assert workspace.usage().disk_bytes == 0
+    said(sandbox.run(["true"]))
+
+
 def test_files_that_are_moved_about_cannot_hide_for_long(contained: Contained) -> None:
     limit = 5 * MIB
     sandbox = contained.new(limits=Limits(disk_bytes=limit, file_bytes=2 * MIB))

@@ -43,6 +43,13 @@ MUTANTS = [
         f"{HOSTILE}::test_one_that_makes_too_many_entries_is_ended",
     ),
     Mutant(
+        "contained: blocks without a size",
+        "fs/rules.py",
+        "return held if held > size + size // 16 + _UNCOUNTED_BYTES else size",
+        "return size",
+        "tests/workspace/test_listing.py::test_usage_counts_blocks_that_are_reserved_beyond_the_size",
+    ),
+    Mutant(
         "contained: quota before",
         "runtimes/container.py",
         "        use.require_room()\n        container = self._container(home)",
