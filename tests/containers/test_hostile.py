@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from carrel.config.settings import ContainerSettings
+from carrel.containers import ending
+from carrel.containers.ending import users_inside, users_listed
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.errors import CarrelError
-from carrel.runtimes import container_end
-from carrel.runtimes.container_end import users_inside, users_listed
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.values import MIB, Limits
+from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
 from tests.containers.conftest import Make
 from tests.requirements import requirement
@@ -34,7 +36,7 @@ COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null; true"
 
 def is_calm(contained: Contained, sandbox: ContainerSandbox) -> bool:
     """Whether nothing is left of what ran."""
-    return container_end.is_calm(contained.container(sandbox))
+    return ending.is_calm(contained.container(sandbox))
 
 
 # Taking everything
@@ -278,9 +280,9 @@ def test_calm_is_asked_by_whose_processes_are_there_not_by_how_many(make: Make) 
     assert stream.receive(time.monotonic() + 60) is not None
     for users in (users_listed, users_inside):
         assert users(container, container.state()) == ["65533", "65532"]
-    assert not container_end.is_calm(container)
-    container_end.end_all(container)
-    assert container_end.is_calm(container)
+    assert not ending.is_calm(container)
+    ending.end_all(container)
+    assert ending.is_calm(container)
     for users in (users_listed, users_inside):
         assert users(container, container.state()) == ["65533"]
     stream.close()
@@ -333,6 +335,40 @@ def test_one_that_a_killed_process_left_is_swept(contained: Contained) -> None:
 def test_what_a_killed_process_left_running_ends_before_the_next_call(contained: Contained) -> None:
     sandbox = contained.new("left")
     said(sandbox.run(["true"]))
+    kill_while_it_runs(contained)
+    assert "log" not in said(sandbox.run(["sh", "-c", COMMANDS]))
+
+
+def test_what_a_killed_process_left_running_ends_before_its_files_are_counted(contained: Contained) -> None:
+    sandbox = contained.new("left")
+    said(sandbox.run(["true"]))
+    with contained.open(sandbox) as workspace:
+        kill_while_it_runs(contained)
+        used = workspace.usage().disk_bytes
+        assert is_calm(contained, sandbox)
+        assert used == (contained.files(sandbox) / "log").stat().st_size > 0
+
+
+def test_while_the_engine_is_away_what_may_still_run_is_counted_again_and_again(
+    contained: Contained, tmp_path: Path
+) -> None:
+    sandbox = contained.new("left")
+    said(sandbox.run(["true"]))
+    kill_while_it_runs(contained)
+    away = ContainerSettings(address=f"unix://{tmp_path}/away")
+    log = contained.files(sandbox) / "log"
+    with WorkspaceManager(contained.root, containers=away) as manager, manager.open("left") as workspace:
+        before = workspace.usage().disk_bytes
+        while log.stat().st_size == before:
+            pass
+        assert workspace.usage().disk_bytes > before
+    with contained.open(sandbox) as workspace:
+        assert workspace.usage().disk_bytes == log.stat().st_size
+    assert is_calm(contained, sandbox)
+
+
+def kill_while_it_runs(contained: Contained) -> None:
+    """Let another process run a program in the session `left`, and kill that process."""
     child = subprocess.Popen(
         [sys.executable, "-c", _CHILD, str(contained.root), contained.address, str(contained.settings.image)],
         stdout=subprocess.PIPE,
@@ -342,7 +378,6 @@ def test_what_a_killed_process_left_running_ends_before_the_next_call(contained:
     with child, child.stdout:
         assert child.stdout.readline() == b"on\n"
         child.send_signal(signal.SIGKILL)
-    assert "log" not in said(sandbox.run(["sh", "-c", COMMANDS]))
 
 
 _CHILD = f"""
@@ -359,7 +394,7 @@ runtime = ContainerRuntime(settings, state=lambda: Path(root))
 sandbox = ContainerSandbox(SessionPlace(WorkspaceManager(Path(root)), "left"), engine=runtime)
 def tell(name, data):
     print("on", flush=True)
-sandbox.run(["sh", "-c", "echo on; {WRITER}"], on_output=tell)
+sandbox.run(["sh", "-c", "echo x >>log; echo on; {WRITER}"], on_output=tell)
 """
 
 

@@ -23,7 +23,7 @@ MUTANTS = [
     ),
     Mutant(
         "contained: all that was started",
-        "runtimes/container_end.py",
+        "containers/ending.py",
         '"kill -9 -1"',
         '"true"',
         f"{HOSTILE}::test_temporary_files_outlive_a_timeout",
@@ -34,6 +34,13 @@ MUTANTS = [
         "        if end_left(container):",
         "        if False:",
         f"{HOSTILE}::test_what_a_killed_process_left_running_ends_before_the_next_call",
+    ),
+    Mutant(
+        "contained: what a killed process left, before files are counted",
+        "workspace/ledger.py",
+        "is_calm = self._end_programs()",
+        "is_calm = True",
+        f"{HOSTILE}::test_what_a_killed_process_left_running_ends_before_its_files_are_counted",
     ),
     Mutant(
         "contained: quota while it runs",
@@ -207,7 +214,7 @@ MUTANTS = [
     ),
     Mutant(
         "container: whose processes are left",
-        "runtimes/container_end.py",
+        "containers/ending.py",
         " and len(set(users)) == 1",
         "",
         f"{HOSTILE}::test_calm_is_asked_by_whose_processes_are_there_not_by_how_many",

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Lock, RLock
 
 from carrel.containers.container import Container
+from carrel.containers.ending import end_left
 from carrel.containers.engine import Engine
 from carrel.containers.hold import SUFFIX, Hold, held_alone, noted
 from carrel.containers.spec import USER_LABEL, ContainerSpec
@@ -107,6 +108,13 @@ class Containers:
                 with suppress(OSError):
                     self._file(key).unlink()
             return container is not None
+
+    def end_left(self, key: str) -> None:
+        """End what programs left running in the container of *key*, which stays."""
+        with self._turn(key):
+            container = self._find(key)
+            if container is not None:
+                end_left(container)
 
     def status(self, key: str) -> ContainerStatus:
         """What is known about the container of *key*."""

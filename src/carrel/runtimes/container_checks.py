@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from carrel.containers.container import Container
+from carrel.containers.ending import say
 from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError
 from carrel.fs.bypass import Bypass
@@ -15,7 +14,6 @@ _OOM = (
     " done; :"
 )
 """Of both kinds of control groups; only the shell itself is needed."""
-_SECONDS = 10.0
 
 
 def has_directory(container: Container, bypass: Bypass) -> bool:
@@ -43,18 +41,3 @@ def limit_memory(container: Container, memory_bytes: int) -> None:
         # Its `/tmp` holds more than that.
         container.restart()
         container.limit_memory(memory_bytes)
-
-
-def say(container: Container, script: str, *arguments: str, user: str | None = None) -> str:
-    """What a short script of ours says, run by the programs' user or by *user*."""
-    stream = container.exec(("sh", "-c", script, *arguments), user=user, stdin=False)
-    deadline = time.monotonic() + _SECONDS
-    told = b""
-    try:
-        while (piece := stream.receive(deadline)) is not None:
-            told += piece[1]
-    except EOFError:
-        pass
-    finally:
-        stream.close()
-    return told.decode("utf-8", "replace")

@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from carrel.containers.container import Container
+from carrel.containers.ending import end_all, end_left
 from carrel.containers.stream import STDERR, STDOUT, ExecStream
 from carrel.errors import CarrelError, ContainerError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.call import Call, Capture, Ending, OnOutput
 from carrel.runtimes.command import Command
-from carrel.runtimes.container_end import end_all, end_left
 from carrel.runtimes.container_input import Feeder, has_input
 from carrel.runtimes.result import TrapReason
 

@@ -115,11 +115,15 @@ class DirectUse:
 
     def begin(self) -> None:
         """See what there is; should this process be killed, the next one to look counts again."""
+        self.spoil()
+        self._position = self._gate.position()
+        self._before = self._survey()
+
+    def spoil(self) -> None:
+        """Let the next one to look count again."""
         with self._gate.ledger as ledger:
             ledger.charge(0, 0)
             ledger.spoil()
-        self._position = self._gate.position()
-        self._before = self._survey()
 
     def recount(self) -> None:
         """Count again, where something was left running."""

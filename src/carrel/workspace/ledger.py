@@ -100,9 +100,15 @@ class Ledger:
         quota: Quota,
         scratch: Scratch,
         at_end: Callable[[], None],
+        end_programs: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*."""
+        """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*.
+
+        Before a count, *end_programs* ends what goes on though whoever let it run was killed, and says
+        whether nothing does.
+        """
         self._at_end = at_end
+        self._end_programs = end_programs
         self._root_ref = ref(root)
         self._lock = lock
         self._recorder = recorder
@@ -263,8 +269,11 @@ class Ledger:
 
     def _counted(self, page: Page) -> Page:
         """Count the workspace, and write that down."""
+        is_calm = self._end_programs()
         found = self._root.measure()
         page = _EMPTY._replace(disk_bytes=found.disk_bytes, entries=found.entries, recounts=page.recounts + 1)
+        if not is_calm:
+            page = page._replace(mark=page.mark | _OPEN, position=self._recorder.position())
         try:
             write_page(self._lock.fd, page)
         except OSError as error:
