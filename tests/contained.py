@@ -30,7 +30,7 @@ class Contained:
         given = {"image": PYTHON, "memory_bytes": 128 * MIB, **settings, "address": self.address}
         self.settings = ContainerSettings(**given)
         self.state = root / "state"
-        self.manager = WorkspaceManager(self.root)
+        self.manager = WorkspaceManager(self.root, containers=self.settings)
         self.runtime = self.another()
 
     def another(self) -> ContainerRuntime:

@@ -31,6 +31,7 @@ from tests.contract.slots import Slot, take_slot
 from tests.contract.test_workspace import LIMITS, STEPS, _outcome
 from tests.engines import STATIC
 from tests.requirements import requirement
+from tests.workspace.planting import reserve
 
 KINDS = ("container", "debian")
 """With busybox and its ash, and with coreutils and dash."""
@@ -73,6 +74,15 @@ def pid_of(files: ContainerFiles) -> str:
 
 
 # Both images
+
+
+def test_blocks_that_are_reserved_beyond_a_size_count(files: ContainerFiles, slot: Slot) -> None:
+    policy = SandboxPolicy.for_workspace("/workspace")
+    reserve(slot.base / "ws" / "reserved", 2**24)
+    with Workspace(files, policy=policy, limits=LIMITS) as workspace:
+        assert workspace.usage().disk_bytes >= 2**24
+        workspace.remove("reserved")
+        assert workspace.usage().disk_bytes == 0
 
 
 def test_a_whole_life_of_a_workspace_is_the_same_as_on_disk(files: ContainerFiles, tmp_path: Path) -> None:

@@ -7,18 +7,23 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+from carrel.config.settings import ContainerSettings
+from carrel.containers import ending
+from carrel.containers.ending import users_inside, users_listed
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
-from carrel.containers.spec import WAITING_PROCESSES
 from carrel.errors import CarrelError
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.values import MIB, Limits
+from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
+from tests.containers.conftest import Make
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.attack
@@ -31,7 +36,7 @@ COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null; true"
 
 def is_calm(contained: Contained, sandbox: ContainerSandbox) -> bool:
     """Whether nothing is left of what ran."""
-    return contained.container(sandbox).processes() <= WAITING_PROCESSES
+    return ending.is_calm(contained.container(sandbox))
 
 
 # Taking everything
@@ -111,6 +116,23 @@ def test_a_disk_filler_is_ended_soon_after_the_quota(contained: Contained, scrip
             workspace.remove(info.path, recursive=True)
         assert workspace.recount().disk_bytes == 0
     said(sandbox.run(["sh", "-c", "echo x >f"]))
+
+
+def test_blocks_that_are_reserved_without_a_size_count(contained: Contained) -> None:
+    sandbox = contained.new(limits=Limits(disk_bytes=5 * MIB))
+    code = (
+        "import ctypes, time\nfile = open('f', 'w')\n"
+        "size = ctypes.c_long(64 << 20)\n"
+        "assert not ctypes.CDLL(None).fallocate(file.fileno(), 1, ctypes.c_long(0), size)\n"
+        "time.sleep(1000)"
+    )
+    result = sandbox.execute(code, timeout_seconds=60)
+    assert result.trap_reason is TrapReason.QUOTA, result.stderr
+    with contained.open(sandbox) as workspace:
+        assert workspace.usage().disk_bytes >= 64 * MIB
+        workspace.remove("f")
+        assert workspace.usage().disk_bytes == 0
+    said(sandbox.run(["true"]))
 
 
 def test_files_that_are_moved_about_cannot_hide_for_long(contained: Contained) -> None:
@@ -235,6 +257,37 @@ def test_one_that_ends_all_it_can_ends_only_its_own_call(shared_container: Share
     assert said(sandbox.run(["echo", "again"])) == "again\n"
 
 
+def test_what_keeps_a_container_running_is_out_of_reach(shared_container: Shared) -> None:
+    """A program that could stop or replace it could take its place, and outlive its run there."""
+    code = (
+        "import ctypes, os, resource\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "def seize(pid):\n"
+        "    if libc.ptrace(0x4206, pid, None, None): raise OSError(ctypes.get_errno(), '')\n"
+        "acts = (lambda pid: os.kill(pid, 9), seize,\n"
+        "    lambda pid: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)))\n"
+        "for pid in sorted(int(name) for name in os.listdir('/proc') if name.isdigit()):\n"
+        "    for act in acts if pid != os.getpid() else ():\n"
+        "        try: act(pid); print('done to', pid)\n"
+        "        except OSError as error: print(error.errno)"
+    )
+    assert said(shared_container.empty().execute(code)).split() == ["1"] * 6
+
+
+def test_calm_is_asked_by_whose_processes_are_there_not_by_how_many(make: Make) -> None:
+    container = make(command=("sleep", "1000"))
+    stream = container.exec(["sh", "-c", "echo on; exec sleep 1000"])
+    assert stream.receive(time.monotonic() + 60) is not None
+    for users in (users_listed, users_inside):
+        assert users(container, container.state()) == ["65533", "65532"]
+    assert not ending.is_calm(container)
+    ending.end_all(container)
+    assert ending.is_calm(container)
+    for users in (users_listed, users_inside):
+        assert users(container, container.state()) == ["65533"]
+    stream.close()
+
+
 def test_a_container_that_is_killed_meanwhile_is_told_and_started_again(contained: Contained) -> None:
     sandbox = contained.new()
     said(sandbox.run(["true"]))
@@ -282,6 +335,40 @@ def test_one_that_a_killed_process_left_is_swept(contained: Contained) -> None:
 def test_what_a_killed_process_left_running_ends_before_the_next_call(contained: Contained) -> None:
     sandbox = contained.new("left")
     said(sandbox.run(["true"]))
+    kill_while_it_runs(contained)
+    assert "log" not in said(sandbox.run(["sh", "-c", COMMANDS]))
+
+
+def test_what_a_killed_process_left_running_ends_before_its_files_are_counted(contained: Contained) -> None:
+    sandbox = contained.new("left")
+    said(sandbox.run(["true"]))
+    with contained.open(sandbox) as workspace:
+        kill_while_it_runs(contained)
+        used = workspace.usage().disk_bytes
+        assert is_calm(contained, sandbox)
+        assert used == (contained.files(sandbox) / "log").stat().st_size > 0
+
+
+def test_while_the_engine_is_away_what_may_still_run_is_counted_again_and_again(
+    contained: Contained, tmp_path: Path
+) -> None:
+    sandbox = contained.new("left")
+    said(sandbox.run(["true"]))
+    kill_while_it_runs(contained)
+    away = ContainerSettings(address=f"unix://{tmp_path}/away")
+    log = contained.files(sandbox) / "log"
+    with WorkspaceManager(contained.root, containers=away) as manager, manager.open("left") as workspace:
+        before = workspace.usage().disk_bytes
+        while log.stat().st_size == before:
+            pass
+        assert workspace.usage().disk_bytes > before
+    with contained.open(sandbox) as workspace:
+        assert workspace.usage().disk_bytes == log.stat().st_size
+    assert is_calm(contained, sandbox)
+
+
+def kill_while_it_runs(contained: Contained) -> None:
+    """Let another process run a program in the session `left`, and kill that process."""
     child = subprocess.Popen(
         [sys.executable, "-c", _CHILD, str(contained.root), contained.address, str(contained.settings.image)],
         stdout=subprocess.PIPE,
@@ -291,7 +378,6 @@ def test_what_a_killed_process_left_running_ends_before_the_next_call(contained:
     with child, child.stdout:
         assert child.stdout.readline() == b"on\n"
         child.send_signal(signal.SIGKILL)
-    assert "log" not in said(sandbox.run(["sh", "-c", COMMANDS]))
 
 
 _CHILD = f"""
@@ -308,7 +394,7 @@ runtime = ContainerRuntime(settings, state=lambda: Path(root))
 sandbox = ContainerSandbox(SessionPlace(WorkspaceManager(Path(root)), "left"), engine=runtime)
 def tell(name, data):
     print("on", flush=True)
-sandbox.run(["sh", "-c", "echo on; {WRITER}"], on_output=tell)
+sandbox.run(["sh", "-c", "echo x >>log; echo on; {WRITER}"], on_output=tell)
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -34,3 +35,10 @@ def snapshot(top: Path) -> dict[str, bytes | str | None]:
                 str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else None
             )
     return found
+
+
+def reserve(path: Path, size: int) -> None:
+    """Make a file that is empty and holds *size* bytes of the disk."""
+    with path.open("wb") as file:
+        done = ctypes.CDLL(None).fallocate(file.fileno(), 1, ctypes.c_long(0), ctypes.c_long(size))
+    assert (done, path.stat().st_size, path.stat().st_blocks * 512 >= size) == (0, 0, True)

@@ -14,7 +14,7 @@ from carrel.errors import LimitError, PatternError
 from carrel.paths.match import Pattern
 from carrel.values import FileKind, Usage
 from tests.requirements import requirement
-from tests.workspace.planting import plant
+from tests.workspace.planting import plant, reserve
 
 ODD = ["-rf", "a b", "new\nline", "esc\x1b[31m", "世界", "\u202eevil", "*", "back\\slash", "c:drive", "..."]
 
@@ -302,6 +302,16 @@ def test_usage_counts_a_sparse_file_by_its_size(workspace: Workspace, directory:
     with (directory / "sparse").open("wb") as file:
         file.truncate(10**9)
     assert workspace.usage().disk_bytes == 10**9
+
+
+def test_usage_counts_blocks_that_are_reserved_beyond_the_size(workspace: Workspace, directory: Path) -> None:
+    plant(directory, "small = x", "d/other = 12345")
+    reserve(directory / "d" / "reserved", 2**24)
+    reserve(directory / "alone", 2**24)
+    assert workspace.usage().disk_bytes >= 2**25
+    workspace.remove("alone")
+    workspace.remove("d", recursive=True)
+    assert workspace.usage().disk_bytes == 1
 
 
 # Limits

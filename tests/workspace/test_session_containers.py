@@ -176,7 +176,7 @@ def test_a_program_of_a_deleted_session_is_ended_and_its_files_are_gone(
     spec = ContainerSpec(image=BUSYBOX, user=USER, mount=Bind(source=str(root / "one")))
     containers.register("one", spec)
     container = containers.ensure("one")
-    stream = container.exec(["sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >$i; done"])
+    stream = container.exec(["sh", "-c", "i=0; while :; do i=$((i+1)); echo $i >$i; done"], cwd="/workspace")
     while not any((root / "one").iterdir()):
         pass
     assert manager.delete_workspace("one")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from carrel.containers.spec import WORKSPACE, Volume
+from carrel.containers.spec import USER_LABEL, WORKSPACE, Volume
 from carrel.containers.stream import ExecStream
 from carrel.containers.trouble import translated
 from carrel.errors import ContainerError
@@ -30,6 +30,10 @@ class ContainerState:
     exit_code: int
     oom_killed: bool
     """Whether the kernel ended it because it had too much memory."""
+    first_pid: int
+    """Of the process that keeps it running, on the engine's host; 0 if it does not run."""
+    first_user: str
+    """Whose that is."""
     started_at: str
     """As the engine writes it; another text after it was started again."""
     labels: Mapping[str, str]
@@ -54,10 +58,12 @@ class PathStat:
 class Container:
     """One container, by its id."""
 
-    def __init__(self, engine: Engine, container_id: str, name: str) -> None:
+    def __init__(self, engine: Engine, container_id: str, name: str, *, user: str | None = None) -> None:
+        """Use a container whose programs run as *user*, or as the engine says."""
         self.engine = engine
         self.id = container_id
         self.name = name
+        self._user = user
 
     def state(self) -> ContainerState:
         """How it is now.
@@ -73,6 +79,8 @@ class Container:
             paused=bool(state["Paused"]),
             exit_code=int(state["ExitCode"]),
             oom_killed=bool(state["OOMKilled"]),
+            first_pid=int(state["Pid"]),
+            first_user=str(found["Config"]["User"]),
             started_at=str(state["StartedAt"]),
             labels=found["Config"]["Labels"] or {},
             memory_bytes=int(found["HostConfig"].get("Memory") or 0),
@@ -84,7 +92,7 @@ class Container:
             found = self.engine.api.inspect_container(self.id)
         for mount in found["Mounts"]:
             if mount["Destination"] == WORKSPACE and mount["Type"] == "volume":
-                return Volume(name=mount["Name"], owner=found["Config"]["User"] or "0:0")
+                return Volume(name=mount["Name"], owner=found["Config"]["Labels"].get(USER_LABEL, "0:0"))
         return None
 
     # Life
@@ -124,20 +132,15 @@ class Container:
         with _unless("missing", "conflict"), self._translated("removing it"):
             self.engine.api.remove_container(self.id, force=True, v=True)
 
-    def processes(self) -> int:
-        """How many processes it has; also those that have ended and nobody has taken note of."""
-        try:
-            with self._translated("listing its processes"):
-                return len(self.engine.api.top(self.id, ps_args="-eo pid")["Processes"] or ())
-        except ContainerError as error:
-            if error.problem != "failed":
-                raise
-        # The engine's host has no `ps`. Its own count has threads as well, and takes a second.
-        path = self.engine.api._url("/containers/{0}/stats", self.id)
-        with self._translated("counting its processes"):
-            answer = self.engine.api._get(path, params={"stream": "false", "one-shot": "true"})
-            found = self.engine.api._result(answer, json=True)
-        return int(found.get("pids_stats", {}).get("current") or 0)
+    def processes(self) -> dict[int, str]:
+        """The users of all its processes, as the engine's host sees them; also of those that have ended.
+
+        Raises:
+            ContainerError: It does not run, or the engine's host has no `ps`.
+        """
+        with self._translated("listing its processes"):
+            rows = self.engine.api.top(self.id, ps_args="-eo pid,uid")["Processes"] or ()
+        return {int(pid): user for pid, user in rows}
 
     def limit_memory(self, memory_bytes: int) -> None:
         """Give it another ceiling for memory, none of which is swapped; it stays when it is restarted."""
@@ -169,7 +172,7 @@ class Container:
             "Cmd": list(argv),
             "Env": [f"{name}={value}" for name, value in (env or {}).items()],
             "WorkingDir": cwd or "",
-            "User": user or "",
+            "User": user or self._user or "",
         }
         with self._translated("running a program in it"):
             path = self.engine.api._url("/containers/{0}/exec", self.id)

@@ -13,9 +13,10 @@ from pathlib import Path
 from threading import Lock, RLock
 
 from carrel.containers.container import Container
+from carrel.containers.ending import end_left
 from carrel.containers.engine import Engine
 from carrel.containers.hold import SUFFIX, Hold, held_alone, noted
-from carrel.containers.spec import ContainerSpec
+from carrel.containers.spec import USER_LABEL, ContainerSpec
 from carrel.containers.trouble import translated
 from carrel.containers.volume import prepare
 from carrel.errors import ContainerError, EngineError
@@ -108,6 +109,13 @@ class Containers:
                     self._file(key).unlink()
             return container is not None
 
+    def end_left(self, key: str) -> None:
+        """End what programs left running in the container of *key*, which stays."""
+        with self._turn(key):
+            container = self._find(key)
+            if container is not None:
+                end_left(container)
+
     def status(self, key: str) -> ContainerStatus:
         """What is known about the container of *key*."""
         container = self._find(key)
@@ -197,7 +205,8 @@ class Containers:
             if error.problem == "missing":
                 return None
             raise
-        return Container(self.engine, found["Id"], name)
+        user = (found["Config"]["Labels"] or {}).get(USER_LABEL)
+        return Container(self.engine, found["Id"], name, user=user)
 
     def _made(self, key: str, spec: ContainerSpec, hold: Hold) -> Container:
         """The container with this specification, found or made."""
@@ -239,7 +248,7 @@ class Containers:
                 "image", f"the image {spec.image!r} is not on the engine, and may not be pulled"
             )
         else:
-            return Container(self.engine, made["Id"], name)
+            return Container(self.engine, made["Id"], name, user=spec.user)
         raise problem
 
 

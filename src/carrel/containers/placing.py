@@ -11,7 +11,7 @@ from carrel.containers.reading import ContainerReading, encoded
 from carrel.containers.steps import Found, Met, Parts, Reached, SwappedError, failure, reach
 from carrel.errors import CarrelError, PathError
 from carrel.fs.api import Existing, Links, Parents
-from carrel.fs.rules import LINKS, not_a_file, require_write_bit
+from carrel.fs.rules import LINKS, counted_bytes, not_a_file, require_write_bit
 from carrel.fs.translate import translate, translated
 from carrel.fs.version import changed, version_of
 from carrel.paths.rel import Where, sibling
@@ -152,4 +152,4 @@ def freed(found: Found | None) -> int:
     """The bytes that are given back when the name of *found* goes."""
     if found is None or found.stat.st_nlink != 1 or not stat.S_ISREG(found.stat.st_mode):
         return 0
-    return found.stat.st_size
+    return counted_bytes(found.stat.st_size, found.stat.st_blocks)

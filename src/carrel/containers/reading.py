@@ -27,7 +27,7 @@ from carrel.containers.steps import (
 from carrel.containers.walk import Entry, Level, Visit, by_name
 from carrel.errors import ClosedError
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
-from carrel.fs.rules import not_a_file, too_large
+from carrel.fs.rules import counted_bytes, not_a_file, too_large
 from carrel.fs.translate import translated, translating
 from carrel.fs.tree import SOME, info_of, too_many, too_many_listed
 from carrel.paths.rel import Where, child, parse
@@ -248,7 +248,7 @@ class ContainerReading:
                 if stat.S_ISDIR(found.st_mode):
                     todo.append((*here, name))
                 elif stat.S_ISREG(found.st_mode) and identity(found) not in seen:
-                    disk_bytes += found.st_size
+                    disk_bytes += counted_bytes(found.st_size, found.st_blocks)
                     if found.st_nlink > 1:
                         seen.add(identity(found))
         return Usage(disk_bytes=disk_bytes, entries=entries), directories

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -15,10 +15,14 @@ WORKSPACE = "/workspace"
 """Where a container finds its files."""
 NOBODY = "65532:65532"
 """A user and a group that no image gives anything to."""
-WAIT = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done")
+WAIT = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done")
 """Keeps a container running, and takes in the processes that lose their parents."""
 WAITING_PROCESSES = 2
 """How many that is: the shell and its `sleep`."""
+_WAITING_USERS = ("65533:65533", "65531:65531")
+"""Who that is: never the user of the programs, who could stop or replace it and so outlive their run."""
+USER_LABEL = "carrel.user"
+"""Tells who programs run as; the engine's own field has the user of what waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +108,8 @@ class ContainerSpec:
 
     @property
     def digest(self) -> str:
-        """Tells whether a container was made by the same one."""
-        told = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "pull"}
-        text = json.dumps(told, sort_keys=True, default=_plain)
+        """Tells whether a container was made in the same way."""
+        text = json.dumps(self.to_engine({}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_engine(self, labels: Mapping[str, str]) -> dict[str, Any]:
@@ -115,10 +118,10 @@ class ContainerSpec:
             "Image": self.image,
             "Entrypoint": [],
             "Cmd": list(self.command or ("-",)),
-            "User": self.user,
+            "User": next(user for user in _WAITING_USERS if _number(user) != _number(self.user)),
             "Env": [f"{name}={value}" for name, value in self.env.items()],
-            "WorkingDir": WORKSPACE if self.mount else "/",
-            "Labels": dict(labels),
+            "WorkingDir": "/",
+            "Labels": {**labels, USER_LABEL: self.user},
             "NetworkDisabled": self.network == "none",
             "StopSignal": "SIGTERM",
             "HostConfig": self._host(),
@@ -155,9 +158,5 @@ class ContainerSpec:
         }
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Bind | Volume):
-        return value.to_engine()
-    raise TypeError(f"{type(value).__name__} has no plain form")
+def _number(user: str) -> str:
+    return user.partition(":")[0]

@@ -12,6 +12,7 @@ import stat
 
 from carrel.fs import _sys
 from carrel.fs._resolve import Open
+from carrel.fs.rules import counted_bytes
 from carrel.values import Usage
 
 LEVELS = 32
@@ -124,7 +125,7 @@ class Removal:
                     continue
                 self._entries += 1
                 if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
-                    self._disk_bytes += found.st_size
+                    self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
         return directories
 
     def _unlink(self, fd: int, name: bytes) -> None:
@@ -136,7 +137,7 @@ class Removal:
             return
         self._entries += 1
         if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
-            self._disk_bytes += found.st_size
+            self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
 
     def _rmdir(self, fd: int, name: bytes) -> None:
         """Remove an emptied directory; one that was filled again is left for the next attempt."""

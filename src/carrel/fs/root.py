@@ -32,7 +32,7 @@ from carrel.fs.free import FreeAccount
 from carrel.fs.handle import Handle
 from carrel.fs.platform import require_platform
 from carrel.fs.removal import Removal
-from carrel.fs.rules import not_a_file, require_one_name, require_write_bit, too_large
+from carrel.fs.rules import counted_bytes, not_a_file, require_one_name, require_write_bit, too_large
 from carrel.fs.scratch import Scratch
 from carrel.fs.translate import translate, translated
 from carrel.fs.version import changed, locked_version, version_of
@@ -283,7 +283,7 @@ class Root(RootReading):
 
     def _charge_removal(self, account: Account, where: Where, info: FileInfo) -> None:
         is_last = info.kind is FileKind.FILE and info.links == 1
-        account.charge(-info.size_bytes if is_last else 0, -1)
+        account.charge(-counted_bytes(info.size_bytes, info.blocks) if is_last else 0, -1)
         account.record("remove", self._beneath.shown(where), before_bytes=info.size_bytes)
 
     @translated
@@ -470,7 +470,9 @@ class _Place(NamedTuple):
 
 def _freed(found: os.stat_result | None) -> int:
     """The bytes that are given back when the name of *found* goes."""
-    return found.st_size if found and found.st_nlink == 1 and stat.S_ISREG(found.st_mode) else 0
+    if not found or found.st_nlink != 1 or not stat.S_ISREG(found.st_mode):
+        return 0
+    return counted_bytes(found.st_size, found.st_blocks)
 
 
 def _same_mount(directory: Handle, scratch: Scratch) -> bool:

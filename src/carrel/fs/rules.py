@@ -13,6 +13,7 @@ LINKS = 40
 """Most links in one path, as in Linux."""
 DRAFT_PREFIX = b".carrel-draft-"
 """What the names of content that is not complete begin with."""
+_UNCOUNTED_BYTES = 2**16
 
 Part = TypeVar("Part", str, bytes)
 
@@ -42,6 +43,16 @@ def require_one_name(found: os.stat_result, where: Where) -> None:
             f"{where.asked!r} has other names (hard links); changing it would change them too",
             path=where.asked,
         )
+
+
+def counted_bytes(size: int, blocks: int) -> int:
+    """What a regular file counts for: its size, or what it holds of the disk if that is far more.
+
+    A program may reserve blocks without making a file longer. What a file system adds itself (a part of a
+    block, blocks that say where the others are) does not count: 64 KiB and a sixteenth of the size.
+    """
+    held = blocks * 512
+    return held if held > size + size // 16 + _UNCOUNTED_BYTES else size
 
 
 def not_a_file(found: os.stat_result, where: Where) -> IsDirectoryError | NotRegularError:

@@ -20,6 +20,7 @@ from carrel.fs._resolve import Open
 from carrel.fs.api import Enter, Unreadable
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN, unlock
+from carrel.fs.rules import counted_bytes
 from carrel.values import FileInfo, FileKind, Named, Usage
 
 KINDS = {
@@ -305,7 +306,7 @@ class _Count:
             if (found.st_dev, found.st_ino) in self._seen:
                 return
             self._seen.add((found.st_dev, found.st_ino))
-        self.disk_bytes += found.st_size
+        self.disk_bytes += counted_bytes(found.st_size, found.st_blocks)
 
 
 def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:

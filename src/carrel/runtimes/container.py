@@ -27,6 +27,7 @@ from threading import Lock
 
 from carrel.config.settings import ContainerSettings
 from carrel.containers.container import Container
+from carrel.containers.ending import end_left
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.containers.spec import NOBODY, WORKSPACE
@@ -44,7 +45,6 @@ from carrel.runtimes.call import Call, Ending, OnOutput
 from carrel.runtimes.command import Command
 from carrel.runtimes.compiled import OnProgress
 from carrel.runtimes.container_checks import has_directory, killed_for_memory, limit_memory
-from carrel.runtimes.container_end import end_left
 from carrel.runtimes.container_home import Home, home_of, make_spec
 from carrel.runtimes.container_python import IS_NO_PYTHON, PYTHON, check_command, python_command
 from carrel.runtimes.container_run import KILLED, NOT_FOUND, ContainerRun, Unguarded
@@ -283,6 +283,8 @@ class ContainerRuntime:
         except BaseException:
             with suppress(CarrelError):
                 use.end()
+                # It may still run, if the engine is gone.
+                use.spoil()
             raise
         changes = use.end()
         if ending.exit_code == KILLED and self._ran_out_of_memory(container):

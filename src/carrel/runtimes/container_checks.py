@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 from carrel.containers.container import Container
+from carrel.containers.ending import say
 from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError
 from carrel.fs.bypass import Bypass
@@ -15,19 +14,18 @@ _OOM = (
     " done; :"
 )
 """Of both kinds of control groups; only the shell itself is needed."""
-_SECONDS = 10.0
 
 
 def has_directory(container: Container, bypass: Bypass) -> bool:
     """Whether the container sees a file that is put into the directory of the host now."""
     with bypass.marked() as name:
-        return _say(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
+        return say(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
 
 
 def killed_for_memory(container: Container) -> int:
     """How many of its processes the kernel ended for want of memory since it was started."""
     try:
-        told = _say(container, _OOM).strip()
+        told = say(container, _OOM).strip()
     except ContainerError:
         return 0
     return int(told) if told.isdigit() else 0
@@ -43,18 +41,3 @@ def limit_memory(container: Container, memory_bytes: int) -> None:
         # Its `/tmp` holds more than that.
         container.restart()
         container.limit_memory(memory_bytes)
-
-
-def _say(container: Container, script: str, *arguments: str) -> str:
-    """What a short script of ours says."""
-    stream = container.exec(("sh", "-c", script, *arguments), stdin=False)
-    deadline = time.monotonic() + _SECONDS
-    told = b""
-    try:
-        while (piece := stream.receive(deadline)) is not None:
-            told += piece[1]
-    except EOFError:
-        pass
-    finally:
-        stream.close()
-    return told.decode("utf-8", "replace")

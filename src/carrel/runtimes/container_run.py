@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from carrel.containers.container import Container
+from carrel.containers.ending import end_all, end_left
 from carrel.containers.stream import STDERR, STDOUT, ExecStream
 from carrel.errors import CarrelError, ContainerError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.call import Call, Capture, Ending, OnOutput
 from carrel.runtimes.command import Command
-from carrel.runtimes.container_end import end_all, end_left
 from carrel.runtimes.container_input import Feeder, has_input
 from carrel.runtimes.result import TrapReason
 
@@ -177,12 +177,12 @@ class ContainerRun:
     def _ended(self, stream: ExecStream, reason: TrapReason | None) -> Ending:
         self._guard.stop()
         reason = TrapReason.QUOTA if self._guard.problem else reason
-        if reason is not None:
+        if reason is None:
+            end_left(self._container)
+        else:
             end_all(self._container)
         code = None
         with suppress(ContainerError):
-            if reason is None:
-                end_left(self._container)
             self._drain(stream)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
             if reason is None and code is not None and not stream.has_begun():

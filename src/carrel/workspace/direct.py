@@ -126,6 +126,12 @@ class DirectUse:
         self._position = self._gate.position()
         self._before = self._survey()
 
+    def spoil(self) -> None:
+        """Let the next one to look count again."""
+        with self._gate.ledger as ledger:
+            ledger.charge(0, 0)
+            ledger.spoil()
+
     def recount(self) -> None:
         """Count again, where something was left running."""
         with suppress(LimitError):

@@ -107,9 +107,15 @@ class Ledger:
         quota: Quota,
         scratch: Scratch,
         at_end: Callable[[], None],
+        end_programs: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*."""
+        """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*.
+
+        Before a count, *end_programs* ends what goes on though whoever let it run was killed, and says
+        whether nothing does.
+        """
         self._at_end = at_end
+        self._end_programs = end_programs
         self._root_ref = ref(root)
         self._lock = lock
         self._recorder = recorder
@@ -297,10 +303,13 @@ class Ledger:
 
     def _counted(self, page: Page) -> Page:
         """Count the workspace, and write that down."""
+        is_calm = self._end_programs()
         found = self._root.measure()
         # What programs write from now on is not in this count either.
         mark = page.mark & _DIRECT if self._lock.has_direct() else 0
         page = Page(mark, found.disk_bytes, found.entries, 0, page.recounts + 1, 0, 0)
+        if not is_calm:
+            page = page._replace(mark=mark | _OPEN, position=self._recorder.position())
         try:
             write_page(self._lock.fd, page)
         except OSError as error:

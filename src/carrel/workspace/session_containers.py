@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.settings import ContainerSettings
@@ -24,6 +24,7 @@ from carrel.workspace.store import STATE, Store
 if TYPE_CHECKING:
     from carrel.containers.keeper import Containers
 
+Answer = TypeVar("Answer")
 TURN = ".turn"
 """Ends the name of the file by which those take turns who run something in a container."""
 START_SECONDS = 5.0
@@ -61,6 +62,26 @@ class SessionContainers:
         """Remove what processes that were killed left, if there is any."""
         if self._has_orphans():
             self._remove(lambda kept: kept.sweep(), START_SECONDS)
+
+    def end_left(self, session_id: str) -> bool:
+        """End what runs in the container of a session if nobody alive watches it; whether that is known.
+
+        Whoever runs something holds the file of its turn and removes it afterwards. One that is there and
+        not held was left by somebody who was killed; it stays until the engine has done its part.
+        """
+        turn = self._locks / f"{session_id}{TURN}"
+        if not os.path.lexists(turn):
+            return True
+        from carrel.containers.hold import held_alone
+
+        try:
+            with held_alone(turn) as hold:
+                if hold is not None:
+                    self._asked(lambda kept: kept.end_left(session_id), START_SECONDS)
+        except (EngineError, ContainerError) as error:
+            self._log_left(error)
+            return False
+        return True
 
     def _orphans_and_gone(self, kept: Containers) -> list[str]:
         orphans = kept.sweep()
@@ -111,18 +132,30 @@ class SessionContainers:
 
     def _remove(self, remove: Callable[[Containers], list[str]], most_seconds: float = math.inf) -> int:
         """How many *remove* did; what the engine does not do is logged, and left for the next sweep."""
-        from carrel.containers.engine import Engine
-        from carrel.containers.keeper import Containers
-
-        seconds = min(self._settings.timeout_seconds, most_seconds)
         try:
-            with Engine.connect(self._settings.address, timeout_seconds=seconds) as engine:
-                removed = remove(Containers(engine, self._locks))
+            removed = self._asked(remove, most_seconds)
         except (EngineError, ContainerError) as error:
-            # The log is the operator's, who may know what the engine itself says.
-            told = {"code": error.code, "error": str(error), "detail": error.detail}
-            self._logger.log_event("session.container.left", logging.WARNING, **told)
+            self._log_left(error)
             return 0
         for session_id in removed:
             self._logger.log_event("session.container.removed", session_id=session_id)
         return len(removed)
+
+    def _asked(self, ask: Callable[[Containers], Answer], most_seconds: float) -> Answer:
+        """What the containers of these sessions answer.
+
+        Raises:
+            EngineError: The engine does not answer in time.
+            ContainerError: It could not do that.
+        """
+        from carrel.containers.engine import Engine
+        from carrel.containers.keeper import Containers
+
+        seconds = min(self._settings.timeout_seconds, most_seconds)
+        with Engine.connect(self._settings.address, timeout_seconds=seconds) as engine:
+            return ask(Containers(engine, self._locks))
+
+    def _log_left(self, error: EngineError | ContainerError) -> None:
+        # The log is the operator's, who may know what the engine itself says.
+        told = {"code": error.code, "error": str(error), "detail": error.detail}
+        self._logger.log_event("session.container.left", logging.WARNING, **told)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -370,6 +371,7 @@ class WorkspaceManager:
             quota=Quota.of(limits, min_free_bytes=self._min_free_bytes, disk=directory),
             scratch=scratch,
             at_end=lambda: lease.end(clock()),
+            end_programs=partial(self._containers.end_left, record.session_id),
         )
         workspace = Workspace(
             root,
