@@ -31,6 +31,8 @@ MEANINGS = {
     " stay.",
     "mcp.failed": "A mistake of ours in a request over MCP.",
     "runtime.compiling": "A call has to wait until the guest is compiled.",
+    "runtime.confined": "Guest code is about to run for the first time: the version of Landlock (0 is none)"
+    " and whether there is seccomp, which hold its processes.",
     "security.*": "An operation was refused; see [refusals](#refusals).",
     "security.caller": "Somebody whom the service does not know, and why.",
     "security.journal_lost": "An operation was done, but could not be recorded in the journal.",

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 FILES = "tests/faults/test_guards_of_files.py"
 WORKER = "tests/attack/test_guest_worker.py"
 LOCKDOWN = "tests/runtimes/test_lockdown.py"
+BREAKOUT = "tests/attack/test_guest_breakout.py"
 TOOLBOX = "tests/tools/test_toolbox.py"
 
 MUTANTS = [
@@ -63,9 +64,51 @@ MUTANTS = [
     Mutant(
         "a worker keeps its system calls",
         "runtimes/guest/lockdown.py",
-        "own)\n    _close_calls()\n",
-        "own)\n",
+        "    _drop_capabilities()\n    _close_calls()\n",
+        "    _drop_capabilities()\n",
         LOCKDOWN,
+    ),
+    Mutant(
+        "a worker keeps its capabilities",
+        "runtimes/guest/lockdown.py",
+        "    _drop_capabilities()\n    _close_calls()\n",
+        "    _close_calls()\n",
+        BREAKOUT,
+    ),
+    Mutant(
+        "a worker starts processes",
+        "runtimes/guest/system_calls.py",
+        "(0x3D0F00,), ignored=0x400000)",
+        "(0x3D0F00, 17), ignored=0x400000)",
+        BREAKOUT,
+    ),
+    Mutant(
+        "a worker sends to an address",
+        "runtimes/guest/system_calls.py",
+        '"sendto": Checked((44, 206), 4, (0,)),',
+        '"sendto": Checked((44, 206), 3, (0,)),',
+        BREAKOUT,
+    ),
+    Mutant(
+        "a worker changes limits",
+        "runtimes/guest/system_calls.py",
+        "0, (0,), zero=2)",
+        "0, (0,))",
+        BREAKOUT,
+    ),
+    Mutant(
+        "a worker makes the calls of x32",
+        "runtimes/guest/system_calls.py",
+        "_step(_AT_LEAST, X32, 0, 1),",
+        "_step(_AT_LEAST, X32, 1, 1),",
+        BREAKOUT,
+    ),
+    Mutant(
+        "a worker makes the calls of another architecture",
+        "runtimes/guest/system_calls.py",
+        "_step(_EQUAL, ARCHITECTURES[machine], 1, 0),",
+        "_step(_EQUAL, ARCHITECTURES[machine], 1, 1),",
+        BREAKOUT,
     ),
     # The shell
     Mutant(

@@ -16,6 +16,7 @@ from pathlib import Path
 from carrel.runtimes.guest.lockdown import lock_down
 
 directory, own, secret = map(Path, sys.argv[1:])
+os.symlink(secret, own / "link")
 lock_down(directory, own)
 
 def attempt(what):
@@ -30,7 +31,6 @@ print(json.dumps({
     "list": attempt(lambda: os.listdir(secret.parent)),
     "write": attempt(lambda: secret.write_text("changed")),
     "make": attempt(lambda: secret.with_name("new").mkdir()),
-    "link": attempt(lambda: os.symlink(secret, own / "link")),
     "through": attempt(lambda: (own / "link").read_text()),
     "signal": attempt(lambda: os.kill(os.getppid(), 0)),
     "program": attempt(lambda: subprocess.run(["/bin/true"])),

@@ -100,7 +100,9 @@ class Worker:
             if self._ending is None:
                 code = self._process.poll()
                 if code is None:
-                    self._process.kill()
+                    with suppress(ProcessLookupError):
+                        # It is the leader of a session of its own; whatever it managed to start is in there.
+                        os.killpg(self._process.pid, signal.SIGKILL)
                     self._process.wait()
                 self._ending = self._told_ending(code)
                 self._forget()

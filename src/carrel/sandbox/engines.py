@@ -13,10 +13,12 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from carrel.audit.logger import SandboxLogger
 from carrel.config.settings import ContainerSettings, PythonSettings
 from carrel.errors import ConfigError
 from carrel.runtimes.api import Runtime
 from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
 from carrel.runtimes.pool import Pool, PoolSettings
 from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.stateful import StatefulInterpreters
@@ -79,6 +81,10 @@ def make_engine(settings: PythonSettings, *, clock: Callable[[], float] = time.m
         ConfigError: Nothing says where the compiled guest is.
     """
     guest = CompiledGuest(settings.cache)
+    logger = SandboxLogger()
+    logger.log_event(
+        "runtime.confined", runtime="python", landlock_abi=landlock_version(), seccomp=has_seccomp()
+    )
     pool = Pool(
         str(guest.directory),
         PoolSettings(workers=settings.workers, ready=settings.ready, memory_mb=settings.memory_bytes // MIB),

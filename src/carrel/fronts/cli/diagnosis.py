@@ -68,14 +68,14 @@ def _kernel_findings(confinement: Document, guest: Document) -> Iterator[Finding
         remedy = "use Linux 5.6 or newer; in a container, a seccomp profile that allows openat2"
         yield Finding(area=area, subject="openat2", state=State.NOTE, found=told, remedy=remedy)
     if guest["landlock"]:
-        told = f"version {guest['landlock']} also holds the processes that run Python"
+        told = f"ABI version {guest['landlock']} also holds the processes that run Python"
         yield Finding(area=area, subject="Landlock", state=State.OK, found=told)
     else:
         told = "the kernel offers none, so that WebAssembly and the gate alone hold Python"
         remedy = "use Linux 5.13 or newer, with landlock among its security modules (lsm=)"
         yield Finding(area=area, subject="Landlock", state=State.NOTE, found=told, remedy=remedy)
     if guest["seccomp"]:
-        told = "the processes that run Python may make few system calls"
+        told = "the processes that run Python may make the system calls of a short list, and no others"
         yield Finding(area=area, subject="seccomp", state=State.OK, found=told)
     else:
         told = "system calls cannot be forbidden here, so that WebAssembly and the gate alone hold Python"

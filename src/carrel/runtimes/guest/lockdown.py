@@ -1,8 +1,13 @@
 """What a worker process gives up before it runs any guest, so that code that broke out would find little.
 
-With Landlock it can open nothing but Python's own files, the compiled guest and a directory of its own, start
-no program, connect to no TCP port and signal no other process; with seccomp it can make no socket, start no
-program and touch no other process. Where the kernel offers neither, WebAssembly and the gate are what holds.
+It has no capability, even as root, and cannot get one. With Landlock it can open nothing but Python's own
+files, the compiled guest and a directory of its own, connect to no TCP port and signal no other process; with
+seccomp it can make the system calls of `system_calls` and no others: no socket, process or program, nothing
+that changes a file outside or touches another process.
+
+Not covered: where the kernel offers neither, WebAssembly and the gate are what holds. Names, sizes and times
+of the host's files can be looked up, as Landlock does not cover `stat`. A worker can fill the disk with files
+in its own directory, and memory. What is open is open: its sockets to the host.
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ import sys
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
+
+from carrel.runtimes.guest.system_calls import ARCHITECTURES, program
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -31,16 +38,13 @@ _NO_TCP, _NO_TCP_SINCE = 3, 4
 _SCOPED, _SCOPED_SINCE = 3, 6
 """Abstract sockets and signals stay within the process."""
 
-_FORBIDDEN = {
-    # socket, connect, execve, ptrace, process_vm_readv, process_vm_writev, bpf, execveat, io_uring_setup
-    "x86_64": (0xC000003E, (41, 42, 59, 101, 310, 311, 321, 322, 425)),
-    "aarch64": (0xC00000B7, (198, 203, 221, 117, 270, 271, 280, 281, 425)),
-}
-"""The number of the architecture, and those of the system calls that a worker never needs."""
-_OTHER_ABI = 0x40000000
-"""From here on are the numbers of another way to make the same calls."""
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000
+_DROP_BOUNDING, _SET_SECURE_BITS, _AMBIENT, _CLEAR_AMBIENT = 24, 28, 47, 4
+_SECURE_BITS = 0xEF
+"""Root is nobody special, for good: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, and all bits locked."""
+_CAPSET = {"x86_64": 126, "aarch64": 91}
+_CAPABILITY_VERSION = 0x20080522
+_CAPABILITIES = 64
+"""More than any kernel has."""
 
 
 def landlock_version() -> int:
@@ -50,11 +54,11 @@ def landlock_version() -> int:
 
 def has_seccomp() -> bool:
     """Whether system calls can be forbidden here."""
-    return platform.machine() in _FORBIDDEN and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
+    return platform.machine() in ARCHITECTURES and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def lock_down(directory: Path, own: Path) -> None:
-    """Give up what a worker does not need.
+    """Give up what a worker does not need; it has no other thread yet.
 
     Args:
         directory: Where the compiled guest lies, for reading.
@@ -66,7 +70,21 @@ def lock_down(directory: Path, own: Path) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _require(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no new privileges")
     _close_files(_python(), directory, own)
+    _drop_capabilities()
     _close_calls()
+
+
+def _drop_capabilities() -> None:
+    """Be without any capability, also as root, and without a way to one."""
+    prctl = _libc().prctl
+    # These take a capability themselves; who has none has nothing that they could limit.
+    for number in range(_CAPABILITIES):
+        prctl(_DROP_BOUNDING, number, 0, 0, 0)
+    prctl(_SET_SECURE_BITS, _SECURE_BITS, 0, 0, 0)
+    prctl(_AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
+    if platform.machine() in _CAPSET:
+        header, none = struct.pack("<Ii", _CAPABILITY_VERSION, 0), bytes(24)
+        _require(_call(_CAPSET[platform.machine()], header, none), "capabilities")
 
 
 def _python() -> Iterable[Path]:
@@ -117,25 +135,9 @@ def _allow(rules: int, path: Path, rights: int) -> None:
 def _close_calls() -> None:
     if not has_seccomp():
         return
-    architecture, forbidden = _FORBIDDEN[platform.machine()]
-    count = len(forbidden)
-    program = [
-        _step(_LOAD, 4),
-        _step(_EQUAL, architecture, 1, 0),
-        _step(_RETURN, _KILL),
-        _step(_LOAD, 0),
-        _step(_AT_LEAST, _OTHER_ABI, count + 1, 0),
-        *(_step(_EQUAL, number, count - place, 0) for place, number in enumerate(forbidden)),
-        _step(_RETURN, _ALLOW),
-        _step(_RETURN, _REFUSE),
-    ]
-    steps = ctypes.create_string_buffer(b"".join(program))
-    described = struct.pack("@HP", len(program), ctypes.addressof(steps))
+    steps = ctypes.create_string_buffer(program(platform.machine()))
+    described = struct.pack("@HP", len(steps) // 8, ctypes.addressof(steps))
     _require(_libc().prctl(_SET_SECCOMP, _FILTER, described, 0, 0), "seccomp")
-
-
-def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
