@@ -10,6 +10,7 @@ CALLERS = "tests/service/test_callers.py"
 RATE = "tests/service/test_rate.py"
 MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
+GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
 
 MUTANTS = [
     # Callers
@@ -243,5 +244,30 @@ MUTANTS = [
         "name = caller.tenant, caller.name",
         'name = caller.tenant, ""',
         f"{RATE}::test_one_caller_takes_nothing_from_another",
+    ),
+    Mutant(
+        "grpc: the caller before the message",
+        "fronts/grpc/door.py",
+        """                call = await self._let_in(context, visit)
+                request = await _only(requests, visit)
+                return""",
+        """                request = await _only(requests, visit)
+                call = await self._let_in(context, visit)
+                return""",
+        f"{GRPC_CALLERS}::test_nobody_is_refused_later_than_by_the_head_of_a_call",
+    ),
+    Mutant(
+        "grpc: the size of a message",
+        "fronts/grpc/server.py",
+        "min(serve.max_body_bytes, MESSAGE_BYTES)",
+        "serve.max_body_bytes",
+        "tests/fronts/grpc/test_server.py::test_no_message_is_larger_than_four_mib_however_large_a_request_may_be",
+    ),
+    Mutant(
+        "grpc: questions of anybody",
+        "fronts/grpc/introspection.py",
+        "            self._reading.pop(0).cancel()",
+        "            pass",
+        f"{GRPC_CALLERS}::test_questions_that_do_not_come_make_room_for_others",
     ),
 ]

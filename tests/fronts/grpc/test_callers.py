@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,6 +16,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from carrel.errors import UnauthenticatedError
 from carrel.fronts.grpc.door import host_of
+from carrel.fronts.grpc.introspection import READERS
 from carrel.remote.grpc_channel import metadata_of
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from tests.fronts.grpc.serving import SECONDS, Served, serving
@@ -67,6 +70,37 @@ def test_an_upload_by_nobody_is_refused_before_it_is_read(guarded: Served) -> No
     start = messages.FileWriteStart(session_id="s", path="a")
     requests = iter([messages.FileWriteStreamRequest(start=start)])
     assert guarded.refusal("FileWriteStream", requests)[0] is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize(
+    "method", ["SandboxService/FileWrite", "SandboxService/FileReadStream", "WorkspaceService/Call"]
+)
+def test_nobody_is_refused_later_than_by_the_head_of_a_call(guarded: Served, method: str) -> None:
+    """No message comes at all, so that none can have been read."""
+    call: Any = guarded.channel.stream_stream(f"/carrel.v1.{method}")
+    sent: queue.Queue[bytes | None] = queue.Queue()
+    answers = call(iter(sent.get, None), timeout=SECONDS)
+    with pytest.raises(grpc.RpcError) as caught:
+        next(answers)
+    sent.put(None)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_questions_that_do_not_come_make_room_for_others(guarded: Served) -> None:
+    ask: Any = guarded.channel.stream_unary("/grpc.health.v1.Health/Check")
+    reading = guarded.server._state._reading
+    sent: queue.Queue[bytes | None] = queue.Queue()
+    waiting = [ask.future(iter(sent.get, None), timeout=SECONDS)]
+    until(lambda: bool(reading))
+    waiting += [ask.future(iter(sent.get, None), timeout=SECONDS) for _ in range(READERS)]
+    assert waiting[0].exception(SECONDS).code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    health = health_pb2_grpc.HealthStub(guarded.channel)
+    answer = health.Check(health_pb2.HealthCheckRequest(), timeout=SECONDS)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    for each in waiting:
+        each.cancel()
+        sent.put(None)
+    until(lambda: not reading)
 
 
 def test_anybody_may_ask_for_the_health_and_nobody_else_may_stay(guarded: Served) -> None:

@@ -19,7 +19,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from carrel.errors import CarrelError, LimitError, StoppingError, UnavailableError
 from carrel.fronts.grpc import table
 from carrel.fronts.grpc.call import Call
-from carrel.fronts.grpc.server import serve_grpc
+from carrel.fronts.grpc.server import MESSAGE_BYTES, serve_grpc
 from carrel.fronts.grpc.table import METHODS
 from carrel.remote.grpc_channel import ERROR, error_of
 from carrel.remote.proto import carrel_v1_pb2 as messages
@@ -147,9 +147,21 @@ def test_a_message_that_is_too_large_is_refused(tight: Served) -> None:
     tight.call("ListSessions", messages.ListSessionsRequest())
 
 
-def test_requests_may_be_larger_than_grpc_can_count(tmp_path: Path) -> None:
-    with serving(tmp_path / "sessions", CARREL_SERVE_MAX_BODY_MB="1000000") as served:
-        served.call("ListSessions", messages.ListSessionsRequest())
+def test_no_message_is_larger_than_four_mib_however_large_a_request_may_be(
+    served: Served, session: str
+) -> None:
+    request = messages.FileWriteRequest(session_id=session, path="a", content="x" * MESSAGE_BYTES)
+    status, error = served.refusal("FileWrite", request)
+    assert (status, type(error)) == (grpc.StatusCode.RESOURCE_EXHAUSTED, LimitError)
+    request.content = "x" * (MESSAGE_BYTES - 100)
+    served.call("FileWrite", request)
+
+
+def test_a_call_without_a_message_is_told_so(served: Served) -> None:
+    call: Any = served.channel.stream_unary("/carrel.v1.WorkspaceService/ListSessions")
+    with pytest.raises(grpc.RpcError) as caught:
+        call(iter(()), timeout=SECONDS)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
 def test_more_calls_than_there_may_be_at_once_are_refused_and_not_kept_waiting(tight: Served) -> None:

@@ -27,7 +27,7 @@ from carrel.errors import (
     RoleDeniedError,
     SessionMissingError,
 )
-from carrel.fronts.grpc import door, inflow
+from carrel.fronts.grpc import door, stream
 from carrel.remote.forms import parse
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.values import FileInfo
@@ -207,7 +207,7 @@ def test_many_who_send_nothing_more_hold_up_nobody(served: Served, session: str)
 def test_a_client_that_sends_nothing_more_is_given_up(
     served: Served, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inflow, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(stream, "STALLED_SECONDS", 0.2)
     sent: queue.Queue[Any] = queue.Queue()
     for request in written(session, "stalled", [b"x"], end=False):
         sent.put(request)

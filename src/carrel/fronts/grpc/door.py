@@ -1,4 +1,8 @@
-"""The way into the service for every call: who calls, how often, and what became of it."""
+"""The way into the service for every call: who calls, how often, and what became of it.
+
+To the library every method is a stream, also one that takes a single message: a message of a stream is not
+read before it is asked for, which is after the caller is known. Until then gRPC holds one window of it.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from carrel.errors import CarrelError, LimitError, RequestError
 from carrel.fronts.event_loop import in_time
 from carrel.fronts.grpc.call import Call, stopping
 from carrel.fronts.grpc.refusal import Refusal
+from carrel.fronts.grpc.stream import next_of
 from carrel.fronts.grpc.table import Function
 from carrel.fronts.grpc.visit import Visit
 from carrel.remote.grpc_channel import ROLE
@@ -68,22 +73,19 @@ class Door:
         parse, render = _parser(method), GetMessageClass(method.output_type).SerializeToString
         name = f"/{method.containing_service.full_name}/{method.name}"
         if method.server_streaming:
-            return grpc.unary_stream_rpc_method_handler(
+            return grpc.stream_stream_rpc_method_handler(
                 self._outflow(name, function), request_deserializer=parse, response_serializer=render
             )
-        if method.client_streaming:
-            return grpc.stream_unary_rpc_method_handler(
-                self._inflow(name, function), request_deserializer=parse, response_serializer=render
-            )
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(name, function), request_deserializer=parse, response_serializer=render
+        answer = self._inflow if method.client_streaming else self._unary
+        return grpc.stream_unary_rpc_method_handler(
+            answer(name, function), request_deserializer=parse, response_serializer=render
         )
 
     def _unary(self, name: str, function: Function) -> Callable[[Any, Context], Awaitable[Any]]:
-        async def answer(request: Any, context: Context) -> Any:
+        async def answer(requests: Any, context: Context) -> Any:
             async def work(visit: Visit) -> Any:
                 call = await self._let_in(context, visit)
-                _require_readable(request, visit)
+                request = await _only(requests, visit)
                 return await in_time(function(call, request), self._service.settings.serve.timeout_seconds)
 
             return await self._answered(name, context, work)
@@ -101,10 +103,10 @@ class Door:
         return answer
 
     def _outflow(self, name: str, function: Function) -> Callable[[Any, Context], Awaitable[None]]:
-        async def answer(request: Any, context: Context) -> None:
+        async def answer(requests: Any, context: Context) -> None:
             async def work(visit: Visit) -> None:
                 call = await self._let_in(context, visit)
-                _require_readable(request, visit)
+                request = await _only(requests, visit)
                 known = self._callers.while_known(_authorization(_metadata(context)))
                 async with known, aclosing(function(call, request)) as messages:
                     async for message in messages:
@@ -214,10 +216,20 @@ def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | RequestErro
     return parse
 
 
-def _require_readable(request: Any, visit: Visit) -> None:
+async def _only(requests: Any, visit: Visit) -> Any:  # Any: messages
+    """The one message of a call.
+
+    Raises:
+        RequestError: There is none, or it cannot be read.
+        LimitError: It does not come.
+    """
+    request = await next_of(aiter(requests))
+    if request is None:
+        raise RequestError("the call ended without a message")
     if isinstance(request, RequestError):
         raise request
     visit.session_id = getattr(request, "session_id", "")
+    return request
 
 
 async def _sent(context: Context, message: Message) -> None:

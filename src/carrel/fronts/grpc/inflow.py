@@ -6,12 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
-from carrel.errors import LimitError, RequestError
+from carrel.errors import RequestError
 from carrel.fronts.grpc.call import Call
+from carrel.fronts.grpc.stream import next_of
 from carrel.service.desk import Desk
-
-STALLED_SECONDS = 60
-"""How long a client may take for the next piece."""
 
 T = TypeVar("T")
 
@@ -81,16 +79,7 @@ class Inflow:
     async def _next(self) -> Any:  # Any: messages with such parts
         if self._is_stopped:
             raise asyncio.CancelledError
-        try:
-            async with asyncio.timeout(STALLED_SECONDS):
-                request = await anext(self._requests, None)
-        except TimeoutError:
-            raise LimitError(
-                "time",
-                limit=STALLED_SECONDS,
-                asked=None,
-                message=f"nothing came for {STALLED_SECONDS} s; nothing was done",
-            ) from None
+        request = await next_of(self._requests)
         if request is None:
             raise RequestError("the stream ended without saying so; nothing was done")
         if isinstance(request, RequestError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 import grpc.aio
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from carrel.errors import UnavailableError
@@ -15,12 +15,19 @@ from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.service.callers import Callers
 from carrel.service.rate import Rates
 from carrel.service.service import Service
+from carrel.values import MIB
 
 SERVICES = tuple(service.full_name for service in messages.DESCRIPTOR.services_by_name.values())
 
 
-MOST_MESSAGE_BYTES = 2**31 - 1
-"""gRPC can count no further."""
+PENDING = 512
+"""Most calls that wait for the event loop; beyond half of it some are refused, beyond it all."""
+MESSAGE_BYTES = 4 * MIB
+"""Most of one message, of which gRPC holds all; what is larger comes in a stream of them."""
+CONNECTIONS = 512
+"""Most connections at one time, of whomever."""
+STREAMS = 256
+"""Most calls at one time on one connection; a client lets others wait until one has ended."""
 
 
 class GrpcServer:
@@ -56,8 +63,15 @@ async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: 
     server = grpc.aio.server(
         maximum_concurrent_rpcs=serve.max_requests,
         options=(
-            ("grpc.max_receive_message_length", min(serve.max_body_bytes, MOST_MESSAGE_BYTES)),
+            ("grpc.max_receive_message_length", min(serve.max_body_bytes, MESSAGE_BYTES)),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_concurrent_streams", STREAMS),
+            ("grpc.max_allowed_incoming_connections", CONNECTIONS),
+            ("grpc.server.max_pending_requests", PENDING // 2),
+            ("grpc.server.max_pending_requests_hard_limit", PENDING),
+            ("grpc.server_handshake_timeout_ms", 10_000),
+            # Otherwise the window of a stream grows with what a connection has sent, also of nobody we know.
+            ("grpc.http2.bdp_probe", 0),
             # Otherwise a second service could listen at the same port and take half of the calls.
             ("grpc.so_reuseport", 0),
             # A client that is gone without saying so is noticed, and those who look after us are let be.
@@ -74,7 +88,9 @@ async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: 
         }
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(row.full_name, handlers),))
     state = Health(door)
-    health_pb2_grpc.add_HealthServicer_to_server(state, server)
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(health.SERVICE_NAME, state.handlers()),)
+    )
     offered = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(Reflection(door, offered), server)
     try:
