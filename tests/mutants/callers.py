@@ -212,8 +212,8 @@ MUTANTS = [
     Mutant(
         "callers: sessions of the tenant",
         "service/tenants.py",
-        "if tenant is None:\n            return self.own",
-        "if True:\n            return self.own",
+        "if tenant is None:\n            return self.own\n        with",
+        "if True:\n            return self.own\n        with",
         f"{TENANTS}::test_the_session_of_another_is_as_one_that_never_was",
     ),
     Mutant(

@@ -8,6 +8,7 @@ from weakref import ref
 from carrel.audit.event import Event
 from carrel.errors import ClosedError
 from carrel.fs.api import Files
+from carrel.fs.at_once import may_wait, require_waiting
 from carrel.values import Limits, Usage
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
@@ -31,7 +32,8 @@ class MemoryLedger:
         self._recorded: list[Event] = []
 
     def __enter__(self) -> MemoryLedger:
-        self._turn.acquire()
+        if not self._turn.acquire(blocking=may_wait()):
+            require_waiting()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
@@ -99,6 +101,7 @@ class MemoryLedger:
 
     def _measure(self, limit: int | None) -> Usage:
         """Count; the files have this as their account, so they are not held, and both go together."""
+        require_waiting()
         files = self._files()
         if files is None:
             raise ClosedError("workspace is closed")
