@@ -21,11 +21,13 @@ from carrel.fs.at_once import WouldWait, at_once
 from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
 from carrel.service import feed
+from carrel.service.admission import Admission, FairThreads, Shared
 from carrel.service.caller_sessions import CallerSessions
 from carrel.service.desk import Desk
 from carrel.service.desks import Desks
 from carrel.service.executions import Execution, Executions
 from carrel.service.open_sessions import OpenSessions
+from carrel.service.operations import OPERATIONS
 from carrel.service.operations import operation as find_operation
 from carrel.service.principal import Principal
 from carrel.service.tenants import Tenants
@@ -38,11 +40,13 @@ from carrel.tools.spec import Effect, Profile
 from carrel.tools.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
 from carrel.tools.whereabouts import where_for
+from carrel.values import Usage
 from carrel.workspace.sessions import WorkspaceManager
 
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
 _WAITING_THREADS = 1024
+RECOUNT = OPERATIONS["recount"]
 
 T = TypeVar("T")
 
@@ -80,6 +84,8 @@ class Service:
             most_per_caller=settings.serve.executions_per_caller,
             resume_seconds=settings.serve.resume_seconds,
         )
+        self.admission = Admission(settings.serve.max_requests)
+        self._counts = Shared()
         self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
         self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -108,9 +114,7 @@ class Service:
     # Its own life
 
     async def __aenter__(self) -> Self:
-        asyncio.get_running_loop().set_default_executor(
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-service")
-        )
+        asyncio.get_running_loop().set_default_executor(FairThreads(_THREADS))
         self._begin(self._every(IDLE_LOOK_SECONDS, self._close_idle))
         self._begin(self._every(self.settings.serve.sweep_seconds, self._sweep))
         return self
@@ -183,7 +187,16 @@ class Service:
             if row.is_stepwise and desk.workspace.gate.guards_little:
                 with suppress(WouldWait):
                     return at_once(lambda: self._in_steps(desk, work))
-            return await self.in_thread(desk, work)
+            if row is not RECOUNT:
+                return await self.in_thread(desk, work)
+        return form(
+            await self._counts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
+        )
+
+    async def _recount(self, caller: Principal, session_id: str) -> Usage:
+        """Count a session for all who asked for that before it begins."""
+        async with self.desks.open(caller, session_id) as desk:
+            return await self.in_thread(desk, desk.workspace.recount)
 
     def _in_steps(self, desk: Desk, work: Callable[[], T]) -> T:
         """What *work* gives, if it takes no longer than handing it to a thread would."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
 from carrel.fronts.http import call as calls
-from tests.fronts.http.front import Front, Session, code_of
+from tests.fronts.http.front import Front, Session, code_of, served
+from tests.fronts.http.test_callers import bearer
 from tests.fronts.http.test_disconnect import eventually
+from tests.fronts.http.test_executions import EVENTS
 from tests.workspace.holding import held
 
 
@@ -87,6 +91,46 @@ def test_a_session_that_is_locked_holds_up_nobody_else(
     refused = [each for each in session.get("/changes").json()["events"] if each["error"]]
     # Each of those that were refused, once.
     assert len(refused) == 8
+
+
+def test_a_tenant_whose_session_is_locked_leaves_threads_to_others(front: Front) -> None:
+    mine, other = (bearer(front, name=name, tenant=name, role="developer") for name in ("locked", "unlocked"))
+    place = "/api/v1/sessions/s/operations/touch"
+    for key in (mine, other):
+        assert front.client.put("/api/v1/sessions/s", headers=key).status_code == 200
+        assert front.client.post(place, json={"path": "f"}, headers=key).status_code == 200
+    root = front.root / ".carrel" / "tenants" / "locked"
+    count = 100
+
+    def touch(number: int) -> int:
+        return client.post(place, json={"path": f"{number}"}, headers=mine).status_code
+
+    with (
+        httpx2.Client(base_url=front.url, timeout=60) as client,
+        ThreadPoolExecutor(count) as threads,
+        held(root, "s") as release,
+    ):
+        waiting = [threads.submit(touch, number) for number in range(count)]
+        eventually(lambda: are_running(front, count))
+        # What needs a thread finds one, and the lock is released only then.
+        assert front.client.get("/api/v1/sessions", headers=other).status_code == 200
+        assert front.client.get("/readyz").status_code == 200
+        assert front.client.put("/api/v1/sessions/new", headers=other).status_code == 200
+        release()
+        assert {each.result() for each in waiting} == {200}
+
+
+def test_requests_over_mcp_are_counted_with_those_of_their_tenant(tmp_path: Path) -> None:
+    with served(tmp_path / "sessions", max_requests="4", shutdown_seconds="2") as few, ExitStack() as stack:
+        mine, other = (bearer(few, name=name, tenant=name, role="developer") for name in ("ann", "ben"))
+        few.client.put("/api/v1/sessions/s", headers=mine)
+        for _ in range(2):
+            stream = few.client.stream("GET", "/api/v1/sessions/s/changes", headers=mine | EVENTS)
+            assert stack.enter_context(stream).status_code == 200
+        refused = few.client.post("/mcp", json={}, headers=mine)
+        assert (refused.status_code, code_of(refused)) == (503, "limit.requests")
+        assert refused.headers["retry-after"] == "1"
+        assert few.client.post("/mcp", json={}, headers=other).status_code == 400
 
 
 @pytest.mark.parametrize("form", ['{"a":[%s]}', '{"a":{"b":[%s]}}'])

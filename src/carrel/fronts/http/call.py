@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from carrel.fronts.http.app import Application
+    from carrel.service.admission import Place
     from carrel.service.desk import Desk
 
 Message = MutableMapping[str, Any]  # Any: what ASGI says
@@ -83,13 +84,13 @@ class Call:
         "is_head",
         "is_started",
         "more_headers",
+        "place",
         "request_id",
         "route",
         "scope",
         "sent_bytes",
         "status",
         "step",
-        "tenant",
         "values",
     )
 
@@ -101,8 +102,8 @@ class Call:
         self.values: list[str] = []
         """The texts of the names in the path."""
         self.caller: Principal | None = None
-        self.tenant: str | None = None
-        """On whose account it is counted while it runs."""
+        self.place: Place | None = None
+        """Where it is counted while it runs."""
         self.request_id = ""
         self.more_headers: list[tuple[bytes, bytes]] = []
         """Sent with the answer, whatever it is."""
