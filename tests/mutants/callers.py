@@ -232,10 +232,32 @@ MUTANTS = [
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
+        "admission: a tenant leaves threads to others",
+        "service/admission.py",
+        "                if self._busy[tenant] < self._free:\n",
+        "                if self._free:\n",
+        "tests/service/test_admission.py::test_a_tenant_that_has_much_to_do_leaves_threads_to_others",
+    ),
+    Mutant(
+        "admission: half of the places for one tenant",
+        "service/admission.py",
+        '            _require(self._of_tenants[tenant] + 1, -(-self._most // 2), "of yours ")\n',
+        "",
+        "tests/service/test_admission.py"
+        "::test_half_of_the_places_are_for_one_tenant_and_an_eighth_for_one_caller",
+    ),
+    Mutant(
+        "admission: requests over MCP are counted",
+        "fronts/mcp/app.py",
+        "            self._admission.take(visit.caller)\n",
+        "            pass\n",
+        "tests/fronts/http/test_waiting.py::test_requests_over_mcp_are_counted_with_those_of_their_tenant",
+    ),
+    Mutant(
         "callers: sessions of the tenant",
         "service/tenants.py",
-        "if tenant is None:\n            return self.own",
-        "if True:\n            return self.own",
+        "if tenant is None:\n            return self.own\n        with",
+        "if True:\n            return self.own\n        with",
         f"{TENANTS}::test_the_session_of_another_is_as_one_that_never_was",
     ),
     Mutant(

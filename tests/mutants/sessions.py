@@ -26,6 +26,21 @@ MUTANTS = [
         "tests/workspace/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
     ),
     Mutant(
+        "ledger: a lock of others is not waited for at once",
+        "workspace/session_lock.py",
+        "            require_waiting()\n            now",
+        "            now",
+        "tests/workspace/test_at_once.py"
+        "::test_what_another_process_holds_is_not_waited_for_and_nothing_is_changed",
+    ),
+    Mutant(
+        "ledger: what must be counted is not counted at once",
+        "workspace/ledger.py",
+        "            require_waiting()\n            self._settle(page)",
+        "            self._settle(page)",
+        "tests/workspace/test_at_once.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
+    ),
+    Mutant(
         "ledger: a mark is settled",
         "workspace/ledger.py",
         "        if page.mark & _OPEN:\n",

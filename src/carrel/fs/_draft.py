@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 
 from carrel.fs import _sys
+from carrel.fs.at_once import require_waiting
 from carrel.fs.handle import Handle
 from carrel.fs.listing import names_in
 from carrel.fs.rules import DRAFT_PREFIX
@@ -128,6 +129,7 @@ def lock_soon(fd: int) -> None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            require_waiting()
             time.sleep(LOCK_WAIT_SECONDS)
         except OSError:
             return

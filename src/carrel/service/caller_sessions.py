@@ -44,7 +44,7 @@ class CallerSessions:
             RequestError: A ceiling is higher than the caller may ask for, or another value makes no sense.
             LimitError: There are as many sessions as there may be.
         """
-        manager = self._manager(caller)
+        manager = await self._tenants.open(caller.tenant)
         if new.session_id is not None:
             caller.require_session(new.session_id)
         if caller.role is not None:
@@ -65,7 +65,7 @@ class CallerSessions:
     async def ensure(self, caller: Principal, session_id: str) -> SessionInfo:
         """A session, made if it is missing."""
         caller.require_session(session_id)
-        manager = self._manager(caller)
+        manager = await self._tenants.open(caller.tenant)
         await asyncio.to_thread(lambda: manager.get_workspace(session_id).close())
         return await self.status(caller, session_id)
 
@@ -80,7 +80,7 @@ class CallerSessions:
             raise RequestError(f"count must be 1 to {MOST_SESSIONS}, not {count}")
         if caller.session is not None:
             return await self._page_of_one(caller, caller.session, after)
-        manager = self._manager(caller)
+        manager = await self._tenants.open(caller.tenant)
         records = await asyncio.to_thread(manager.list_records, after, count + 1)
         more = records[count - 1].session_id if len(records) > count else None
         sessions = tuple(SessionInfo.of_record(one, manager.limits) for one in records[:count])
@@ -101,7 +101,7 @@ class CallerSessions:
             SessionMissingError: There is no such session of the caller.
         """
         caller.require_session(session_id)
-        manager = self._manager(caller)
+        manager = await self._tenants.open(caller.tenant)
         return SessionInfo.of(await asyncio.to_thread(manager.status, session_id), manager.limits)
 
     async def extend(self, caller: Principal, session_id: str, ttl_seconds: float | None) -> SessionInfo:
@@ -146,13 +146,10 @@ class CallerSessions:
     async def _to_change(self, caller: Principal, session_id: str) -> WorkspaceManager:
         """The sessions of the caller, among which is one that it may change as a whole."""
         caller.require_session(session_id)
-        manager = self._manager(caller)
+        manager = await self._tenants.open(caller.tenant)
         async with self._desks.open(caller, session_id) as desk:
             desk.require(WRITING)
         return manager
-
-    def _manager(self, caller: Principal) -> WorkspaceManager:
-        return self._tenants.sessions_of(caller.tenant)
 
 
 def _created(workspace: Any) -> str:  # Any: a workspace of a session

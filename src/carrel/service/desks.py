@@ -32,8 +32,11 @@ class Desks:
         """
         acting = caller.acting_as(role)
         acting.require_session(session_id)
-        manager = self._tenants.sessions_of(acting.tenant)
-        return _AtDesk(self._open.use(manager, session_id, acting.name, make=make), self.role(acting))
+        return _AtDesk(self, acting, session_id, make=make)
+
+    async def use(self, caller: Principal, session_id: str, *, make: bool) -> Use:
+        """The session, to be used in `async with`."""
+        return self._open.use(await self._tenants.open(caller.tenant), session_id, caller.name, make=make)
 
     def at_hand(self, caller: Principal, session_id: str) -> Desk | None:
         """The same, for a use that ends before anything else gets a turn; `None` if it is not open.
@@ -42,7 +45,8 @@ class Desks:
             SessionMissingError: There is no such session of the caller.
         """
         caller.require_session(session_id)
-        session = self._open.at_hand(self._tenants.sessions_of(caller.tenant), session_id, caller.name)
+        manager = self._tenants.at_hand(caller.tenant)
+        session = None if manager is None else self._open.at_hand(manager, session_id, caller.name)
         return None if session is None else session.desk(self.role(caller))
 
     def role(self, caller: Principal) -> Role | None:
@@ -53,11 +57,15 @@ class Desks:
 class _AtDesk:
     """A desk while it is used; no generator, as that would take longer than reading a small file."""
 
-    def __init__(self, use: Use, role: Role | None) -> None:
-        self._use = use
-        self._role = role
+    def __init__(self, desks: Desks, caller: Principal, session_id: str, *, make: bool) -> None:
+        self._desks = desks
+        self._caller = caller
+        self._session_id = session_id
+        self._make = make
+        self._role = desks.role(caller)
 
     async def __aenter__(self) -> Desk:
+        self._use = await self._desks.use(self._caller, self._session_id, make=self._make)
         session = await self._use.__aenter__()
         try:
             return session.desk(self._role)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
@@ -54,7 +54,7 @@ def _opened(manager: WorkspaceManager, session_id: str, since: int) -> FileJourn
     return journal
 
 
-async def follow(manager: WorkspaceManager, session_id: str, since: int) -> AsyncIterator[list[Event]]:
+async def follow(manager: WorkspaceManager, session_id: str, since: int) -> AsyncGenerator[list[Event]]:
     """The records after *since*, and those that come; an empty list now and then, while there are none.
 
     It ends when the session is deleted, also if another one gets its name at once. Following is no use of a

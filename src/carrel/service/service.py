@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -17,14 +17,17 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import Settings
 from carrel.errors import CarrelError, LimitError, RequestError, SessionMissingError
+from carrel.fs.at_once import WouldWait, at_once
 from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
 from carrel.service import feed
+from carrel.service.admission import Admission, FairThreads, Shared
 from carrel.service.caller_sessions import CallerSessions
 from carrel.service.desk import Desk
 from carrel.service.desks import Desks
 from carrel.service.executions import Execution, Executions
 from carrel.service.open_sessions import OpenSessions
+from carrel.service.operations import OPERATIONS
 from carrel.service.operations import operation as find_operation
 from carrel.service.principal import Principal
 from carrel.service.tenants import Tenants
@@ -37,13 +40,21 @@ from carrel.tools.spec import Effect, Profile
 from carrel.tools.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
 from carrel.tools.whereabouts import where_for
+from carrel.values import Usage
 from carrel.workspace.sessions import WorkspaceManager
 
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
 _WAITING_THREADS = 1024
+RECOUNT = OPERATIONS["recount"]
 
 T = TypeVar("T")
+
+
+def _as_it_is(value: Any) -> Any:  # Any: what an operation gives
+    return value
+
+
 Choice = TypeVar("Choice", Format, Profile)
 
 
@@ -73,6 +84,8 @@ class Service:
             most_per_caller=settings.serve.executions_per_caller,
             resume_seconds=settings.serve.resume_seconds,
         )
+        self.admission = Admission(settings.serve.max_requests)
+        self._counts = Shared()
         self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
         self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,9 +114,7 @@ class Service:
     # Its own life
 
     async def __aenter__(self) -> Self:
-        asyncio.get_running_loop().set_default_executor(
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-service")
-        )
+        asyncio.get_running_loop().set_default_executor(FairThreads(_THREADS))
         self._begin(self._every(IDLE_LOOK_SECONDS, self._close_idle))
         self._begin(self._every(self.settings.serve.sweep_seconds, self._sweep))
         return self
@@ -152,8 +163,11 @@ class Service:
         arguments: object,
         *,
         role: str | None = None,
+        form: Callable[[Any], Any] = _as_it_is,
     ) -> Any:  # Any: what the method gives
-        """Do one operation of the table; the answer is what the method of `Workspace` gives.
+        """Do one operation of the table; the answer is what *form* makes of what the method gives.
+
+        That is done in the same thread, since it may take long if there is much.
 
         Raises:
             UnknownRequestError: There is no such operation.
@@ -164,14 +178,27 @@ class Service:
         given = row.parse(arguments)
         async with self.desks.open(caller, session_id, role=role) as desk:
             desk.require(row.tool)
-            if row.is_quick(given):
-                return row.run(desk.workspace, given)
-            if row.is_stepwise and desk.workspace.gate.guards_little:
-                with suppress(_TooLong):
-                    return self._at_once(desk, lambda: row.run(desk.workspace, given))
-            return await self.in_thread(desk, lambda: row.run(desk.workspace, given))
 
-    def _at_once(self, desk: Desk, work: Callable[[], T]) -> T:
+            def work() -> Any:  # Any: as above
+                return form(row.run(desk.workspace, given))
+
+            if row.is_quick(given):
+                return await self.quickly(desk, work)
+            if row.is_stepwise and desk.workspace.gate.guards_little:
+                with suppress(WouldWait):
+                    return at_once(lambda: self._in_steps(desk, work))
+            if row is not RECOUNT:
+                return await self.in_thread(desk, work)
+        return form(
+            await self._counts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
+        )
+
+    async def _recount(self, caller: Principal, session_id: str) -> Usage:
+        """Count a session for all who asked for that before it begins."""
+        async with self.desks.open(caller, session_id) as desk:
+            return await self.in_thread(desk, desk.workspace.recount)
+
+    def _in_steps(self, desk: Desk, work: Callable[[], T]) -> T:
         """What *work* gives, if it takes no longer than handing it to a thread would."""
         deadline = Deadline(min(QUICK_SECONDS, self.settings.serve.timeout_seconds))
         try:
@@ -179,8 +206,18 @@ class Service:
                 return work()
         except LimitError:
             if deadline.is_over:
-                raise _TooLong from None
+                raise WouldWait from None
             raise
+
+    async def quickly(self, desk: Desk, work: Callable[[], T]) -> T:
+        """What *work* gives, at once; in a thread if it has to wait for others who use the session.
+
+        Raises:
+            LimitError: The time is over.
+        """
+        with suppress(WouldWait):
+            return at_once(work)
+        return await self.in_thread(desk, work)
 
     async def in_thread(self, desk: Desk, work: Callable[[], T], *, threads: Executor | None = None) -> T:
         """What *work* gives, done in a thread on the files of *desk*; in one of *threads*, if they are given.
@@ -212,8 +249,8 @@ class Service:
             SessionMissingError: There is no such session of the caller.
             RotatedError: Some of that is no longer kept.
         """
-        manager = self._to_read(caller, session_id, role)
-        return await feed.changes(manager, session_id, since)
+        self._require_reader(caller, session_id, role)
+        return await feed.changes(await self.tenants.open(caller.tenant), session_id, since)
 
     def follow(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
@@ -222,16 +259,20 @@ class Service:
 
         An empty list comes now and then, while nothing happens.
         """
-        manager = self._to_read(caller, session_id, role)
-        return feed.follow(manager, session_id, since)
+        self._require_reader(caller, session_id, role)
+        return self._follow(caller.tenant, session_id, since)
 
-    def _to_read(self, caller: Principal, session_id: str, role: str | None) -> WorkspaceManager:
-        """The sessions of a caller that may know what is in them."""
+    async def _follow(self, tenant: str | None, session_id: str, since: int) -> AsyncIterator[list[Event]]:
+        async with aclosing(feed.follow(await self.tenants.open(tenant), session_id, since)) as pages:
+            async for page in pages:
+                yield page
+
+    def _require_reader(self, caller: Principal, session_id: str, role: str | None) -> None:
+        """Refuse a caller that may not know what is in the session."""
         caller.require_session(session_id)
         acting = self.desks.role(caller.acting_as(role))
         if acting is not None:
             acting.require("file_read")
-        return self.tenants.sessions_of(caller.tenant)
 
     # Tools
 
@@ -367,10 +408,6 @@ class Service:
         """
         caller.require_session(session_id)
         return self.executions.find(caller, session_id, execution_id)
-
-
-class _TooLong(Exception):
-    """A call was not done as quickly as it might have been."""
 
 
 def _choice(kind: type[Choice], name: str) -> Choice:

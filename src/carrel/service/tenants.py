@@ -7,6 +7,7 @@ So no tenant can name a session of another: it is not in the directory in which 
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -40,14 +41,35 @@ class Tenants:
         """
         if tenant is None:
             return self.own
-        name = require_session_id(tenant)
+        return self.at_hand(tenant) or self._opened(require_session_id(tenant))
+
+    def at_hand(self, tenant: str | None) -> WorkspaceManager | None:
+        """The same, if it is known without looking at the disk; else `None`."""
+        if tenant is None:
+            return self.own
         with self._lock:
-            found = self._found.get(name)
-            if found is None:
-                found = self._found[name] = self.own.elsewhere(self._made_directory() / name)
-                while len(self._found) > KEPT:
-                    self._found.popitem(last=False)
-            self._found.move_to_end(name)
+            found = self._found.get(tenant)
+            if found is not None:
+                self._found.move_to_end(tenant)
+            return found
+
+    async def open(self, tenant: str | None) -> WorkspaceManager:
+        """What `sessions_of` gives, looked for in a thread where that is needed.
+
+        Raises:
+            SessionIdError: It is no name that a directory can have.
+            UnavailableError: The directory cannot be used.
+        """
+        found = self.at_hand(tenant)
+        return await asyncio.to_thread(self.sessions_of, tenant) if found is None else found
+
+    def _opened(self, name: str) -> WorkspaceManager:
+        # Without the lock, since it may take long; whoever comes at the same time may be first.
+        opened = self.own.elsewhere(self._made_directory() / name)
+        with self._lock:
+            found = self._found.setdefault(name, opened)
+            while len(self._found) > KEPT:
+                self._found.popitem(last=False)
             return found
 
     def all(self) -> Iterator[WorkspaceManager]:

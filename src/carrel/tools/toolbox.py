@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from carrel.config.load import load
 from carrel.errors import CarrelError, ConfigError, RoleDeniedError, ToolError
+from carrel.fs.at_once import WouldWait, at_once
 from carrel.policy.roles import Role
 from carrel.policy.rules import AccessMode
 from carrel.tools import changes
@@ -198,7 +199,8 @@ class Toolbox:
     def at_once(self, name: str, arguments: Any = None) -> ToolResult | None:
         """The same, if it takes no longer than handing it to a thread would; else `None`.
 
-        What is not done at once has changed nothing. Commands and code never are, nor what a service does.
+        What is not done at once has changed nothing. Commands and code never are, nor what a service does or
+        what has to wait for others who use the session.
         """
         if self._afar is not None:
             return None
@@ -206,8 +208,13 @@ class Toolbox:
             loaded, args = self._asked(name, arguments)
         except ToolError as error:
             return self._adviser.failure(error, self._find(name))
+        with suppress(WouldWait):
+            return at_once(lambda: self._done(loaded, args))
+        return None
+
+    def _done(self, loaded: Loaded, args: Any) -> ToolResult | None:
         if self._is_quick(loaded, args):
-            return self._called(loaded, args, self._deadline(name))
+            return self._called(loaded, args, self._deadline(loaded.tool.name))
         return self._tried(loaded, args)
 
     async def in_thread(self, name: str, arguments: Any = None) -> ToolResult:

@@ -1,7 +1,8 @@
 """`AsyncWorkspace`: the gate for code that must not wait.
 
 Handing a call to a worker thread costs far more than a small local operation, so what takes a few system
-calls runs at once and the rest in a thread. A call that is cancelled is not undone: its thread finishes.
+calls runs at once, unless it has to wait for somebody else, and the rest in a thread. A call that is
+cancelled is not undone: its thread finishes.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import asyncio
 import builtins
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from functools import wraps
+from contextlib import suppress
+from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
 from carrel.fs.api import Content, Links, Wants
+from carrel.fs.at_once import WouldWait, at_once
 from carrel.paths.rel import StrPath
 from carrel.policy.rules import Access, AccessMode, SandboxPolicy
 from carrel.values import FileInfo, Limits
@@ -44,7 +47,7 @@ def _at_once(
 
     @wraps(method)
     async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return method(self.workspace, *args, **kwargs)
+        return await quickly(partial(method, self.workspace, *args, **kwargs))
 
     return call
 
@@ -59,6 +62,13 @@ def _in_thread(
         return await asyncio.to_thread(method, self.workspace, *args, **kwargs)
 
     return call
+
+
+async def quickly(work: Callable[[], Result]) -> Result:
+    """What *work* gives: at once, or from a worker thread if it has to wait."""
+    with suppress(WouldWait):
+        return at_once(work)
+    return await asyncio.to_thread(work)
 
 
 class AsyncWorkspace:
@@ -77,7 +87,7 @@ class AsyncWorkspace:
         **options: Unpack[GateOptions],
     ) -> AsyncWorkspace:
         """Open an existing directory of the host; the options are those of `Workspace.open`."""
-        return cls(Workspace.open(directory, policy=policy, **options))
+        return cls(await asyncio.to_thread(partial(Workspace.open, directory, policy=policy, **options)))
 
     @property
     def session_id(self) -> str | None:
@@ -116,7 +126,8 @@ class AsyncWorkspace:
 
     async def close(self) -> None:
         """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
-        self.workspace.close()
+        # One that is being put in place is waited for.
+        await asyncio.to_thread(self.workspace.close)
 
     async def __aenter__(self) -> AsyncWorkspace:
         return self
@@ -145,7 +156,7 @@ class AsyncWorkspace:
     async def _sized(self, path: str, read: Callable[[], Result]) -> Result:
         """Read a small file at once, a large one in a thread."""
         if self._size(path) <= INLINE_BYTES:
-            return read()
+            return await quickly(read)
         return await asyncio.to_thread(read)
 
     def _size(self, path: str) -> int:
@@ -158,7 +169,7 @@ class AsyncWorkspace:
 
     async def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> AsyncIterator[bytes]:
         """The content piece by piece, for files larger than memory."""
-        chunks = self.workspace.read_chunks(path, chunk_bytes=chunk_bytes)
+        chunks = await quickly(lambda: self.workspace.read_chunks(path, chunk_bytes=chunk_bytes))
         while chunk := await asyncio.to_thread(next, chunks, b""):
             yield chunk
 

@@ -289,7 +289,7 @@ class Gate:
         if isinstance(error, IntoItselfError):
             return
         path = (error.path or "")[:PATH_BYTES]
-        # Without the turn of the session: nobody waits to be refused, be it an event loop or a signal handler.
+        # Without the turn of the session: a refusal must not wait, on an event loop or in a signal handler.
         self._recorder.record(operation, path, error=error.code)
         self._logger.log_security_event(
             error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path

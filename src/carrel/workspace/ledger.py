@@ -37,6 +37,7 @@ from carrel.errors import (
     UnavailableError,
 )
 from carrel.fs.api import Links
+from carrel.fs.at_once import require_waiting
 from carrel.fs.handle import Handle
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
@@ -291,13 +292,17 @@ class Ledger:
         if page is not None and page.mark & _GONE:
             raise SessionMissingError(f"no such session: {self._recorder.session_id!r}: it was deleted")
         if page is None:
+            require_waiting()
             return self._counted(_EMPTY)
         if page.mark & _OPEN:
+            require_waiting()
             self._settle(page)
             return self._counted(page)
         if page.mark & _DIRECT and not self._lock.has_direct():
+            require_waiting()
             return self._counted(page)
         if page.owed and self._scratch and self._scratch.being_removed() < page.owed:
+            require_waiting()
             return self._counted(page)
         return page
 

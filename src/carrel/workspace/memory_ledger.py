@@ -8,6 +8,7 @@ from weakref import ref
 from carrel.audit.event import Event
 from carrel.errors import ClosedError
 from carrel.fs.api import Files
+from carrel.fs.at_once import may_wait, require_waiting
 from carrel.values import Limits, Usage
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
@@ -34,7 +35,8 @@ class MemoryLedger:
 
     def __enter__(self) -> MemoryLedger:
         self._reentry.require_none()
-        self._turn.acquire()
+        if not self._turn.acquire(blocking=may_wait()):
+            require_waiting()
         self._reentry.begin()
         return self
 
@@ -114,6 +116,7 @@ class MemoryLedger:
 
     def _measure(self, limit: int | None) -> Usage:
         """Count; the files have this as their account, so they are not held, and both go together."""
+        require_waiting()
         files = self._files()
         if files is None:
             raise ClosedError("workspace is closed")

@@ -9,6 +9,7 @@ import time
 from threading import RLock
 
 from carrel.errors import BusyError, CarrelError, ClosedError, SessionMissingError, UnavailableError
+from carrel.fs.at_once import may_wait, require_waiting
 from carrel.fs.handle import Handle
 
 FILE = "ledger"
@@ -53,8 +54,10 @@ class SessionLock:
             BusyError: Somebody has kept it for too long.
             SessionMissingError: The session was deleted.
             UnavailableError: The file cannot be opened or locked.
+            WouldWait: Somebody has it, and this thread must not wait.
         """
-        if not self.turn.acquire(self._wait_seconds):
+        if not self.turn.acquire(self._wait_seconds if may_wait() else 0):
+            require_waiting()
             raise _busy()
         try:
             if self.turn.file is None or self._process != os.getpid():
@@ -132,6 +135,7 @@ class SessionLock:
                 pass
             else:
                 return
+            require_waiting()
             now = time.monotonic()
             deadline = deadline or now + self._wait_seconds
             if now >= deadline:

@@ -212,7 +212,7 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path) -> None:
         other.call("ListSessions", messages.ListSessionsRequest())
         for stream in streams:
             stream.cancel()
-        until(lambda: not served.server._door._calls)
+        until(lambda: not served.server._door._running)
         greedy.call("ListSessions", messages.ListSessionsRequest())
 
 

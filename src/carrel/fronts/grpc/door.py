@@ -7,7 +7,6 @@ read before it is asked for, which is after the caller is known. Until then gRPC
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
@@ -27,17 +26,13 @@ from carrel.fronts.grpc.stream import next_of
 from carrel.fronts.grpc.table import Function
 from carrel.fronts.grpc.visit import Visit
 from carrel.remote.grpc_channel import ROLE
+from carrel.service.admission import works_for
 from carrel.service.callers import Callers, shown_once
-from carrel.service.principal import Principal
 from carrel.service.rate import Rates
 from carrel.service.service import Service
 
 STALLED_SECONDS = 60
 """How long a client may take to take the next piece."""
-SHARES = 8
-"""One caller may make this part of all calls at one time."""
-RETRY_SECONDS = 1
-"""When somebody may try again who has taken up its share."""
 LAST_SECONDS = 1.0
 """How long a call that is ended may take to tell so."""
 
@@ -53,8 +48,6 @@ class Door:
         self._rates = rates
         self._stopping = asyncio.Event()
         self._running: set[asyncio.Task[Any]] = set()
-        self._calls: Counter[tuple[str | None, str]] = Counter()
-        """Of each caller."""
 
     async def close(self, grace: float) -> None:
         """Let nobody in any more; what still runs after *grace* seconds is ended, and told why."""
@@ -147,30 +140,28 @@ class Door:
             yield
         finally:
             self._running.discard(task)
-            if visit.caller is not None:
-                who = visit.caller.tenant, visit.caller.name
-                self._calls[who] -= 1
-                if not self._calls[who]:
-                    del self._calls[who]
+            if visit.place is not None:
+                visit.place.leave()
 
     async def _let_in(self, context: Context, visit: Visit) -> Call:
         """The call, once it is known who makes it.
 
         Raises:
             UnauthenticatedError: Nobody that we know.
-            LimitError: The caller calls too often.
+            LimitError: The caller calls too often, or there is no place.
             StoppingError: The service is about to end.
         """
         if self._stopping.is_set():
             raise stopping()
+        visit.place = self._service.admission.enter()
         metadata = _metadata(context)
         caller = await self._callers.identify(
             authorization=_authorization(metadata),
             peer_is_local=self._callers.is_local(visit.peer, metadata),
         )
         visit.caller = caller
-        self._calls[caller.tenant, caller.name] += 1
-        self._require_share(caller)
+        visit.place.take(caller)
+        works_for(caller)
         self._rates.take(caller)
         return Call(
             service=self._service,
@@ -178,24 +169,6 @@ class Door:
             role=_value(metadata, ROLE) or None,
             is_stopping=self._stopping.is_set,
         )
-
-    def _require_share(self, caller: Principal) -> None:
-        """Keep room for others; the operator needs it for nobody else.
-
-        Raises:
-            LimitError: The caller has taken up its share.
-        """
-        share = max(1, self._service.settings.serve.max_requests // SHARES)
-        count = self._calls[caller.tenant, caller.name]
-        if caller.role is not None and count > share:
-            error = LimitError(
-                "requests",
-                limit=share,
-                asked=count,
-                message=f"{share} of your calls are running, and no more may; try again in a moment",
-            )
-            error.retry_after_seconds = RETRY_SECONDS
-            raise error
 
 
 async def _ended(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.Task[Any]]:

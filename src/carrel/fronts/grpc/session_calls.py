@@ -87,5 +87,6 @@ async def run_operation(call: Call, request: messages.CallRequest) -> messages.C
         request.operation,
         parse_object(request.arguments_json, "arguments_json") or {},
         role=call.role_of(request),
+        form=render_json,
     )
-    return messages.CallResponse(result_json=render_json(result))
+    return messages.CallResponse(result_json=result)

@@ -13,6 +13,7 @@ import grpc
 
 from carrel.fronts.request_log import LOGGER
 from carrel.paths.names import ID_CHARACTERS
+from carrel.service.admission import Place
 from carrel.service.principal import Principal
 
 
@@ -24,6 +25,8 @@ class Visit:
     peer: str | None
     began: float = field(default_factory=time.perf_counter)
     caller: Principal | None = None
+    place: Place | None = None
+    """Where it is counted while it runs."""
     session_id: str = ""
     status: str = grpc.StatusCode.OK.name
     code: str | None = None

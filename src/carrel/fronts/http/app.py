@@ -7,11 +7,10 @@ import itertools
 import re
 import secrets
 import time
-from collections import Counter
 from functools import lru_cache
 from importlib.metadata import version
 
-from carrel.errors import CarrelError, LimitError, StoppingError, UnknownRequestError
+from carrel.errors import CarrelError, StoppingError, UnknownRequestError
 from carrel.fronts.event_loop import in_time
 from carrel.fronts.http.access_log import AccessLog
 from carrel.fronts.http.call import (
@@ -31,6 +30,7 @@ from carrel.fronts.http.openapi import describe
 from carrel.fronts.http.route import Route, Router
 from carrel.fronts.http.table import ROUTES
 from carrel.fronts.http.traces import Traces
+from carrel.service.admission import working_for
 from carrel.service.callers import Callers
 from carrel.service.principal import Principal
 from carrel.service.rate import Rates
@@ -81,8 +81,6 @@ class Application:
             lambda peer, host: callers.is_local(peer, [] if host is None else [("host", host)])
         )
         self._rates = rates
-        self._running_of: Counter[str] = Counter()
-        """Requests now, by the tenants of those who call."""
         self.log = AccessLog()
         self._traces = Traces.of(self.settings)
         self._prefix = secrets.token_hex(6)
@@ -129,10 +127,8 @@ class Application:
     def done(self, call: Call) -> None:
         """Count and write down a request that was answered."""
         self.metrics.running -= 1
-        if call.tenant is not None:
-            self._running_of[call.tenant] -= 1
-            if not self._running_of[call.tenant]:
-                del self._running_of[call.tenant]
+        if call.place is not None:
+            call.place.leave()
         seconds = time.perf_counter() - call.began
         name = call.route.path if call.route else "none"
         self.metrics.observe(name, call.scope["method"], call.status or GONE, seconds, call.sent_bytes)
@@ -182,7 +178,9 @@ class Application:
             return _refusal(methods)
         call.route, call.values = route, values
         if route.group != STATUS:
-            self._require_room()
+            if self.stopping.is_set():
+                raise StoppingError("the service is about to end")
+            call.place = self.service.admission.enter()
         if route.is_open:
             return self._handled(route, call)
         shown = self._shown(call)
@@ -203,35 +201,16 @@ class Application:
         """Go on for a caller who is known, if that one may call so often."""
         call.caller = caller
         self._rates.take(caller)
-        if (tenant := caller.tenant) is not None:
-            # Whatever one tenant does, half of the places are left to others.
-            self._require_places(
-                self._running_of[tenant] + 1, -(-self.settings.max_requests // 2), "of yours "
-            )
-            self._running_of[tenant] += 1
-            call.tenant = tenant
-        return self._handled(route, call)
+        if call.place is not None:
+            call.place.take(caller)
+        step = self._handled(route, call)
+        return step if isinstance(step, Answer) else working_for(caller, step)
 
     def _handled(self, route: Route, call: Call) -> Step:
         step = route.handler(call)
         if route.is_lasting or isinstance(step, Answer):
             return step
         return in_time(step, self.settings.timeout_seconds)
-
-    def _require_room(self) -> None:
-        if self.stopping.is_set():
-            raise StoppingError("the service is about to end")
-        self._require_places(self.metrics.running, self.settings.max_requests, "")
-
-    @staticmethod
-    def _require_places(running: int, most: int, whose: str) -> None:
-        if running > most:
-            raise LimitError(
-                "requests",
-                limit=most,
-                asked=running,
-                message=f"too many requests {whose}at one time; try again in a moment",
-            )
 
     async def identify(self, call: Call) -> Principal:
         """Who calls; who was known when a call began may not be any more.

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from carrel.fronts.http.app import Application
+    from carrel.service.admission import Place
     from carrel.service.desk import Desk
 
 Message = MutableMapping[str, Any]  # Any: what ASGI says
@@ -40,7 +41,11 @@ STALLED_SECONDS = 60
 GONE = 499
 """Written down for a client that did not wait for its answer."""
 DOCUMENT_BYTES = 16 * MIB
-"""Most of a body that is JSON: nothing else is done while it is taken apart."""
+"""Most of a body that is JSON."""
+DOCUMENT_VALUES = 2**17
+"""Most values in it: while they are made nothing else is done, in whatever thread."""
+_LARGE_BYTES = 2**17
+"""A body from this size on is taken apart in a thread."""
 DRAIN_SECONDS = 10
 """How long a client is listened to that was answered before it had sent all."""
 JSON = b"application/json"
@@ -81,13 +86,13 @@ class Call:
         "is_head",
         "is_started",
         "more_headers",
+        "place",
         "request_id",
         "route",
         "scope",
         "sent_bytes",
         "status",
         "step",
-        "tenant",
         "values",
     )
 
@@ -99,8 +104,8 @@ class Call:
         self.values: list[str] = []
         """The texts of the names in the path."""
         self.caller: Principal | None = None
-        self.tenant: str | None = None
-        """On whose account it is counted while it runs."""
+        self.place: Place | None = None
+        """Where it is counted while it runs."""
         self.request_id = ""
         self.more_headers: list[tuple[bytes, bytes]] = []
         """Sent with the answer, whatever it is."""
@@ -195,10 +200,13 @@ class Call:
 
         Raises:
             RequestError: It is no JSON, or not what is wanted; the message says where.
+            LimitError: It is more than may be sent.
         """
         body = await self.body(DOCUMENT_BYTES) or b"{}"
         try:
-            return _decoded(body, kind)
+            if len(body) < _LARGE_BYTES:
+                return _decoded(body, kind)
+            return await asyncio.to_thread(_decoded_in_thread, body, kind)
         except (ValueError, RecursionError) as error:
             raise RequestError(f"the body cannot be used: {error}") from None
 
@@ -257,7 +265,11 @@ class Call:
 
     async def json(self, status: int, document: object, headers: Headers = ()) -> None:
         """Answer with a JSON document."""
-        await self.give(json_answer(status, document, headers))
+        await self.json_text(status, encode(document), headers)
+
+    async def json_text(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Answer with what `encode` made of a JSON document, where that was worth a thread."""
+        await self.give(json_answer(status, body, headers))
 
     async def empty(self, status: int = 204, headers: Headers = ()) -> None:
         """Answer without a body."""
@@ -373,9 +385,9 @@ def whole(status: int, body: bytes, headers: Headers) -> Answer:
     return Answer(status, (*headers, (b"content-length", b"%d" % len(body))), body)
 
 
-def json_answer(status: int, document: object, headers: Headers = ()) -> Answer:
-    """A JSON document."""
-    return whole(status, encode(document), ((b"content-type", JSON), _NOT_KEPT, *headers))
+def json_answer(status: int, body: bytes, headers: Headers = ()) -> Answer:
+    """A JSON document, encoded."""
+    return whole(status, body, ((b"content-type", JSON), _NOT_KEPT, *headers))
 
 
 def error_answer(error: CarrelError, *, status: int | None = None, headers: Headers = ()) -> Answer:
@@ -388,7 +400,25 @@ def error_answer(error: CarrelError, *, status: int | None = None, headers: Head
         more.append((b"retry-after", b"%d" % max(1, -int(-seconds // 1))))
     elif status == 401:
         more.append((b"www-authenticate", b'Bearer realm="carrel"'))
-    return json_answer(status, {"error": render_error(error, retry=row.retry)}, more)
+    return json_answer(status, encode({"error": render_error(error, retry=row.retry)}), more)
+
+
+def _decoded_in_thread(body: bytes, kind: type[T]) -> T:
+    count = _count_values(body)
+    if count > DOCUMENT_VALUES:
+        message = f"the body holds too many values: the limit is {DOCUMENT_VALUES}"
+        raise LimitError("body", limit=DOCUMENT_VALUES, asked=count, message=message)
+    return _decoded(body, kind)
+
+
+def _count_values(body: bytes) -> int:
+    """About how many values JSON holds; of more than may be, that it is more."""
+    # Without escapes, every second quote ends a text.
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    outside = plain.split(b'"', 2 * DOCUMENT_VALUES)[::2]
+    if len(outside) > DOCUMENT_VALUES:
+        return len(outside)
+    return sum(each.count(b",") + each.count(b"[") + each.count(b"{") for each in outside)
 
 
 def _decoded(body: bytes, kind: type[T]) -> T:

@@ -6,13 +6,14 @@ import asyncio
 import json
 from base64 import b64encode
 from collections.abc import AsyncIterator
-from functools import lru_cache, partial
+from contextlib import suppress
+from functools import lru_cache
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from carrel.errors import ChangedError, MissingError, RequestError
-from carrel.fronts.http.call import VARY, Answer, Call, Step, error_answer
+from carrel.fronts.http.call import VARY, Answer, Call, Step, encode, error_answer
 from carrel.fronts.http.media import content_type, is_text, media_type
 from carrel.fronts.http.route import decoded
 from carrel.fronts.http.upload import Upload
@@ -28,6 +29,7 @@ from carrel.fronts.http.window import (
     wanted_version,
 )
 from carrel.fs.api import Reader
+from carrel.fs.at_once import WouldWait, at_once
 from carrel.paths.match import Pattern
 from carrel.remote.forms import render
 from carrel.service.desk import Desk
@@ -110,12 +112,15 @@ def read(call: Call) -> Step:
     if call.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
         return _give_envelope(call)
     desk = call.desk_at_hand()
-    return _open_and_give(call, query) if desk is None else _given(call, desk, query)
+    if desk is not None:
+        with suppress(WouldWait):
+            return at_once(lambda: _given(call, desk, query))
+    return _open_and_give(call, query)
 
 
 async def _open_and_give(call: Call, query: ReadQuery) -> None:
     async with call.desk() as desk:
-        await call.go_on(_given(call, desk, query))
+        await call.go_on(await call.app.service.quickly(desk, lambda: _given(call, desk, query)))
 
 
 async def _give_envelope(call: Call) -> None:
@@ -223,7 +228,7 @@ async def write(call: Call) -> None:
     async with call.desk() as desk:
         desk.require(WRITE)
         try:
-            info = await _store(call, desk.workspace, query, overwrite=query.overwrite and not new_only)
+            info = await _store(call, desk, query, overwrite=query.overwrite and not new_only)
         except UNMET as error:
             if not new_only:
                 raise
@@ -256,12 +261,18 @@ def _require_met(call: Call, *conditions: str) -> None:
             raise RequestError(f"the header {name.title()} is not understood with {call.scope['method']}")
 
 
-async def _store(call: Call, workspace: Workspace, query: WriteQuery, *, overwrite: bool) -> FileInfo:
+async def _store(call: Call, desk: Desk, query: WriteQuery, *, overwrite: bool) -> FileInfo:
     path = call.values[1]
-    version = _demanded(call, workspace, path)
+    service, workspace = call.app.service, desk.workspace
+    version = await service.quickly(desk, lambda: _demanded(call, workspace, path))
     if _is_small(call):
         data = await call.body()
-        return workspace.write(path, data, overwrite=overwrite, parents=query.parents, if_version=version)
+        return await service.quickly(
+            desk,
+            lambda: workspace.write(
+                path, data, overwrite=overwrite, parents=query.parents, if_version=version
+            ),
+        )
     return await Upload(call.pieces(), call.app.service.waiting_threads).through(
         lambda chunks: workspace.write_chunks(
             path, chunks, overwrite=overwrite, parents=query.parents, if_version=version
@@ -282,11 +293,13 @@ async def append(call: Call) -> None:
     async with call.desk() as desk:
         desk.require(WRITE)
         data = await call.body()
-        if_version = _demanded(call, desk.workspace, path)
-        if len(data) <= INLINE_BYTES:
-            info = desk.workspace.append(path, data, if_version=if_version)
-        else:
-            info = await desk.files.append(path, data, if_version=if_version)
+
+        def add() -> FileInfo:
+            version = _demanded(call, desk.workspace, path)
+            return desk.workspace.append(path, data, if_version=version)
+
+        run = call.app.service.quickly if len(data) <= INLINE_BYTES else call.app.service.in_thread
+        info = await run(desk, add)
     await _tell(call, 200, info)
 
 
@@ -380,8 +393,13 @@ async def list_entries(call: Call) -> None:
     query = call.query(ListQuery)
     async with call.desk() as desk:
         desk.require(LIST)
-        entries = await call.app.service.in_thread(desk, partial(_entries, desk.workspace, query))
-    await call.json(200, {"entries": render(entries)})
+        # Many entries take as long to be written as to be found.
+        body = await call.app.service.in_thread(desk, lambda: _listing(desk.workspace, query))
+    await call.json_text(200, body)
+
+
+def _listing(workspace: Workspace, query: ListQuery) -> bytes:
+    return encode({"entries": render(_entries(workspace, query))})
 
 
 def _entries(workspace: Workspace, query: ListQuery) -> list[FileInfo]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from carrel.fronts.http.call import Call
+from carrel.fronts.http.call import Call, encode
 from carrel.remote.forms import render
 
 
@@ -35,5 +35,7 @@ async def search(call: Call) -> None:
 
 
 async def _answer(call: Call, operation: str, arguments: dict[str, Any]) -> None:
-    result = await call.app.service.call(call.who, call.session_id, operation, arguments)
-    await call.json(200, render(result))
+    body = await call.app.service.call(
+        call.who, call.session_id, operation, arguments, form=lambda result: encode(render(result))
+    )
+    await call.json_text(200, body)

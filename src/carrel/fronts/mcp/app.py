@@ -25,6 +25,7 @@ from carrel.fronts.mcp.server import Context, make_server
 from carrel.fronts.mcp.subscriptions import Subscriptions
 from carrel.fronts.mcp.visit import DEFAULT_PROFILES, SESSIONS, Visit
 from carrel.remote.forms import render_error
+from carrel.service.admission import works_for
 from carrel.service.callers import Callers, shown_once
 from carrel.service.principal import Principal
 from carrel.service.rate import Rates
@@ -60,6 +61,7 @@ class McpApp:
     ) -> None:
         self._callers = callers
         self._rates = rates
+        self._admission = service.admission
         self._subscriptions = Subscriptions(service)
         self._stopping = asyncio.Event()
         calls = Calls(service, progress_seconds=progress_seconds)
@@ -80,10 +82,16 @@ class McpApp:
         try:
             visit = await self._visit(scope)
             self._require_room(visit.caller, scope)
+            # The application in which this is mounted has counted the request, but not whose it is.
+            self._admission.take(visit.caller)
         except CarrelError as error:
             await _refusal(error)(scope, receive, send)
             return
-        await self._serve({**scope, _VISIT: visit, "user": _user(visit.caller)}, receive, send)
+        works_for(visit.caller)
+        try:
+            await self._serve({**scope, _VISIT: visit, "user": _user(visit.caller)}, receive, send)
+        finally:
+            self._admission.give_back(visit.caller)
 
     def stop(self) -> None:
         """End what would never end by itself: the streams of those who only listen. Calls go on."""

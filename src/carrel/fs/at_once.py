@@ -1,0 +1,60 @@
+"""Operations that an event loop tries by itself, and that give up where they would have to wait.
+
+What takes a few system calls is done before a thread could begin with it, unless somebody else holds a lock
+or everything has to be counted first. Whether that is so is known only where the lock is: there `WouldWait`
+is raised in a thread that must not wait, and whoever tried begins anew in one that may.
+
+Not covered: a disk or a network file system that does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import local
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class WouldWait(BaseException):
+    """The operation has to wait; nothing was changed.
+
+    No `Exception`, since nobody on the way may take it for a failure of the operation.
+    """
+
+
+class _Thread(local):
+    may_wait = True
+
+
+_thread = _Thread()
+
+
+def at_once(work: Callable[[], T]) -> T:
+    """What *work* gives, in this thread and without waiting.
+
+    It takes locks once, or can be repeated: after the first change it may still have to give up.
+
+    Raises:
+        WouldWait: It cannot be done now.
+    """
+    before, _thread.may_wait = _thread.may_wait, False
+    try:
+        return work()
+    finally:
+        _thread.may_wait = before
+
+
+def may_wait() -> bool:
+    """Whether this thread may wait for a lock."""
+    return _thread.may_wait
+
+
+def require_waiting() -> None:
+    """Do nothing where this thread may wait.
+
+    Raises:
+        WouldWait: It must not.
+    """
+    if not _thread.may_wait:
+        raise WouldWait

@@ -1,0 +1,226 @@
+"""Who may come in, and whose work is done next, for all fronts of a service.
+
+A request takes a place: there are so many for all, half of them for one tenant, and an eighth for one caller.
+What it has to do in a thread waits in the queue of its tenant. A tenant begins another piece of work only
+while it has fewer threads than are free, so whatever it does others find some, and takes turns with them.
+
+Not covered: the processors and the disk, which all share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Coroutine, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import partial
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
+
+from carrel.errors import LimitError
+from carrel.service.principal import Principal
+
+CALLER_SHARES = 8
+"""One caller may make this part of all requests at one time, or two of them if that is more."""
+RETRY_SECONDS = 1
+"""When somebody may try again who found no place."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TENANT: ContextVar[str | None] = ContextVar("carrel_tenant", default=None)
+"""For whom this task works; `None` for the operator and for the service itself."""
+
+
+class Admission:
+    """The places of a service; belongs to its event loop."""
+
+    def __init__(self, most: int) -> None:
+        """Let *most* requests in at one time."""
+        self._most = most
+        self._running = 0
+        self._of_tenants: Counter[str] = Counter()
+        self._of_callers: Counter[tuple[str | None, str]] = Counter()
+
+    def enter(self) -> Place:
+        """Take a place before it is known who calls.
+
+        Raises:
+            LimitError: There is none.
+        """
+        _require(self._running + 1, self._most, "")
+        self._running += 1
+        return Place(self)
+
+    def take(self, caller: Principal) -> None:
+        """Count a request of *caller*; the operator is not limited.
+
+        Raises:
+            LimitError: The caller or its tenant has too many already.
+        """
+        tenant, who = caller.tenant, (caller.tenant, caller.name)
+        if tenant is not None:
+            _require(self._of_tenants[tenant] + 1, -(-self._most // 2), "of yours ")
+            _require(self._of_callers[who] + 1, max(2, self._most // CALLER_SHARES), "of yours ")
+            self._of_tenants[tenant] += 1
+            self._of_callers[who] += 1
+
+    def leave(self, caller: Principal | None) -> None:
+        """Give back a place, which *caller* had taken if that is known."""
+        self._running -= 1
+        if caller is not None:
+            self.give_back(caller)
+
+    def give_back(self, caller: Principal) -> None:
+        """End a request of *caller* that was counted by `take`."""
+        if caller.tenant is not None:
+            _count_down(self._of_tenants, caller.tenant)
+            _count_down(self._of_callers, (caller.tenant, caller.name))
+
+
+class Place:
+    """The place of one request, until it leaves."""
+
+    __slots__ = ("_admission", "_caller", "_is_left")
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self._caller: Principal | None = None
+        self._is_left = False
+
+    def take(self, caller: Principal) -> None:
+        """Tell whose request it is.
+
+        Raises:
+            LimitError: The caller or its tenant has too many already.
+        """
+        self._admission.take(caller)
+        self._caller = caller
+
+    def leave(self) -> None:
+        """End; once is enough, and more does nothing."""
+        if not self._is_left:
+            self._is_left = True
+            self._admission.leave(self._caller)
+
+
+def works_for(caller: Principal) -> None:
+    """Let the threads that this task uses from now on be counted as those of the caller's tenant."""
+    _TENANT.set(caller.tenant)
+
+
+async def working_for(caller: Principal, work: Coroutine[Any, Any, T]) -> T:
+    """What *work* gives, whose threads are counted as those of the caller's tenant."""
+    works_for(caller)
+    return await work
+
+
+def _require(running: int, most: int, whose: str) -> None:
+    if running > most:
+        raise LimitError(
+            "requests",
+            limit=most,
+            asked=running,
+            message=f"too many requests {whose}at one time; try again in a moment",
+            retry_after_seconds=RETRY_SECONDS,
+        )
+
+
+def _count_down(counter: Counter[Any], key: Hashable) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
+
+
+class FairThreads(ThreadPoolExecutor):
+    """Threads in which tenants take turns; the tenant is that of the task which hands over the work."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count, thread_name_prefix="carrel-service")
+        self._free = count
+        self._turns = Lock()
+        self._busy: Counter[str | None] = Counter()
+        self._waiting: OrderedDict[str | None, deque[Callable[[], None]]] = OrderedDict()
+        """Whoever is next comes first."""
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Do *work* when it is the turn of this tenant."""
+        future: Future[T] = Future()
+        job = partial(_do, future, partial(work, *args, **kwargs))
+        with self._turns:
+            self._waiting.setdefault(_TENANT.get(), deque()).append(job)
+        super().submit(self._work)
+        return future
+
+    def _work(self) -> None:
+        """Do what there is, as long as there is anything that may be begun."""
+        while (found := self._next()) is not None:
+            tenant, job = found
+            if self._waiting:
+                # Another tenant's end may have let in two, and this thread can only do one.
+                with suppress(RuntimeError):  # none is begun any more; those that run do the rest
+                    super().submit(self._work)
+            try:
+                job()
+            finally:
+                del job, found
+                with self._turns:
+                    self._free += 1
+                    _count_down(self._busy, tenant)
+
+    def _next(self) -> tuple[str | None, Callable[[], None]] | None:
+        with self._turns:
+            for tenant, jobs in self._waiting.items():
+                if self._busy[tenant] < self._free:
+                    job = jobs.popleft()
+                    self._waiting.move_to_end(tenant)
+                    if not jobs:
+                        del self._waiting[tenant]
+                    self._free -= 1
+                    self._busy[tenant] += 1
+                    return tenant, job
+            return None
+
+
+def _do(future: Future[T], work: Callable[[], T]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = work()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+class Shared:
+    """Work that gives the same to everybody who asks for it before it begins.
+
+    Of each kind one runs and one waits for it to end: whoever asks meanwhile is given what the second gives.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, asyncio.Task[Any]] = {}
+        self._next: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def run(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What *work* gives, or other work of that *kind* which has not begun yet."""
+        task: asyncio.Task[T] | None = self._next.get(kind)
+        if task is None:
+            before = self._running.get(kind)
+            task = asyncio.create_task(self._run(kind, before, work))
+            (self._running if before is None else self._next)[kind] = task
+        return await asyncio.shield(task)
+
+    async def _run(
+        self, kind: Hashable, before: asyncio.Task[Any] | None, work: Callable[[], Coroutine[Any, Any, T]]
+    ) -> T:
+        if before is not None:
+            await asyncio.wait([before])
+            self._running[kind] = self._next.pop(kind)
+        try:
+            return await work()
+        finally:
+            del self._running[kind]

@@ -1,0 +1,122 @@
+"""Operations that are tried without waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from carrel import AsyncWorkspace, Limits, Workspace
+from carrel.errors import EscapeError
+from carrel.fs.at_once import WouldWait, at_once
+from carrel.workspace.sessions import WorkspaceManager
+from tests.workspace.holding import held
+from tests.workspace.ledgers import state
+
+CALLS: dict[str, Callable[[Workspace], Any]] = {
+    "append": lambda workspace: workspace.append("f", "more"),
+    "mkdir": lambda workspace: workspace.mkdir("d/e"),
+    "touch": lambda workspace: workspace.touch("f"),
+    "touch, new": lambda workspace: workspace.touch("new"),
+    "write": lambda workspace: workspace.write("f", "other"),
+}
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> WorkspaceManager:
+    return WorkspaceManager(tmp_path / "sessions")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_another_process_holds_is_not_waited_for_and_nothing_is_changed(
+    sessions: WorkspaceManager, name: str
+) -> None:
+    with sessions.create("s") as workspace:
+        workspace.write("f", "text")
+        before = list(workspace.changes())
+        with held(sessions.root, "s"):
+            with pytest.raises(WouldWait):
+                at_once(lambda: CALLS[name](workspace))
+            assert workspace.list_files() == ["f"]
+            assert workspace.read("f") == b"text"
+        assert list(workspace.changes()) == before
+        at_once(lambda: CALLS[name](workspace))
+        assert len(list(workspace.changes())) > len(before)
+
+
+def test_a_refusal_that_cannot_be_recorded_yet_is_not_answered_yet(sessions: WorkspaceManager) -> None:
+    with sessions.create("s") as workspace:
+        with held(sessions.root, "s"), pytest.raises(WouldWait):
+            at_once(lambda: workspace.stat("../x"))
+        with pytest.raises(EscapeError):
+            at_once(lambda: workspace.stat("../x"))
+        assert [event.operation for event in workspace.changes() if event.error] == ["stat"]
+
+
+def test_what_another_thread_does_is_not_waited_for(sessions: WorkspaceManager) -> None:
+    with sessions.create("s") as workspace, workspace.gate.ledger:
+        seen: list[str] = []
+
+        def attempt() -> None:
+            try:
+                at_once(lambda: workspace.touch("f"))
+            except WouldWait:
+                seen.append("would wait")
+
+        thread = Thread(target=attempt)
+        thread.start()
+        thread.join()
+    assert seen == ["would wait"]
+
+
+@pytest.mark.parametrize("content", [b"", None], ids=["nothing known", "killed in a change"])
+def test_a_session_that_must_be_counted_first_is_left_to_a_thread(
+    sessions: WorkspaceManager, content: bytes | None
+) -> None:
+    with sessions.create("s") as workspace:
+        workspace.write("f", "text")
+        ledger = state(sessions, "s") / "ledger"
+        page = ledger.read_bytes()
+        # After eight bytes that say what it is comes the mark of a change that has not ended.
+        ledger.write_bytes(page[:8] + b"\1" + page[9:] if content is None else content)
+        with pytest.raises(WouldWait):
+            at_once(lambda: workspace.touch("f"))
+        workspace.touch("f")
+        at_once(lambda: workspace.touch("f"))
+        assert workspace.usage().disk_bytes == 4
+
+
+def test_a_directory_that_must_be_counted_first_is_left_to_a_thread(tmp_path: Path) -> None:
+    with Workspace.open(tmp_path, limits=Limits()) as workspace:
+        with pytest.raises(WouldWait):
+            at_once(lambda: workspace.mkdir("d"))
+        workspace.mkdir("d")
+        at_once(lambda: workspace.mkdir("e"))
+
+
+def test_a_loop_goes_on_while_an_awaited_operation_waits(sessions: WorkspaceManager) -> None:
+    async def work(workspace: AsyncWorkspace) -> None:
+        await workspace.write("f", "text")
+        with held(sessions.root, "s") as release:
+            refused = asyncio.create_task(workspace.stat("../x"))
+            made = asyncio.create_task(workspace.mkdir("d"))
+            read = asyncio.create_task(workspace.read("../x"))
+            assert await workspace.read("f") == b"text"
+            await asyncio.sleep(0)
+            # They have begun by now, so that only a loop that is free gets here.
+            release()
+            await made
+            for each in (refused, read):
+                with pytest.raises(EscapeError):
+                    await each
+        assert (await workspace.stat("d")).is_directory
+
+    async def main() -> None:
+        async with AsyncWorkspace(sessions.create("s")) as workspace:
+            await work(workspace)
+
+    asyncio.run(main())
