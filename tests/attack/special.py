@@ -149,7 +149,7 @@ def separate_mounts() -> bool:
 
 def mount_memory(target: Path) -> bool:
     """Mount a file system in memory at *target*; `False` if the host does not allow it."""
-    return _libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", 0, None) == 0
+    return bool(_libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", 0, None) == 0)
 
 
 def unbind(target: Path) -> None:
