@@ -254,6 +254,20 @@ MUTANTS = [
         "tests/fronts/http/test_waiting.py::test_requests_over_mcp_are_counted_with_those_of_their_tenant",
     ),
     Mutant(
+        "executions: output of a caller is bounded",
+        "service/executions.py",
+        "        self._drop_beyond(of_caller, KEPT_BYTES_OF_CALLER - execution.kept_bytes)\n",
+        "",
+        "tests/service/test_executions.py::test_only_so_much_output_is_kept",
+    ),
+    Mutant(
+        "executions: a reader is told that the rest is gone",
+        "service/executions.py",
+        "            if self._is_dropped:\n                raise self._dropped()\n",
+        "            if self._is_dropped:\n                return\n",
+        "tests/service/test_executions.py::test_a_reader_is_told_that_the_rest_is_gone",
+    ),
+    Mutant(
         "callers: sessions of the tenant",
         "service/tenants.py",
         "if tenant is None:\n            return self.own\n        with",

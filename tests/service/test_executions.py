@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 
 from carrel.errors import CarrelError, LimitError, RequestError, RoleDeniedError, UnknownRequestError
 from carrel.runtimes.result import TrapReason
+from carrel.service import executions
 from carrel.service.executions import Execution, Output, Result
+from carrel.service.principal import Principal
 from carrel.service.service import Service
+from carrel.service.session_info import NewSession
 from carrel.service.work import Code, Command
 from carrel.shell.result import ShellResult
-from tests.service.conftest import OPERATOR, READER, WRITER, House
+from tests.service.conftest import OPERATOR, READER, STRANGER, WRITER, House
 
 SLEEP = Code(code="import time\nprint('begun', flush=True)\ntime.sleep(60)")
 
@@ -284,3 +289,88 @@ def test_whoever_comes_back_has_the_whole_time_to_come_back_again(monkeypatch: p
         return counts
 
     assert asyncio.run(work()) == [0, 0, 0, 1]
+
+
+def _printing(size: int) -> Command:
+    return Command(command=f"head -c {size} big")
+
+
+async def _prepared(service: Service, *callers: Principal) -> None:
+    for caller in callers:
+        await service.sessions.create(caller, NewSession(session_id="s1"))
+        await service.call(caller, "s1", "write", {"path": "big", "data": "x" * 100})
+
+
+async def _ran(service: Service, caller: Principal, size: int) -> Execution:
+    """A command that has ended and is remembered."""
+    execution = await service.start(caller, "s1", _printing(size))
+    await execution.ended()
+    while len(service.executions):
+        await asyncio.sleep(0)
+    return execution
+
+
+def _is_kept(service: Service, caller: Principal, execution: Execution) -> bool:
+    try:
+        return service.execution(caller, "s1", execution.id) is execution
+    except UnknownRequestError:
+        return False
+
+
+@pytest.mark.parametrize("limit", ["KEPT_BYTES", "KEPT_BYTES_OF_CALLER"])
+def test_only_so_much_output_is_kept(house: House, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(executions, limit, 150)
+
+    async def work(service: Service) -> None:
+        await _prepared(service, WRITER, STRANGER)
+        other = await _ran(service, STRANGER, 60)
+        mine = [await _ran(service, WRITER, size) for size in (60, 60, 60, 100)]
+        assert [_is_kept(service, WRITER, one) for one in mine] == [False, False, False, True]
+        assert _is_kept(service, STRANGER, other) == (limit == "KEPT_BYTES_OF_CALLER")
+        with pytest.raises(UnknownRequestError, match="no longer kept"):
+            await mine[0].result()
+        assert (await mine[-1].result()).stdout == b"x" * 100
+        # One that is larger than all that is kept is still told to who waits for it.
+        large = await _ran(service, WRITER, 100)
+        assert (await large.result()).stdout == b"x" * 100
+
+    house.run(work)
+
+
+def test_a_reader_is_told_that_the_rest_is_gone(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executions, "KEPT_BYTES_OF_CALLER", 150)
+
+    async def work(service: Service) -> None:
+        await _prepared(service, WRITER)
+        execution = await _ran(service, WRITER, 100)
+        with execution.attached():
+            reader = execution.events()
+            assert (await anext(reader)).data == b"x" * 100
+            unread = await _ran(service, WRITER, 20)
+            # Those whom nobody reads go first.
+            await _ran(service, WRITER, 45)
+            assert not _is_kept(service, WRITER, unread)
+            assert _is_kept(service, WRITER, execution)
+            await _ran(service, WRITER, 100)
+            with pytest.raises(UnknownRequestError, match="no longer kept"):
+                await anext(reader)
+
+    house.run(work)
+
+
+def test_nothing_is_left_of_an_execution_that_is_forgotten(house: House) -> None:
+    async def work(service: Service) -> None:
+        await _prepared(service, WRITER)
+        execution = await _ran(service, WRITER, 100)
+        gone = ref(execution)
+        service.executions._drop(execution.id)
+        del execution
+        # The thread in which it ran lets go of it in a moment; a cycle would wait for the collector.
+        while gone() is not None:
+            await asyncio.sleep(0)
+
+    gc.disable()
+    try:
+        house.run(work)
+    finally:
+        gc.enable()

@@ -1,7 +1,9 @@
 """Command lines and code that run in sessions, and what they print meanwhile.
 
-What one prints is kept until it is forgotten, so that a reader whose connection broke can go on where it was.
-It is bounded, since the shell and the policy of the guest bound it.
+What one prints is kept once until it is forgotten, so that a reader whose connection broke can go on where it
+was. While it runs that is bounded by the shell or the policy of the guest; of what has ended only so much is
+kept of each caller and of all. A reader that comes too late is told so, and never given a part as if it were
+all.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from carrel.service.desk import Desk
 from carrel.service.principal import Principal
 from carrel.service.work import Work
 from carrel.shell.result import ShellResult
+from carrel.values import MIB
 from carrel.workspace.sessions import new_id
 from carrel.workspace.threads import call_threads
 
@@ -27,6 +30,10 @@ PIECE_BYTES = 2**14
 """Output that came in smaller pieces is told in one of this size, if nobody was quick enough to see them."""
 KEPT = 256
 """So many executions that ended are remembered for readers who come back."""
+KEPT_BYTES = 256 * MIB
+"""Most output of executions that ended, but for the last one's."""
+KEPT_BYTES_OF_CALLER = 64 * MIB
+"""Of those, the part of one caller."""
 RETRY_SECONDS = 1
 """When somebody may try again who came while too much was running."""
 
@@ -52,7 +59,10 @@ class Execution:
         self.session_id = session_id
         self._resume_seconds = resume_seconds
         self._loop = asyncio.get_running_loop()
-        self._running: asyncio.Task[Result] | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._result: Result | None = None
+        """How it ended; what a command printed is only in the pieces."""
+        self._is_dropped = False
         self._stop: Callable[[], object] | None = None
         self._is_cancelled = False
         self._arrived: deque[tuple[str, bytes]] = deque()
@@ -69,29 +79,73 @@ class Execution:
         """Whether it has ended."""
         return self._running is not None and self._running.done()
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether anybody reads it now."""
+        return self._readers > 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of what it printed is kept."""
+        kept = self._pieces[-1].offset if self._pieces else 0
+        if isinstance(self._result, SandboxResult):
+            kept += len(self._result.stdout) + len(self._result.stderr)
+        return kept
+
     async def result(self) -> Result:
         """How it ended; whoever waits for this may go away without ending it.
 
         Raises:
             CarrelError: It could not be run at all.
+            UnknownRequestError: Its output is no longer kept.
+        """
+        await self.ended()
+        result = self._result
+        if result is None:
+            raise self._dropped()
+        if isinstance(result, ShellResult):
+            return replace(result, stdout=self._printed("stdout"), stderr=self._printed("stderr"))
+        return result
+
+    async def ended(self) -> None:
+        """Wait for its end.
+
+        Raises:
+            CarrelError: It could not be run at all.
         """
         assert self._running is not None  # noqa: S101  # it was begun before anybody could ask
-        return await asyncio.shield(self._running)
+        await asyncio.shield(self._running)
 
     async def events(self, after: int = 0) -> AsyncIterator[Output]:
-        """What it prints beyond the offset *after*, until it ends."""
+        """What it prints beyond the offset *after*, until it ends.
+
+        Raises:
+            UnknownRequestError: Its output is no longer kept.
+        """
         number = 0
         while True:
             is_done, more = self.is_done, self._more
+            if self._is_dropped:
+                raise self._dropped()
             while number < len(self._pieces):
                 piece = self._pieces[number]
                 number += 1
                 if piece.offset > after:
                     new = min(len(piece.data), piece.offset - after)
                     yield replace(piece, data=piece.data[-new:])
-            if is_done:
+            if is_done and not self._is_dropped:
                 return
             await more.wait()
+
+    def drop(self) -> None:
+        """Let go of what it printed, also for those who still read it: they are told."""
+        self._is_dropped = True
+        self._result = None
+        self._pieces.clear()
+        self._wake()
+
+    def _dropped(self) -> UnknownRequestError:
+        return UnknownRequestError(f"the output of the execution {self.id!r} is no longer kept")
 
     def cancel(self) -> None:
         """Stop it; it ends as something that was cancelled."""
@@ -123,16 +177,18 @@ class Execution:
         self._running = asyncio.ensure_future(self._run(run))
         self._running.add_done_callback(self._ended)
 
-    async def _run(self, run: Callable[[], Awaitable[Result]]) -> Result:
-        result = await run()
+    async def _run(self, run: Callable[[], Awaitable[Result]]) -> None:
+        self._result = await run()
         self._take()
-        if isinstance(result, ShellResult):
-            return replace(result, stdout=self._printed("stdout"), stderr=self._printed("stderr"))
-        return result
 
-    def _ended(self, running: asyncio.Task[Result]) -> None:
+    def _ended(self, running: asyncio.Task[None]) -> None:
         if not running.cancelled():
             running.exception()  # looked at, so that nobody complains if no one asks for it
+        # Both refer to this in turn.
+        self._stop = None
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
         self._wake()
 
     def on_start(self, stop: Callable[[], object]) -> None:
@@ -234,7 +290,7 @@ class Executions:
             or execution is None
             or (owner.tenant, owner.name, execution.session_id) != (caller.tenant, caller.name, session_id)
         ):
-            raise UnknownRequestError(f"there is no execution {execution_id!r}")
+            raise UnknownRequestError(f"there is no execution {execution_id!r}, or it is no longer kept")
         return execution
 
     def of_session(self, session_id: str, tenant: str | None) -> list[Execution]:
@@ -243,16 +299,49 @@ class Executions:
         return [one for owner, one in known if (owner.tenant, one.session_id) == (tenant, session_id)]
 
     def forget(self, execution: Execution) -> None:
-        """Remember it for a while, and then no more."""
-        loop = asyncio.get_running_loop()
-        loop.call_later(self._resume_seconds, self._known.pop, execution.id, None)
-        for each in list(self._known)[:-KEPT]:
-            if self._known[each][1].is_done:
-                del self._known[each]
+        """Remember it for a while, and then no more; let go of others if there are too many."""
+        owner, _ = self._known.get(execution.id, (None, None))
+        if owner is None:
+            return
+        self._drop_later(execution.id)
+        ended = [(who, one) for who, one in self._known.values() if one.is_done and one is not execution]
+        # Those whom nobody reads go first, and of them the oldest.
+        ended.sort(key=lambda each: each[1].has_readers)
+        of_caller = [one for who, one in ended if (who.tenant, who.name) == (owner.tenant, owner.name)]
+        self._drop_beyond(of_caller, KEPT_BYTES_OF_CALLER - execution.kept_bytes)
+        kept = [one for _, one in ended if one.id in self._known]
+        self._drop_beyond(kept, KEPT_BYTES - execution.kept_bytes)
+        for one in [one for one in kept if one.id in self._known][: max(0, len(self._known) - KEPT)]:
+            self._drop(one.id)
+
+    def _drop_beyond(self, ended: list[Execution], most_bytes: int) -> None:
+        """Drop the first of them until what the rest has printed is not more than that."""
+        size = sum(one.kept_bytes for one in ended)
+        for one in ended:
+            if size <= most_bytes:
+                return
+            size -= one.kept_bytes
+            self._drop(one.id)
+
+    def _drop(self, execution_id: str) -> None:
+        _, execution = self._known.pop(execution_id, (None, None))
+        if execution is not None:
+            execution.drop()
+
+    def _drop_later(self, execution_id: str) -> None:
+        """Drop it when its time is over, or when those who read it then have ended."""
+        asyncio.get_running_loop().call_later(self._resume_seconds, self._drop_unread, execution_id)
+
+    def _drop_unread(self, execution_id: str) -> None:
+        _, execution = self._known.get(execution_id, (None, None))
+        if execution is not None and execution.has_readers:
+            self._drop_later(execution_id)
+        else:
+            self._drop(execution_id)
 
     async def stop(self) -> None:
         """Cancel everything, and wait until it has ended."""
         running = [one for _, one in self._known.values() if not one.is_done]
         for one in running:
             one.cancel()
-        await asyncio.gather(*(one.result() for one in running), return_exceptions=True)
+        await asyncio.gather(*(one.ended() for one in running), return_exceptions=True)

@@ -397,7 +397,7 @@ class Service:
         """Keep the session open until the end of *execution*."""
         async with stack:
             with suppress(CarrelError):
-                await execution.result()
+                await execution.ended()
         self.executions.forget(execution)
 
     def execution(self, caller: Principal, session_id: str, execution_id: str) -> Execution:

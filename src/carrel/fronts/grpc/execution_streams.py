@@ -62,16 +62,17 @@ async def _executed(call: Call, request: Any, work: Callable[[], Work]) -> Event
     execution = await call.service.start(call.caller, request.session_id, work(), role=call.role_of(request))
     event = messages.ExecutionEvent
     end = 0
-    try:
-        yield event(execution_id=execution.id)
-        async with ended(execution.events()) as outputs:
-            async for output in outputs:
-                end = output.offset - len(output.data)
-                for piece in slices(output.data, PIECE_BYTES):
-                    end += len(piece)
-                    is_out = output.stream == "stdout"
-                    yield event(stdout=piece, offset=end) if is_out else event(stderr=piece, offset=end)
-        yield event(result_json=render_json(await execution.result()), offset=end)
-    finally:
-        if not execution.is_done:
-            execution.cancel()
+    with execution.attached():
+        try:
+            yield event(execution_id=execution.id)
+            async with ended(execution.events()) as outputs:
+                async for output in outputs:
+                    end = output.offset - len(output.data)
+                    for piece in slices(output.data, PIECE_BYTES):
+                        end += len(piece)
+                        is_out = output.stream == "stdout"
+                        yield event(stdout=piece, offset=end) if is_out else event(stderr=piece, offset=end)
+            yield event(result_json=render_json(await execution.result()), offset=end)
+        finally:
+            if not execution.is_done:
+                execution.cancel()

@@ -135,10 +135,10 @@ def _state(execution: Execution) -> dict[str, object]:
 async def _events(execution: Execution, after: int) -> AsyncIterator[bytes]:
     """`start`, what is printed beyond the offset *after*, and `exit` with the result, or `error`."""
     yield event("start", _state(execution), after)
-    async for output in execution.events(after):
-        after = output.offset
-        yield event(output.stream, text_or_bytes(output.data), after)
     try:
+        async for output in execution.events(after):
+            after = output.offset
+            yield event(output.stream, text_or_bytes(output.data), after)
         result = await execution.result()
     except CarrelError as error:
         yield event("error", render_error(error, retry=wire(error.code).retry), after)
