@@ -10,6 +10,13 @@ CLOSED = "tests/faults/test_closed.py"
 GROWTH = "tests/faults/test_growth.py"
 
 MUTANTS = [
+    Mutant(
+        "lease: not in a forked child",
+        "workspace/store.py",
+        "        self._lock = RLock()\n        self._handle = None\n\n",
+        "        self._lock = RLock()\n\n",
+        "tests/workspace/test_forks.py::test_a_forked_child_keeps_no_session_in_use",
+    ),
     # Ledgers, sessions and sweeps
     Mutant(
         "ledger: the quota is asked",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from threading import Thread
 
 from carrel.workspace._forks import Forks
+from carrel.workspace.sessions import WorkspaceManager
+from tests.workspace.children import in_process, paused
 
 
 class Closed:
@@ -54,3 +57,24 @@ def test_what_is_new_waits_until_a_fork_is_over() -> None:
     assert one.was_late_kept_out
     assert one.calls == ["hold", "release"]
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_forked_child_keeps_no_session_in_use(tmp_path: Path) -> None:
+    manager = WorkspaceManager(tmp_path / "sessions")
+    workspace = manager.create("s1")
+    with paused(lambda stop: stop()):
+        assert manager.status("s1").in_use
+        workspace.close()
+        assert not manager.status("s1").in_use
+
+
+def test_a_forked_child_neither_ends_nor_renews_the_lease_of_its_parent(tmp_path: Path) -> None:
+    manager = WorkspaceManager(tmp_path / "sessions")
+    workspace = manager.create("s1")
+    lease = next((tmp_path / "sessions").rglob("lease"))
+    os.utime(lease, ns=(5, 5))
+    in_process(workspace.close)
+    assert lease.stat().st_mtime_ns == 5
+    assert manager.status("s1").in_use
+    workspace.close()
+    assert lease.stat().st_mtime_ns > 5

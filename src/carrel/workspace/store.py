@@ -25,6 +25,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import RLock
 
 from carrel.errors import BusyError, CarrelError, SessionMissingError, UnavailableError
 from carrel.fs.handle import Handle
@@ -32,6 +33,7 @@ from carrel.fs.listing import names_in
 from carrel.fs.owned import make_own, open_own, open_store
 from carrel.fs.scratch import Scratch, Thrown, empty_trash, open_child
 from carrel.workspace import ledger
+from carrel.workspace._forks import forks
 from carrel.workspace.session_lock import FILE as LEDGER
 from carrel.workspace.session_lock import WAIT_SECONDS, SessionLock
 
@@ -294,9 +296,7 @@ class Claim:
 
     def lease(self, now_ns: int) -> Lease:
         """Have the session open from now on."""
-        handle = Handle(os.open(LEASE, _LEASE_FLAGS, 0o600, dir_fd=self.state.fd))
-        fcntl.flock(handle.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        lease = Lease(handle)
+        lease = Lease(self.state)
         lease.renew(now_ns)
         return lease
 
@@ -319,10 +319,21 @@ class Claim:
 
 
 class Lease:
-    """Held by one who has a session open."""
+    """Held by one who has a session open; a forked child has no part in it.
 
-    def __init__(self, handle: Handle) -> None:
-        self._handle: Handle | None = handle
+    A lock belongs to all who inherited the open file. So a child closes it at once: it would keep the session
+    in use after its parent is done, and note uses of its own.
+    """
+
+    def __init__(self, state: Handle) -> None:
+        """Lock the file in the directory *state*, which is made if it is missing."""
+        self._lock = RLock()
+        self._handle: Handle | None = None
+        forks().watch(self)
+        with self._lock:
+            handle = Handle(os.open(LEASE, _LEASE_FLAGS, 0o600, dir_fd=state.fd))
+            fcntl.flock(handle.fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            self._handle = handle
 
     def renew(self, now_ns: int) -> None:
         """Note that the session is used."""
@@ -333,6 +344,19 @@ class Lease:
     def end(self, now_ns: int) -> None:
         """Note the last use, and let go."""
         self.renew(now_ns)
+        self._handle = None
+
+    def hold(self) -> bool:
+        """Wait until the file is locked, so that no child inherits it unseen."""
+        return self._lock.acquire()
+
+    def release(self) -> None:
+        """Go on after a fork."""
+        self._lock.release()
+
+    def disown(self) -> None:
+        """Close the file of the parent in a forked child, which leaves the parent's lock as it is."""
+        self._lock = RLock()
         self._handle = None
 
 
