@@ -205,6 +205,16 @@ def test_temporary_files_outlive_a_timeout(shared_container: Shared) -> None:
     assert said(sandbox.run(["cat", "/tmp/kept"])) == "x\n"
 
 
+def test_a_flood_on_both_streams_ends_without_a_restart(shared_container: Shared) -> None:
+    """The engine does little else for a container while nobody takes what comes out of it."""
+    sandbox = shared_container.empty()
+    said(sandbox.run(["sh", "-c", "echo x >/tmp/kept"]))
+    for _ in range(3):
+        result = sandbox.run(["sh", "-c", "yes & yes >&2 & yes & yes >&2"], timeout_seconds=1)
+        assert result.trap_reason is TrapReason.TIMEOUT
+    assert said(sandbox.run(["cat", "/tmp/kept"])) == "x\n"
+
+
 def test_a_daemon_that_is_left_behind_ends_with_its_command(shared_container: Shared) -> None:
     contained, sandbox = shared_container.contained, shared_container.empty()
     code = (

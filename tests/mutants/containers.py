@@ -17,8 +17,8 @@ MUTANTS = [
     Mutant(
         "contained: what is left running",
         "runtimes/container_run.py",
-        "            end_left(self._container)",
-        "            pass",
+        "        end_left(self._container)",
+        "        pass",
         f"{HOSTILE}::test_a_daemon_that_is_left_behind_ends_with_its_command",
     ),
     Mutant(

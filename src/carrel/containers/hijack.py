@@ -10,6 +10,7 @@ import select
 import socket
 import ssl
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from carrel.errors import ContainerError, EngineError
@@ -101,6 +102,11 @@ class Line:
     def end_input(self) -> None:
         """Say that nothing more will be sent."""
         self._socket.shutdown(socket.SHUT_WR)
+
+    def end(self) -> None:
+        """Say that nothing more will be sent or received; a thread that does either sees the end."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -93,6 +93,10 @@ class ExecStream:
             time.sleep(_SLICE_SECONDS)
         return code
 
+    def end(self) -> None:
+        """Take no more of its output, and let the engine know; what runs goes on."""
+        self._line.end()
+
     def close(self) -> None:
         """Let go of the connection; what runs goes on."""
         self._line.close()

@@ -23,6 +23,8 @@ NOT_FOUND = 127
 NOT_RUNNABLE = 126
 _SLICE_SECONDS = 0.05
 _DRAIN_SECONDS = 2.0
+_LAST_SECONDS = 0.05
+"""So long what has to be ended may still be heard."""
 _ENGINE_SAYS = b"OCI runtime exec failed"
 """How the engine begins what it writes to the output of a program that it could not start."""
 _HELD_BYTES = 2**13
@@ -177,19 +179,21 @@ class ContainerRun:
     def _ended(self, stream: ExecStream, reason: TrapReason | None) -> Ending:
         self._guard.stop()
         reason = TrapReason.QUOTA if self._guard.problem else reason
-        if reason is None:
-            end_left(self._container)
-        else:
+        if reason is not None:
+            # The engine does little else for a container while nobody takes what floods out of it.
+            self._drain(stream, _LAST_SECONDS)
+            stream.end()
             end_all(self._container)
+            self._let_go()
+            return self._ending(Ending(reason=reason, detail=self._guard.problem or ""))
+        end_left(self._container)
         code = None
         with suppress(ContainerError):
-            self._drain(stream)
+            self._drain(stream, _DRAIN_SECONDS)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
-            if reason is None and code is not None and not stream.has_begun():
+            if code is not None and not stream.has_begun():
                 return self._not_begun(self._held.decode("utf-8", "replace"))
         self._let_go()
-        if reason is not None:
-            return self._ending(Ending(reason=reason, detail=self._guard.problem or ""))
         return self._ending(self._own(code))
 
     def _own(self, code: int | None) -> Ending:
@@ -208,11 +212,11 @@ class ContainerRun:
             return Ending(reason=TrapReason.MEMORY)
         return Ending(reason=TrapReason.ENGINE, detail="its container stopped")
 
-    def _drain(self, stream: ExecStream) -> None:
-        """Take what is still on the way."""
-        deadline = time.monotonic() + _DRAIN_SECONDS
-        with suppress(EOFError):
-            while (piece := stream.receive(deadline)) is not None:
+    def _drain(self, stream: ExecStream, seconds: float) -> None:
+        """Take what is still on the way, for so long; one that floods is not waited for."""
+        deadline = time.monotonic() + seconds
+        with suppress(EOFError, CarrelError):
+            while time.monotonic() < deadline and (piece := stream.receive(deadline)) is not None:
                 self._take(*piece)
 
     def _not_begun(self, told: str, error: ContainerError | None = None) -> Ending:
