@@ -243,7 +243,7 @@ class Containers:
                 config = spec.to_engine(labels, self.engine.image_volumes(spec.image))
                 made = self.engine.api.create_container_from_config(config, name)
         except ContainerError as error:
-            if error.problem != "image":
+            if error.problem not in ("image", "missing"):
                 raise
             problem = ContainerError(
                 "image", f"the image {spec.image!r} is not on the engine, and may not be pulled"
