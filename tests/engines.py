@@ -33,6 +33,7 @@ _TESTS = (
 _QUICK = (
     "tests/containers/test_container.py",
     "tests/containers/test_engine.py",
+    "tests/containers/test_trouble.py",
     "tests/fronts/cli/test_doctor_containers.py",
     "tests/fronts/cli/test_run_container.py",
     "tests/tools/test_containers.py",

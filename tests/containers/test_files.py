@@ -95,6 +95,21 @@ def test_a_whole_life_of_a_workspace_is_the_same_as_on_disk(files: ContainerFile
             assert _outcome(step, in_container) == _outcome(step, on_disk), number
 
 
+def test_a_name_with_a_backslash_is_listed_and_counted_and_goes_with_its_directory(
+    files: ContainerFiles, slot: Slot
+) -> None:
+    directory = slot.base / "ws" / "d"
+    directory.mkdir()
+    (directory / "a\\b").write_text("12345")
+    with Workspace(files, policy=SandboxPolicy.for_workspace("/workspace"), limits=LIMITS) as workspace:
+        assert [info.path for info in workspace.walk()] == ["d", "d/a\\b"]
+        assert workspace.usage().disk_bytes == 5
+        with pytest.raises(FileNotFoundError):
+            workspace.read("d/a\\b")
+        workspace.remove("d", recursive=True)
+        assert workspace.usage().entries == 0
+
+
 def test_every_byte_can_be_in_a_name_and_in_a_content(files: ContainerFiles, slot: Slot) -> None:
     names = [bytes([byte]) + b"x" + bytes([byte]) for byte in range(1, 256) if byte not in b"/\\"]
     names += [b"-rf", b"a\nb\n", b"\xff" * 255, b"$(id)", b"'\"`;|&", b" ", b"=", b"%41", b"..."]

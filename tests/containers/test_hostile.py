@@ -17,6 +17,7 @@ from carrel.containers import ending
 from carrel.containers.ending import users_inside, users_listed
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
+from carrel.containers.spec import Bind
 from carrel.errors import CarrelError
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
@@ -24,6 +25,7 @@ from carrel.values import MIB, Limits
 from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
 from tests.containers.conftest import Make
+from tests.containers.test_container import run
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.attack
@@ -448,6 +450,23 @@ def test_a_program_is_locked_in(shared_container: Shared) -> None:
     assert "PermissionError" in sandbox.execute("import os; os.setuid(0)").stderr
     assert sandbox.run(["sh", "-c", "mount -t tmpfs x /workspace"]).exit_code != 0
     assert sandbox.run(["sh", "-c", "mknod /tmp/sda b 8 0"]).exit_code != 0
+
+
+def test_an_image_declares_no_volume_and_no_check_of_its_own(
+    engine: Engine, make: Make, tmp_path: Path
+) -> None:
+    declared = ["VOLUME /data /workspace", "HEALTHCHECK --interval=1s CMD touch /data/checked"]
+    image = engine.api.commit(make().id, changes=declared)["Id"]
+    try:
+        container = make(image=image, tmp_bytes=MIB, mount=Bind(source=str(tmp_path)))
+        found = engine.api.inspect_container(container.id)
+        assert [mount["Type"] for mount in found["Mounts"]] == ["bind"]
+        assert found["State"].get("Health") is None
+        script = "head -c 2000000 /dev/zero >/data/f; stat -c %s /data/f"
+        assert run(container, "sh", "-c", script)[1] == b"1048576\n"
+        container.remove()
+    finally:
+        engine.api.remove_image(image, force=True)
 
 
 def test_there_is_no_network(shared_container: Shared) -> None:

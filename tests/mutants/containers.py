@@ -220,6 +220,20 @@ MUTANTS = [
         f"{HOSTILE}::test_calm_is_asked_by_whose_processes_are_there_not_by_how_many",
     ),
     Mutant(
+        "container: volumes of the image",
+        "containers/spec.py",
+        '{"/tmp", *map(normpath, volumes)}',
+        '{"/tmp"}',
+        f"{HOSTILE}::test_an_image_declares_no_volume_and_no_check_of_its_own",
+    ),
+    Mutant(
+        "container: a check of the image",
+        "containers/spec.py",
+        '"Healthcheck": {"Test": ["NONE"]},\n',
+        "",
+        f"{HOSTILE}::test_an_image_declares_no_volume_and_no_check_of_its_own",
+    ),
+    Mutant(
         "container: memory",
         "containers/spec.py",
         '"MemorySwap": self.memory_bytes',

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from carrel.containers.engine import Engine
 
 STOP_SECONDS = 2
+_NOT_STARTED = (126, 127)
+"""The statuses that the engine notes if the first program is not in the image, or cannot be run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +100,22 @@ class Container:
     # Life
 
     def start(self) -> None:
-        """Let it run, if it does not."""
-        with self._translated("starting it"):
-            self.engine.api.start(self.id)
+        """Let it run, if it does not.
+
+        Raises:
+            ContainerError: It is gone, cannot be started, or its image has not what keeps it running.
+        """
+        try:
+            with self._translated("starting it"):
+                self.engine.api.start(self.id)
+            return
+        except ContainerError as error:
+            problem = error
+        if self.state().exit_code in _NOT_STARTED:
+            problem = ContainerError(
+                "program", f"{self.name}: the image has no such program", detail=problem.detail
+            )
+        raise problem
 
     def stop(self, seconds: int = STOP_SECONDS) -> None:
         """Ask it to end, and end it after *seconds*."""

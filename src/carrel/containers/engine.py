@@ -100,6 +100,15 @@ class Engine:
             raise
         return True
 
+    def image_volumes(self, image: str) -> list[str]:
+        """The directories that an image declares as volumes.
+
+        Raises:
+            ContainerError: There is no such image.
+        """
+        with translated(f"looking for {image!r}"):
+            return list(self.api.inspect_image(image)["Config"].get("Volumes") or ())
+
     def pull(self, image: str) -> None:
         """Fetch an image from its registry.
 

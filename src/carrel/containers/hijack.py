@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
+from carrel.containers.trouble import why_unstarted
 from carrel.errors import ContainerError, EngineError
 
 _HEAD_BYTES = 2**16
@@ -162,4 +163,6 @@ def _require_upgrade(head: bytes, rest: bytes) -> None:
         return
     told = rest.decode("utf-8", "replace")[:1000]
     problem = {b"404": "missing", b"409": "stopped"}.get(status[0] if status else b"", "failed")
+    if problem != "stopped" and why_unstarted(told):
+        problem = "program"
     raise ContainerError(problem, "the container cannot run that now", detail=told)

@@ -240,9 +240,10 @@ class Containers:
         try:
             prepare(self.engine, spec)
             with translated(f"{name}: making it of {spec.image!r}"):
-                made = self.engine.api.create_container_from_config(spec.to_engine(labels), name)
+                config = spec.to_engine(labels, self.engine.image_volumes(spec.image))
+                made = self.engine.api.create_container_from_config(config, name)
         except ContainerError as error:
-            if error.problem != "image":
+            if error.problem not in ("image", "missing"):
                 raise
             problem = ContainerError(
                 "image", f"the image {spec.image!r} is not on the engine, and may not be pulled"

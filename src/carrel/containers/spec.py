@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
@@ -112,8 +113,8 @@ class ContainerSpec:
         text = json.dumps(self.to_engine({}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def to_engine(self, labels: Mapping[str, str]) -> dict[str, Any]:
-        """As the engine wants it."""
+    def to_engine(self, labels: Mapping[str, str], volumes: Iterable[str] = ()) -> dict[str, Any]:
+        """As the engine wants it, for an image that declares *volumes*, which are in memory as `/tmp` is."""
         return {
             "Image": self.image,
             "Entrypoint": [],
@@ -124,14 +125,17 @@ class ContainerSpec:
             "Labels": {**labels, USER_LABEL: self.user},
             "NetworkDisabled": self.network == "none",
             "StopSignal": "SIGTERM",
-            "HostConfig": self._host(),
+            "Healthcheck": {"Test": ["NONE"]},
+            "HostConfig": self._host(volumes),
         }
 
-    def _host(self) -> dict[str, Any]:
+    def _host(self, volumes: Iterable[str]) -> dict[str, Any]:
         limits = [{"Name": "nofile", "Soft": self.open_files, "Hard": self.open_files}]
         limits.append({"Name": "core", "Soft": 0, "Hard": 0})
         if self.file_bytes is not None:
             limits.append({"Name": "fsize", "Soft": self.file_bytes, "Hard": self.file_bytes})
+        # The engine would make a volume of its own, on its disk, for what nothing is mounted at.
+        in_memory = {"/tmp", *map(normpath, volumes)} - ({WORKSPACE} if self.mount else set())  # noqa: S108
         security = [] if self.new_privileges else ["no-new-privileges:true"]
         if self.seccomp is not None:
             security.append(f"seccomp={self.seccomp}")
@@ -141,7 +145,7 @@ class ContainerSpec:
             "CapAdd": list(self.capabilities),
             "SecurityOpt": security,
             "ReadonlyRootfs": self.read_only,
-            "Tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={self.tmp_bytes}"},  # noqa: S108  # the container's
+            "Tmpfs": dict.fromkeys(in_memory, f"rw,exec,nosuid,nodev,mode=1777,size={self.tmp_bytes}"),
             "Memory": self.memory_bytes,
             "MemorySwap": self.memory_bytes,
             "NanoCpus": int(self.cpus * 1e9),

@@ -12,8 +12,29 @@ from contextlib import contextmanager
 
 from carrel.errors import CarrelError, ContainerError, EngineError
 
-_STARTED_NOTHING = ("executable file not found", "no such file or directory", "permission denied")
-"""How the engine says that a program is not in the image, or cannot be run."""
+_UNSTARTED = {
+    "too_long": ("argument list too long",),
+    "missing": ("executable file", "no such file or directory"),
+    "unrunnable": (
+        "permission denied",
+        "operation not permitted",
+        "exec format error",
+        "is a directory",
+        "not a directory",
+        "too many levels of symbolic links",
+    ),
+}
+"""How the engine says why a program of an image could not be started."""
+
+
+def why_unstarted(told: str) -> str | None:
+    """What was wrong with a program that did not start: `missing`, `unrunnable` or `too_long`.
+
+    `None` if the engine speaks of something else, as of the container. It answers all of them with the same
+    status, so this is the one place that goes by its words.
+    """
+    told = told.lower()
+    return next((why for why, words in _UNSTARTED.items() if any(each in told for each in words)), None)
 
 
 @contextmanager
@@ -64,10 +85,8 @@ def _answered(error: object, doing: str) -> EngineError | ContainerError:
     assert isinstance(error, errors.APIError)  # noqa: S101  # for the type checker
     told = str(error.explanation or error)
     status = error.status_code
-    if isinstance(error, errors.ImageNotFound) or (status == 404 and "no such image" in told.lower()):
+    if isinstance(error, errors.ImageNotFound):
         return ContainerError("image", f"the image is not on the engine: {doing}", detail=told)
-    if any(words in told.lower() for words in _STARTED_NOTHING) and "exec" in told.lower():
-        return ContainerError("program", f"the image has no such program: {doing}", detail=told)
     if status == 404:
         return ContainerError("missing", f"no such container: {doing}", detail=told)
     if status == 409:

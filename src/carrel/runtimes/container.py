@@ -279,7 +279,13 @@ class ContainerRuntime:
                     on_output=turn.on_output,
                     guard=guard,
                 )
-                ending = run.run(turn.seconds)
+                try:
+                    ending = run.run(turn.seconds)
+                except ContainerError as error:
+                    if error.problem == "stopped":
+                        # The engine takes it for one that runs; the next call finds one that does.
+                        container.restart()
+                    raise
         except BaseException:
             with suppress(CarrelError):
                 use.end()

@@ -10,6 +10,7 @@ from typing import Protocol
 from carrel.containers.container import Container
 from carrel.containers.ending import end_all, end_left
 from carrel.containers.stream import STDERR, STDOUT, ExecStream
+from carrel.containers.trouble import why_unstarted
 from carrel.errors import CarrelError, ContainerError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.call import Call, Capture, Ending, OnOutput
@@ -28,8 +29,11 @@ _LAST_SECONDS = 0.05
 _ENGINE_SAYS = b"OCI runtime exec failed"
 """How the engine begins what it writes to the output of a program that it could not start."""
 _HELD_BYTES = 2**13
-_MISSING = ("executable file not found", "no such file or directory", "not found")
-_TOO_LONG = "argument list too long"
+_PROBLEMS = {
+    "missing": "not found in the image",
+    "unrunnable": "cannot be run",
+    "too_long": "its arguments and variables are too long",
+}
 
 
 class Guard(Protocol):
@@ -187,12 +191,13 @@ class ContainerRun:
             self._let_go()
             return self._ending(Ending(reason=reason, detail=self._guard.problem or ""))
         end_left(self._container)
-        code = None
+        code, has_begun = None, True
         with suppress(ContainerError):
             self._drain(stream, _DRAIN_SECONDS)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
-            if code is not None and not stream.has_begun():
-                return self._not_begun(self._held.decode("utf-8", "replace"))
+            has_begun = code is None or stream.has_begun()
+        if not has_begun:
+            return self._not_begun(self._held.decode("utf-8", "replace"))
         self._let_go()
         return self._ending(self._own(code))
 
@@ -223,18 +228,14 @@ class ContainerRun:
         """The ending of a program that could not be started, as a shell has it.
 
         Raises:
-            ContainerError: *error*, if it is about something else.
+            ContainerError: It is about the container: *error*, or that it has to be started anew.
         """
-        told = told.lower()
-        is_missing = any(words in told for words in _MISSING)
-        problem = "not found in the image" if is_missing else "cannot be run"
-        if _TOO_LONG in told:
-            problem = "its arguments and variables are too long"
-        elif error is not None and not is_missing and "permission denied" not in told:
-            raise error
+        why = why_unstarted(told)
+        if why is None:
+            raise error or ContainerError("stopped", "the container cannot run that now", detail=told)
         self.has_begun, self._held = False, b""
-        self._give(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {problem}\n".encode())
-        return self._ending(Ending(exit_code=NOT_FOUND if is_missing else NOT_RUNNABLE))
+        self._give(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {_PROBLEMS[why]}\n".encode())
+        return self._ending(Ending(exit_code=NOT_FOUND if why == "missing" else NOT_RUNNABLE))
 
     def _ending(self, ending: Ending) -> Ending:
         out, err = self._streams[STDOUT], self._streams[STDERR]
