@@ -295,6 +295,9 @@ def test_expired_sessions_come_in_the_order_of_their_end(registry: Registry) -> 
     assert ids(registry.expired(NOW + SECOND)) == ["first"]
     assert ids(registry.expired(NOW + 3 * SECOND)) == ["first", "a", "b", "later"]
     assert ids(registry.expired(NOW + 3 * SECOND, 2)) == ["first", "a"]
+    second = registry.get("a")
+    assert ids(registry.expired(NOW + 3 * SECOND, 2, after=second)) == ["b", "later"]
+    assert {"first", "a", "b", "later"} <= registry.ids()
     registry.touch("first", NOW + 3 * SECOND)
     assert ids(registry.expired(NOW + 3 * SECOND, count=2)) == ["a", "b"]
 

@@ -252,6 +252,10 @@ INDEXED: dict[str, tuple[Callable[[SqliteRegistry], object], str]] = {
     "list": (lambda registry: registry.list(), "PRIMARY KEY"),
     "next page": (lambda registry: registry.list(after="s5"), "PRIMARY KEY"),
     "expired": (lambda registry: registry.expired(NOW + 10**12), "sessions_expire"),
+    "next expired": (
+        lambda registry: registry.expired(NOW + 10**12, after=record("s5", ttl_seconds=1)),
+        "sessions_expire",
+    ),
 }
 
 

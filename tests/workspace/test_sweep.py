@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -770,3 +772,46 @@ def test_a_sweep_of_a_thousand_sessions_holds_nobody_up(
     assert len(done) == 2 * count // 100
     workspace.close()
     require_whole(root, "used")
+
+
+# What a sweep costs
+
+
+def steps(work: Callable[[], object]) -> Counter[str]:
+    """How often each function was called by *work*."""
+    found: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call":
+            found[frame.f_code.co_qualname] += 1
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+def test_a_dry_run_takes_steps_in_proportion_to_what_is_expired(
+    manager: WorkspaceManager, clock: SetClock
+) -> None:
+    counts = []
+    for first_number in (0, 250):
+        for number in range(first_number, first_number + 250):
+            manager.create(f"s{number}").close()
+        clock.advance(10 * DAY)
+        counts.append(steps(lambda: manager.sweep(dry_run=True))["SessionRecord.parse"])
+        assert len(manager.sweep(dry_run=True).deleted) == first_number + 250
+    assert counts[1] <= 2 * counts[0] + 10
+
+
+def test_a_sweep_with_nothing_to_do_claims_no_session(manager: WorkspaceManager) -> None:
+    counts = []
+    for first_number in (0, 20):
+        for number in range(first_number, first_number + 20):
+            manager.create(f"s{number}").close()
+        taken = steps(manager.sweep)
+        assert taken["Store._claim"] == 0
+        counts.append((taken["SqliteRegistry.get"], taken["Database.connection"]))
+    assert counts[0] == counts[1]

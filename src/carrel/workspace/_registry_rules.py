@@ -14,6 +14,11 @@ from carrel.workspace.session_record import SessionRecord, require_ns, require_t
 Changes = Mapping[str, Any]  # the record checks what it is given
 
 
+def place_of_expiry(record: SessionRecord | None) -> tuple[int, str]:
+    """What sessions are ordered by when they have expired; of none: before all of them."""
+    return (-1, "") if record is None else (record.expires_ns or 0, record.session_id)
+
+
 def adopted(session_id: str, now_ns: int, ttl_seconds: float | None) -> SessionRecord:
     """A new record for a session that has a directory and nothing else."""
     require_ns(now_ns)

@@ -94,12 +94,18 @@ class MemoryRegistry:
         with self._open() as records:
             return len(records)
 
-    def expired(self, now_ns: int, count: int = 100) -> Records:
+    def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
         require_ns(now_ns)
         rules.require_page(None, count)
+        start = rules.place_of_expiry(after)
         with self._open() as records:
             found = [record for record in records.values() if record.is_expired(now_ns)]
-        return sorted(found, key=lambda record: (record.expires_ns, record.session_id))[:count]
+        found = [record for record in found if rules.place_of_expiry(record) > start]
+        return sorted(found, key=rules.place_of_expiry)[:count]
+
+    def ids(self) -> set[str]:
+        with self._open() as records:
+            return set(records)
 
     def corrupt(self) -> Problems:
         with self._open():

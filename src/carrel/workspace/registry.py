@@ -113,8 +113,15 @@ class Registry(Protocol):
         """How many sessions there are, corrupt ones included."""
         ...
 
-    def expired(self, now_ns: int, count: int = 100) -> Records:
-        """Up to *count* sessions that have been idle for too long, those that expired first in front."""
+    def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
+        """Up to *count* sessions that have been idle for too long, those that expired first in front.
+
+        With *after*, which is one of them, only those that follow it in this order.
+        """
+        ...
+
+    def ids(self) -> set[str]:
+        """The ids of all records, corrupt ones included, as far as they are text."""
         ...
 
     def corrupt(self) -> Problems:

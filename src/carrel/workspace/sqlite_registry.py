@@ -55,10 +55,12 @@ _GET = "SELECT * FROM sessions WHERE session_id = ?"
 _GET_FOLDED = "SELECT session_id FROM sessions WHERE folded = ?"
 _LIST = "SELECT * FROM sessions WHERE session_id > ? ORDER BY session_id"
 _ALL = "SELECT * FROM sessions"
+_IDS = "SELECT session_id FROM sessions"
 _COUNT = "SELECT count(*) FROM sessions"
 _FULL = "SELECT 1 FROM sessions LIMIT 1 OFFSET ?"
 _EXPIRED = """
-    SELECT * FROM sessions WHERE used_ns + CAST(ttl_seconds * 1e9 AS INTEGER) <= ?
+    SELECT * FROM sessions WHERE used_ns + CAST(ttl_seconds * 1e9 AS INTEGER) BETWEEN :after_ns AND :now
+    AND (used_ns + CAST(ttl_seconds * 1e9 AS INTEGER) > :after_ns OR session_id > :after_id)
     ORDER BY used_ns + CAST(ttl_seconds * 1e9 AS INTEGER), session_id"""
 _ADD = """
     INSERT INTO sessions
@@ -164,11 +166,17 @@ class SqliteRegistry:
             found: int = connection.execute(_COUNT).fetchone()[0]
             return found
 
-    def expired(self, now_ns: int, count: int = 100) -> Records:
+    def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
         require_ns(now_ns)
         rules.require_page(None, count)
+        after_ns, after_id = rules.place_of_expiry(after)
+        values = {"now": now_ns, "after_ns": after_ns, "after_id": after_id}
         with self._database.connection() as connection:
-            return _page(connection.execute(_EXPIRED, (now_ns,)), count)
+            return _page(connection.execute(_EXPIRED, values), count)
+
+    def ids(self) -> set[str]:
+        with self._database.connection() as connection, closing(connection.execute(_IDS)) as rows:
+            return {row[0] for row in rows if isinstance(row[0], str)}
 
     def corrupt(self) -> Problems:
         found = []

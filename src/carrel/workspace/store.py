@@ -29,8 +29,10 @@ from threading import RLock
 
 from carrel.errors import BusyError, CarrelError, SessionMissingError, UnavailableError
 from carrel.fs.handle import Handle
-from carrel.fs.listing import names_in
+from carrel.fs.listing import directories_in, names_in
 from carrel.fs.owned import make_own, open_own, open_store
+from carrel.fs.removal import SCAN
+from carrel.fs.rules import DRAFT_PREFIX
 from carrel.fs.scratch import Scratch, Thrown, empty_trash, open_child
 from carrel.workspace import ledger
 from carrel.workspace._forks import forks
@@ -153,9 +155,11 @@ class Store:
         """Remove what processes that were killed had thrown away."""
         empty_trash(self.trash())
 
-    def session_states(self) -> list[str]:
-        """The ids that there is state of."""
-        return self._names(self.states())
+    def leftover_states(self) -> list[str]:
+        """The ids of the states that have no workspace, or hold drafts; killed processes leave such."""
+        states = self.states()
+        there = set(self.workspaces())
+        return [name for name in self._names(states) if name not in there or _has_drafts(states, name)]
 
     def workspaces(self) -> list[str]:
         """The names of all directories that could be workspaces."""
@@ -164,10 +168,9 @@ class Store:
     def _names(self, directory: Handle) -> list[str]:
         """The names of the directories in one of ours."""
         try:
-            found = [name for name in names_in(directory.fd) if _is_directory(directory, name)]
+            return sorted(directories_in(directory.fd))
         except OSError as error:
             raise self._unavailable(error) from None
-        return sorted(os.fsdecode(name) for name in found)
 
     def _unavailable(self, error: OSError) -> UnavailableError:
         reason = os.strerror(error.errno or errno.EIO)
@@ -360,12 +363,13 @@ class Lease:
         self._handle = None
 
 
-def _is_directory(parent: Handle, name: bytes) -> bool:
+def _has_drafts(states: Handle, name: str) -> bool:
+    """Whether a state holds drafts, or cannot be looked at."""
     try:
-        found = os.stat(name, dir_fd=parent.fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return stat.S_ISDIR(found.st_mode)
+        held = Handle(os.open(name, SCAN, dir_fd=states.fd))
+        return any(found.startswith(DRAFT_PREFIX) for found in names_in(held.fd))
+    except OSError:
+        return True
 
 
 def _is_locked_at(lock: SessionLock, state: Handle, states: Handle, session_id: str) -> bool:

@@ -122,13 +122,12 @@ class Sweeper:
                 after = page[-1].session_id
             return
         seen: set[str] = set()
-        while True:
-            found = self._registry.expired(now, _PAGE + len(seen))
-            fresh = [record for record in found if record.session_id not in seen]
-            if not fresh:
-                return
-            seen.update(record.session_id for record in fresh)
-            yield from fresh
+        last = None
+        while page := self._registry.expired(now, _PAGE, last):
+            # One that was used meanwhile, and is over all the same, comes again later.
+            yield from (record for record in page if record.session_id not in seen)
+            seen.update(record.session_id for record in page)
+            last = page[-1]
 
     def _judge(
         self, record: SessionRecord, now: int, idle_seconds: float | None, result: SweepResult
@@ -178,14 +177,14 @@ class Sweeper:
         """What has a name among the sessions but cannot be judged."""
         corrupt = dict(self._registry.corrupt())
         yield from corrupt.items()
-        for name in self._store.workspaces():
+        unknown = set(self._store.workspaces()) - self._registry.ids() - corrupt.keys()
+        for name in sorted(unknown):
             with suppress(ValueError):
-                if name not in corrupt and self._registry.get(require_session_id(name)) is None:
-                    yield name, "no_metadata"
+                yield require_session_id(name), "no_metadata"
 
     def _clear_leftovers(self, now: int) -> None:
         """Finish what killed processes began."""
-        for session_id in self._store.session_states():
+        for session_id in self._store.leftover_states():
             with suppress(CarrelError), self._store.claim(session_id, wait_seconds=0) as claim:
                 claim.scratch.sweep_drafts(now / 1e9)
         self._forget_missing()
@@ -193,16 +192,8 @@ class Sweeper:
 
     def _forget_missing(self) -> None:
         """Remove the records of sessions whose workspace is gone."""
-        there = set(self._store.workspaces())
-        after = None
-        while page := self._registry.list(after, _PAGE):
-            after = page[-1].session_id
-            for record in page:
-                if record.session_id not in there:
-                    self._forget(record.session_id)
-        for session_id, _ in self._registry.corrupt():
-            if session_id not in there:
-                self._forget(session_id)
+        for session_id in self._registry.ids().difference(self._store.workspaces()):
+            self._forget(session_id)
 
     def _forget(self, session_id: str) -> None:
         with suppress(CarrelError):
