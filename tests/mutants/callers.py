@@ -10,6 +10,7 @@ CALLERS = "tests/service/test_callers.py"
 RATE = "tests/service/test_rate.py"
 MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
+MCP_LINES = "tests/fronts/mcp/test_lines.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
 
 MUTANTS = [
@@ -305,5 +306,19 @@ MUTANTS = [
         "            self._reading.pop(0).cancel()",
         "            pass",
         f"{GRPC_CALLERS}::test_questions_that_do_not_come_make_room_for_others",
+    ),
+    Mutant(
+        "mcp: numbers that are none",
+        "fronts/mcp/lines.py",
+        "if isinstance(number, int | str) and number in self._awaited:",
+        "if number in self._awaited:",
+        f"{MCP_LINES}::test_a_cancellation_of_nothing_that_is_a_number_changes_nothing",
+    ),
+    Mutant(
+        "mcp: requests wait for answers",
+        "fronts/mcp/lines.py",
+        "if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:",
+        "if not self._answers.is_full:",
+        f"{MCP_LINES}::test_requests_wait_for_answers_and_what_is_no_request_goes_before_them",
     ),
 ]

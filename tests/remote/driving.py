@@ -50,8 +50,8 @@ class Driven:
 class DrivenClient(Driven):
     """An `AsyncClient` with the methods of `Client`."""
 
-    def __init__(self, url: str, key: str | None = None) -> None:
-        super().__init__(asyncio.Runner(), AsyncClient(url, key=key))
+    def __init__(self, url: str, key: str | None = None, timeout: float = 60.0) -> None:
+        super().__init__(asyncio.Runner(), AsyncClient(url, key=key, timeout=timeout))
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from carrel import Client, connect
@@ -25,6 +27,7 @@ from carrel.errors import (
 )
 from carrel.fronts.http.events import QUIET_SECONDS
 from carrel.remote.http_line import AwaitingLine, BlockingLine
+from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.service.keys import Keys, NewKey
 from carrel.workspace.sessions import new_id
 from tests.remote.driving import DrivenClient
@@ -146,6 +149,55 @@ def test_a_service_that_says_nothing_is_given_up() -> None:
                     client.open("s")
                 assert caught.value.code in {"limit.time", "service.unreachable"}
                 assert target in str(caught.value)
+
+
+class _Silent(grpc.GenericRpcHandler):
+    """Has every session, and answers nothing about files."""
+
+    def __init__(self, over: threading.Event) -> None:
+        self._over = over
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any]:
+        if "WorkspaceService" in handler_call_details.method:
+            known = messages.SessionResponse(session_json=SESSION.decode()).SerializeToString()
+            return grpc.unary_unary_rpc_method_handler(lambda request, context: known)
+        return grpc.stream_stream_rpc_method_handler(self._wait)
+
+    def _wait(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        next(requests)
+        self._over.wait(60)
+        yield b""
+
+
+@pytest.mark.parametrize("kind", [Client, DrivenClient])
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda files: files.write("f", b"x"),
+        lambda files: files.write("f", bytes(2**24)),
+        lambda files: files.read("f"),
+        lambda files: list(files.read_chunks("f")),
+        lambda files: files.extract(b"x", "."),
+    ],
+    ids=["write", "large write", "read", "read in chunks", "extract"],
+)
+def test_a_service_that_falls_silent_in_the_middle_of_a_stream_is_given_up(
+    kind: Callable[..., Any], work: Callable[[Any], object]
+) -> None:
+    over = threading.Event()
+    server = grpc.server(ThreadPoolExecutor(4))
+    server.add_generic_rpc_handlers((_Silent(over),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with kind(f"grpc://127.0.0.1:{port}", timeout=0.5) as client:
+            files = client.open("s")
+            with pytest.raises(LimitError, match="did not answer in time") as caught:
+                work(files)
+        assert caught.value.code == "limit.time"
+    finally:
+        over.set()
+        server.stop(0).wait()
 
 
 @pytest.mark.parametrize("kind", [BlockingLine, AwaitingLine])

@@ -13,8 +13,8 @@ from carrel.audit.event import Event
 from carrel.errors import RequestError, UnreachableError
 from carrel.remote.api import Ended, Printed, Source, Started, Step
 from carrel.remote.forms import parse, render
-from carrel.remote.grpc_channel import error_of
-from carrel.remote.grpc_line import GrpcLine, Message
+from carrel.remote.grpc_channel import error_of, late
+from carrel.remote.grpc_line import GrpcLine, Message, SilentError
 from carrel.remote.patience import Patience
 from carrel.remote.pieces import parts
 from carrel.remote.proto import carrel_v1_pb2 as messages
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from carrel.workspace.extract_limits import ExtractLimits
 
 
+_QUIET = {"Changes", "ExecuteCommandStream", "ExecutePythonStream"}
+"""Streams that are silent while nothing happens; that the service is gone is noticed by the connection."""
 _LATEST = 2**62
 """Greater than the number of any record, and nothing that a message could not hold."""
 
@@ -275,7 +277,8 @@ class GrpcTransport:
 
     async def _answers(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
         with self._translated():
-            async with aclosing(self._line.stream(rpc, request)) as answers:
+            seconds = None if rpc in _QUIET else self._line.timeout_seconds
+            async with aclosing(self._line.stream(rpc, request, seconds=seconds)) as answers:
                 async for answer in answers:
                     yield answer
 
@@ -296,6 +299,8 @@ class GrpcTransport:
             yield
         except grpc.RpcError as failure:
             raise error_of(failure, self._line.address, timeout_seconds=self._line.timeout_seconds) from None
+        except SilentError:
+            raise late(self._line.address, self._line.timeout_seconds) from None
 
     def _loaded(self, text: str) -> Any:  # Any: whatever JSON says
         try:

@@ -124,12 +124,7 @@ def error_of(
             return placed(_told(value), address)
     match call.code():
         case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return LimitError(
-                "time",
-                limit=int(timeout_seconds or 0),
-                asked=None,
-                message=f"the service at {address} did not answer in time",
-            )
+            return late(address, timeout_seconds)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return LimitError(
                 "requests",
@@ -149,6 +144,16 @@ def error_of(
                 " right, and that nothing in between stops it"
             )
     return CarrelError(f"the service at {address} failed unexpectedly")
+
+
+def late(address: GrpcAddress, timeout_seconds: float | None) -> LimitError:
+    """What is told of a service that was silent for too long."""
+    return LimitError(
+        "time",
+        limit=int(timeout_seconds or 0),
+        asked=None,
+        message=f"the service at {address} did not answer in time",
+    )
 
 
 def _told(document: bytes | str) -> CarrelError:

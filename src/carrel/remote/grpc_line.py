@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import grpc
 import grpc.aio
@@ -17,6 +18,10 @@ from carrel.remote.grpc_channel import GrpcAddress, metadata_of, open_async_chan
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
 
 Message = Any  # one of the many that the proto defines; each rpc has its own
+
+
+class SilentError(Exception):
+    """The service was silent for too long."""
 
 
 class GrpcLine(Protocol):
@@ -29,12 +34,16 @@ class GrpcLine(Protocol):
         """One answer to one request."""
         ...
 
-    def stream(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
-        """Many answers to one request."""
+    def stream(self, rpc: str, request: Message, *, seconds: float | None = None) -> AsyncGenerator[Message]:
+        """Many answers to one request; none may take longer than so many *seconds*."""
         ...
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
-        """One answer to many requests; what iterating them raises comes out as it is."""
+        """One answer to many requests; what iterating them raises comes out as it is.
+
+        Raises:
+            SilentError: The service took nothing, or gave no answer, for longer than `timeout_seconds`.
+        """
         ...
 
     async def pause(self, seconds: float) -> None:
@@ -78,22 +87,21 @@ class BlockingGrpcLine:
     async def ask(self, rpc: str, request: Message) -> Message:
         return self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
 
-    async def stream(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
+    async def stream(
+        self, rpc: str, request: Message, *, seconds: float | None = None
+    ) -> AsyncGenerator[Message]:
         call = self._rpcs[rpc](request, metadata=self._metadata)
-        try:
+        with _Silence(call, seconds) as silence:
             for message in call:
+                silence.end()
                 yield message
-        finally:
-            call.cancel()
+                silence.begin()
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
-        try:
-            return self._rpcs[rpc](iter(watched), metadata=self._metadata)
-        except grpc.RpcError:
-            if watched.error is not None:
-                raise watched.error from None
-            raise
+        call = self._rpcs[rpc].future(iter(watched), metadata=self._metadata)
+        with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
+            return call.result()
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -138,26 +146,29 @@ class AwaitingGrpcLine:
     async def ask(self, rpc: str, request: Message) -> Message:
         return await self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
 
-    async def stream(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
+    async def stream(
+        self, rpc: str, request: Message, *, seconds: float | None = None
+    ) -> AsyncGenerator[Message]:
         call = self._rpcs[rpc](request, metadata=self._metadata)
+        messages = aiter(call)
         try:
-            async for message in call:
+            while True:
+                async with asyncio.timeout(seconds):
+                    message = await anext(messages, None)
+                if message is None:
+                    return
                 yield message
+        except TimeoutError:
+            raise SilentError from None
         finally:
             call.cancel()
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
         call = self._uploads[rpc].future(iter(watched), metadata=self._metadata)
-        try:
+        with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
             await _ended(call)
             return call.result()
-        except grpc.RpcError:
-            if watched.error is not None:
-                raise watched.error from None
-            raise
-        finally:
-            call.cancel()
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -184,16 +195,79 @@ async def _ended(call: grpc.Future[Message]) -> None:
     await ended.wait()
 
 
+class _Silence:
+    """Cancels a call at its end, or as soon as the service was silent for too long."""
+
+    def __init__(self, call: Any, seconds: float | None) -> None:  # Any: the kinds have no type in common
+        self._call = call
+        self._seconds = seconds
+        self._since: float | None = time.monotonic()
+        """When it began; `None` while it is not the service that is waited for."""
+        self._is_over = threading.Event()
+        self._is_late = False
+
+    def begin(self) -> None:
+        """Wait for the service from now on."""
+        self._since = time.monotonic()
+
+    def end(self) -> None:
+        """Wait for somebody else."""
+        self._since = None
+
+    def __enter__(self) -> Self:
+        if self._seconds is not None:
+            threading.Thread(target=self._watch, args=(self._seconds,), daemon=True).start()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._is_over.set()
+        self._call.cancel()
+        if self._is_late and isinstance(error, grpc.RpcError | grpc.FutureCancelledError):
+            raise SilentError from None
+
+    def _watch(self, seconds: float) -> None:
+        left = seconds
+        while not self._is_over.wait(left):
+            since = self._since
+            left = seconds if since is None else since + seconds - time.monotonic()
+            if left <= 0:
+                self._is_late = True
+                self._call.cancel()
+                return
+
+
 class _Watched:
     """Requests that another thread iterates, and the error that this ended with."""
 
     def __init__(self, requests: Iterable[Message]) -> None:
         self._requests = requests
         self.error: BaseException | None = None
+        self.silence: _Silence | None = None
+        """Does not last while the requests are made."""
 
     def __iter__(self) -> Iterator[Message]:
         try:
-            yield from self._requests
+            for each in self._requests:
+                self._begin()
+                yield each
+                if self.silence is not None:
+                    self.silence.end()
         except Exception as error:
             self.error = error
+            raise
+        finally:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self.silence is not None:
+            self.silence.begin()
+
+    @contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise that error in place of what it led to."""
+        try:
+            yield
+        except grpc.RpcError:
+            if self.error is not None:
+                raise self.error from None
             raise

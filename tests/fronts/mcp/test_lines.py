@@ -16,9 +16,9 @@ import anyio
 import pytest
 import uvloop
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, JSONRPCNotification, JSONRPCResponse
+from mcp_types import PARSE_ERROR, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from carrel.fronts.mcp.lines import Answers, Requests, Took
+from carrel.fronts.mcp.lines import RUNNING, Answers, Requests, Took
 
 PIPE_BYTES = 4096
 
@@ -90,6 +90,21 @@ def unread(fd: int) -> int:
 
 def note(number: int) -> bytes:
     return b'{"jsonrpc": "2.0", "method": "n%d"}\n' % number
+
+
+def request(number: int) -> bytes:
+    return b'{"jsonrpc": "2.0", "id": %d, "method": "m"}\n' % number
+
+
+def cancel(number: int) -> bytes:
+    params = b'{"requestId": %d}' % number
+    return b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": %s}\n' % params
+
+
+def number(message: SessionMessage | Exception) -> int | str:
+    assert isinstance(message, SessionMessage)
+    assert isinstance(message.message, JSONRPCRequest)
+    return message.message.id
 
 
 def method(message: SessionMessage | Exception) -> str:
@@ -204,7 +219,7 @@ def test_a_client_that_reads_no_answers_is_asked_for_no_more_until_it_does(run: 
 
         async with pipes(took) as both:
             count = 60
-            os.write(both.ask, b"".join(map(note, range(count))))
+            os.write(both.ask, b"".join(map(request, range(count))))
             await until(lambda: both.answers.is_full)
             await turns()
             stopped = taken
@@ -217,6 +232,40 @@ def test_a_client_that_reads_no_answers_is_asked_for_no_more_until_it_does(run: 
                     await asyncio.sleep(0.001)
             assert heard == (b"x" * 999 + b"\n") * count
             assert taken == count
+
+    run(main)
+
+
+def test_requests_wait_for_answers_and_what_is_no_request_goes_before_them(run: Run) -> None:
+    async def main() -> None:
+        async with pipes() as (requests, answers, ask, _):
+            os.write(ask, b"".join(map(request, range(RUNNING + 3))) + note(1))
+            for _ in range(RUNNING):
+                await anext(requests)
+            assert method(await anext(requests)) == "n1"
+            os.write(ask, cancel(RUNNING) + cancel(0))
+            assert method(await anext(requests)) == "notifications/cancelled"
+            assert method(await anext(requests)) == "notifications/cancelled"
+            # The one is not wanted any more, the other has made room.
+            assert number(await anext(requests)) == RUNNING + 1
+            waiting = asyncio.ensure_future(anext(requests))
+            await turns()
+            assert not waiting.done()
+            await answers.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
+            assert number(await waiting) == RUNNING + 2
+
+    run(main)
+
+
+@pytest.mark.parametrize("said", ["{}", "[]", "null", "1.5", "1e999", "true", "9" * 400, '{"a": [1]}', '"x"'])
+def test_a_cancellation_of_nothing_that_is_a_number_changes_nothing(run: Run, said: str) -> None:
+    line = f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{said}}}}}\n'
+
+    async def main() -> None:
+        async with pipes() as (requests, _, ask, _):
+            os.write(ask, line.encode() + note(1))
+            while method(await anext(requests)) != "n1":
+                pass
 
     run(main)
 

@@ -23,6 +23,7 @@ from msgspec import Struct, field
 
 from carrel.fronts.mcp.answer import Document, writable
 from carrel.fronts.mcp.calls import Arguments
+from carrel.fronts.mcp.heads import cancelled
 
 OLDER_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 """Of the older protocol, those in which an answer has the same shape."""
@@ -62,17 +63,7 @@ class _Call(Struct, forbid_unknown_fields=True, kw_only=True):
     params: _Params
 
 
-class _Cancelled(Struct, kw_only=True):
-    request_id: int | str = field(name="requestId")
-
-
-class _Cancel(Struct, kw_only=True):
-    method: Literal["notifications/cancelled"]
-    params: _Cancelled
-
-
 _calls = msgspec.json.Decoder(_Call)
-_cancels = msgspec.json.Decoder(_Cancel)
 
 
 class Express:
@@ -83,6 +74,8 @@ class Express:
         self._tools = tools
         self._send = send
         self._running: dict[int | str, asyncio.Task[None]] = {}
+        self.on_done: Callable[[], None] | None = None
+        """Is called when a call that ran has ended."""
         self._is_open = False
         self._server_info: Any = None  # Any: as the SDK tells it
         """Told with every answer of the newer protocol."""
@@ -95,6 +88,11 @@ class Express:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    @property
+    def running(self) -> int:
+        """How many calls are not answered yet."""
+        return len(self._running)
 
     async def settled(self) -> None:
         """Wait until nothing runs."""
@@ -128,8 +126,13 @@ class Express:
             return True
         task = asyncio.create_task(self._answer(call))
         self._running[call.id] = task
-        task.add_done_callback(lambda _: self._running.pop(call.id))
+        task.add_done_callback(lambda _: self._done(call.id))
         return True
+
+    def _done(self, number: int | str) -> None:
+        del self._running[number]
+        if self.on_done is not None:
+            self.on_done()
 
     def _speaks(self, meta: _Meta | None) -> bool:
         """Whether a call is of the protocol that the client began with."""
@@ -138,10 +141,8 @@ class Express:
         return self._server_info is not None and meta.version in MODERN_PROTOCOL_VERSIONS
 
     def _cancel(self, line: bytes) -> None:
-        try:
-            task = self._running.get(_cancels.decode(line).params.request_id)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return
+        number = cancelled(line)
+        task = None if number is None else self._running.get(number)
         if task is not None:
             task.cancel()
 

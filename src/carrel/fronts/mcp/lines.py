@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Self, cast
 
@@ -20,6 +20,7 @@ from mcp_types import (
 )
 from mcp_types.jsonrpc import JSONRPCMessage
 
+from carrel.fronts.mcp.heads import cancelled, is_no_request, number_of
 from carrel.fronts.mcp.malformed import TOO_LONG, complaint, refused
 from carrel.fronts.mcp.splitter import Splitter
 from carrel.values import MIB
@@ -28,6 +29,10 @@ MOST_BYTES = 32 * MIB
 """Of one line, and of what a client has not read yet when it is answered no more."""
 _LISTEN, _CANCEL = "subscriptions/listen", "notifications/cancelled"
 """What has no answer as long as the client is there, and what says that none is wanted."""
+WAITING_BYTES = 2**10
+"""What a line that waits counts for at least."""
+RUNNING = 16
+"""Most requests at one time that are not answered yet; others wait until one is, or is cancelled."""
 LAST_SECONDS = 1.0
 """So long a client may take to read its last answers."""
 
@@ -45,12 +50,13 @@ class Answers(asyncio.BaseProtocol):
         self.learn: Learn | None = None
         """Is shown every message before it is written."""
         self.on_room: Callable[[], None] | None = None
-        """Is called when the client, which had left too much unread, has read most of it."""
+        """Is called when a request was answered, or the client has read most of what it had left unread."""
         self._transport: asyncio.WriteTransport | None = None
         self._room = asyncio.Event()
         self._room.set()
         self._end = asyncio.Event()
-        self._awaited: set[int | str] = set()
+        self._awaited: Counter[int | str] = Counter()
+        """How often an answer to a request of this number is to come."""
         self._settled = asyncio.Event()
         self._settled.set()
 
@@ -71,18 +77,29 @@ class Answers(asyncio.BaseProtocol):
         """Whether the client has left so much unread that it gets no more."""
         return not self._room.is_set()
 
+    @property
+    def awaited(self) -> int:
+        """How many requests are not answered yet."""
+        return self._awaited.total()
+
     def expect(self, message: JSONRPCMessage) -> None:
         """Know of a message that the client has sent, to which there may be an answer."""
         if isinstance(message, JSONRPCRequest) and message.method != _LISTEN:
-            self._awaited.add(message.id)
+            self._awaited[message.id] += 1
             self._settled.clear()
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCEL:
             self._settle((message.params or {}).get("requestId"))
 
     def _settle(self, number: object) -> None:
-        self._awaited.discard(number)
+        # Whatever a client sends as the number, which need not be one.
+        if isinstance(number, int | str) and number in self._awaited:
+            self._awaited[number] -= 1
+            if not self._awaited[number]:
+                del self._awaited[number]
         if not self._awaited:
             self._settled.set()
+        if self.on_room is not None:
+            self.on_room()
 
     async def settled(self) -> None:
         """Wait until everything is answered that the client waits for."""
@@ -157,8 +174,10 @@ class Requests(asyncio.Protocol):
 
     Each line is first shown to somebody who may take it, as soon as it is read: in the same turn of the event
     loop if it comes alone. Of several each has a turn of its own, so that everything else goes on between.
-    No more is read while lines wait, be it for their turn, for the reader of the messages before them, or for
-    a client that leaves its answers unread.
+    No more is read while lines wait for their turn or for the reader of the messages before them.
+
+    Requests wait while too many are not answered, or their answers not read. What is no request goes before
+    them, so that they can be cancelled; it is read while no more than `MOST_BYTES` of requests wait.
     """
 
     def __init__(self, answers: Answers, took: Took | None) -> None:
@@ -170,9 +189,14 @@ class Requests(asyncio.Protocol):
         self._transport: asyncio.ReadTransport | None = None
         self._splitter = Splitter(MOST_BYTES)
         self._lines: deque[Item] = deque()
+        self._waiting = 0
+        """So many of them, from the first on, are known to wait."""
+        self._waiting_bytes = 0
+        self.more_running: Callable[[], int] = int
+        """How many of those requests run that somebody took."""
         self._left: asyncio.Queue[Item] = asyncio.Queue()
         """What nobody took: one at most."""
-        answers.on_room = self._turn
+        answers.on_room = self.go_on
 
     @classmethod
     async def open(cls, fd: int, answers: Answers, took: Took | None = None) -> Requests:
@@ -186,7 +210,7 @@ class Requests(asyncio.Protocol):
 
     async def __anext__(self) -> SessionMessage:
         while (item := await self._left.get()) is not None:
-            self._loop.call_soon(self._turn)
+            self._loop.call_soon(self.go_on)
             if isinstance(item, ValueError):
                 self._answers.write(refused(INVALID_REQUEST, TOO_LONG))
                 continue
@@ -234,23 +258,52 @@ class Requests(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take what was read; it may hold many lines, or a part of one."""
         self._lines += self._splitter.split(data)
-        self._turn()
+        self.go_on()
 
     def connection_lost(self, error: Exception | None) -> None:
         """Give what was read, and then no more."""
         self._transport = None
         self._lines += [*self._splitter.end(), None]
-        self._turn()
+        self.go_on()
 
-    def _turn(self) -> None:
-        """Look at one line, if nothing is in the way."""
-        if self._lines and self._left.empty() and not self._answers.is_full:
-            line = self._lines.popleft()
+    def go_on(self) -> None:
+        """Look at the next line, if nothing is in the way."""
+        if self._lines and self._left.empty() and (index := self._next()) is not None:
+            line = self._pop(index)
             if not isinstance(line, bytes) or self._took is None or not self._took(line):
                 self._left.put_nowait(line)
             elif self._lines:
-                self._loop.call_soon(self._turn)
-        self._read_on(not self._lines)
+                self._loop.call_soon(self.go_on)
+        self._read_on(len(self._lines) == self._waiting and self._waiting_bytes <= MOST_BYTES)
+
+    def _next(self) -> int | None:
+        """Which line has its turn; `None` if all have to wait."""
+        if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:
+            return 0
+        while self._waiting < len(self._lines):
+            line = self._lines[self._waiting]
+            if isinstance(line, bytes) and is_no_request(line):
+                self._forget(cancelled(line))
+                return self._waiting
+            self._waiting += 1
+            self._waiting_bytes += _weight(line)
+        return None
+
+    def _pop(self, index: int) -> Item:
+        line = self._lines[index]
+        del self._lines[index]
+        if index < self._waiting:
+            self._waiting -= 1
+            self._waiting_bytes -= _weight(line)
+        return line
+
+    def _forget(self, number: int | str | None) -> None:
+        """Leave out a request that waits and is not wanted any more."""
+        for index in range(self._waiting if number is not None else 0):
+            line = self._lines[index]
+            if isinstance(line, bytes) and number_of(line) == number:
+                self._pop(index)
+                return
 
     def _read_on(self, wanted: bool) -> None:
         if self._transport is None or wanted is self._transport.is_reading():
@@ -259,3 +312,8 @@ class Requests(asyncio.Protocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+
+
+def _weight(line: Item) -> int:
+    """What a line that waits counts for."""
+    return WAITING_BYTES + (len(line) if isinstance(line, bytes) else 0)

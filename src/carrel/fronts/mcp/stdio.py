@@ -82,6 +82,8 @@ async def _pipes(tools: Tools | None, seconds: float) -> AsyncIterator[Streams]:
             async with Express(tools, answers.write) as express:
                 answers.learn = express.learn
                 async with await Requests.open(source, answers, express.took) as requests:
+                    express.on_done = requests.go_on
+                    requests.more_running = lambda: express.running
                     requests.finish = partial(_finish, answers, seconds, answers.settled, express.settled)
                     yield requests, answers
 
