@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from carrel.errors import CarrelError, SessionIdError
+from carrel.service import tenants as tenants_module
 from carrel.service.service import Service
 from carrel.service.session_info import NewSession
 from carrel.service.tenants import KEPT, Tenants
@@ -112,3 +115,34 @@ def test_the_sessions_of_all_tenants_are_swept(house: House) -> None:
     tenants.close()
     found = [manager.root.name for manager in Tenants(WorkspaceManager(house.root)).all()]
     assert found == ["sessions", *sorted(names)]
+
+
+def _open_files(place: Path) -> set[str]:
+    """The files at or beneath *place* that this process has open."""
+    found = set()
+    for each in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(f"/proc/self/fd/{each}"))
+    return {each for each in found if Path(each).is_relative_to(place)}
+
+
+def test_a_tenant_that_is_not_kept_is_closed_by_its_last_user(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenants_module, "KEPT", 1)
+    tenants = Tenants(WorkspaceManager(house.root))
+    place = house.root / ".carrel" / "tenants" / "first"
+    gc.disable()
+    try:
+        used = tenants.sessions_of("first")
+        used.create("s1").close()
+        tenants.sessions_of("second")
+        assert tenants.at_hand("first") is None
+        assert [record.session_id for record in used.list_records(None, 9)] == ["s1"]
+        assert _open_files(place)
+        del used
+        assert not _open_files(place)
+    finally:
+        gc.enable()
+    assert tenants.sessions_of("first").status("s1").record.session_id == "s1"
+    tenants.close()

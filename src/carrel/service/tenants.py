@@ -20,7 +20,7 @@ from carrel.workspace.store import STATE
 
 DIRECTORY = "tenants"
 KEPT = 64
-"""So many directories are kept open; the one that was not used for longest goes first."""
+"""So many directories are kept open; the one not used for longest goes first, closed by its last user."""
 
 
 class Tenants:
