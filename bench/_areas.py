@@ -41,8 +41,9 @@ AREAS = (
     Area(
         "shell",
         "The shell",
-        "Ours runs in process, on the files of a session. `GNU` starts the tool of the machine for every"
-        " command, without any confinement; bashkit is another shell in process, on the same files.",
+        "Ours runs in process, on the files of a session; in a worker, as in a service. `GNU` starts the tool"
+        " of the machine for every command, without any confinement; bashkit is another shell in process, on"
+        " the same files.",
     ),
     Area(
         "tools",

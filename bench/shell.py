@@ -2,9 +2,10 @@
 
     .venv/bin/python -m bench.shell [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
-Ours is a shell on a session, with its rules, its quota and its journal, and with logging off. `GNU` starts
-the tool by `subprocess.run` for every command, without a shell and any confinement. bashkit is installed
-once, in a virtual environment of its own, and works on the same files, mounted. All collect the output.
+Ours is a shell on a session, with its rules, its quota and its journal, and with logging off; in a worker,
+its lines run in another process with a memory limit, as in a service. `GNU` starts the tool by
+`subprocess.run` for every command, without a shell and any confinement. bashkit is installed once, in a
+virtual environment of its own, and works on the same files, mounted. All collect the output.
 Nothing is asserted: the exit status is 0 unless something is broken. README.md says how to read the result.
 """
 
@@ -28,11 +29,14 @@ from bench._program import run as program
 from bench._rows import OURS, Row
 from bench._turns import Turns, take_turns
 from carrel.sandbox.shell import Shell
+from carrel.sandbox.workers.pool import ShellWorkers
+from carrel.sandbox.workers.runner import SessionRunner
 from carrel.shell.budget import Budget
-from carrel.values import Limits
+from carrel.values import MIB, Limits
 from carrel.workspace.sessions import WorkspaceManager
 
 GNU = "GNU, a process"
+WORKER = "ours, in a worker"
 BASHKIT_PACKAGE = Package("bashkit", "0.20.1", oldest_python="3.9")
 OTHER = f"{BASHKIT_PACKAGE.name} {BASHKIT_PACKAGE.version}"
 LINE = "line"
@@ -105,7 +109,12 @@ class Bench:
             workspace = stack.enter_context(manager.create("bench", limits=limits))
             files = self.base / "sessions" / "bench"
             self._plant(files)
-            ways = self._ways(stack, Shell(workspace, budget=Budget(seconds=600, output_bytes=None)), files)
+            budget = Budget(seconds=600, output_bytes=None)
+            workers = ShellWorkers(2, 512 * MIB)
+            stack.callback(workers.close)
+            runner = SessionRunner(workers, manager, "bench", "host")
+            walled = Shell(workspace, budget=budget, runner=runner)
+            ways = self._ways(stack, Shell(workspace, budget=budget), walled, files)
             for name, line in SMALL.items():
                 yield self._take_turns(name, SMALL_AT, ways, line, calls=self.calls)
             for name, given in TREE.items():
@@ -141,8 +150,12 @@ class Bench:
                 big.write(block)
             big.write(b"a needle here\n")
 
-    def _ways(self, stack: ExitStack, shell: Shell, files: Path) -> dict[str, Way]:
-        ways: dict[str, Way] = {OURS: Here({LINE: _ours(shell)}), GNU: Here({LINE: _gnu(files)})}
+    def _ways(self, stack: ExitStack, shell: Shell, walled: Shell, files: Path) -> dict[str, Way]:
+        ways: dict[str, Way] = {
+            OURS: Here({LINE: _ours(shell)}),
+            WORKER: Here({LINE: _ours(walled)}),
+            GNU: Here({LINE: _gnu(files)}),
+        }
         try:
             python = BASHKIT_PACKAGE.python(self.others)
             ways[OTHER] = stack.enter_context(Child(python, BASHKIT, files))

@@ -67,6 +67,7 @@ MEANINGS = {
     "session.recounted": "The files of a session were counted again, after a crash or because it was asked"
     " for.",
     "session.retrieved": "A session that was there was opened.",
+    "shell.failed": "A mistake of ours in a command line that ran in a worker process; `place` is where.",
     "tool.failed": "A mistake of ours in a tool; the agent was told that it failed.",
 }
 """When each event is written."""

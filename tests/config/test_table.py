@@ -61,6 +61,10 @@ SAMPLES = {
     "shell.pipelines": Sample("true", True, lambda s: s.shell.pipelines, False, "yes"),
     "shell.timeout_seconds": Sample("5", 5, lambda s: s.shell.timeout_seconds, 30, "5"),
     "shell.output_mb": Sample("3", 3 * 2**20, lambda s: s.shell.output_bytes, 16 * 2**20, "3"),
+    "shell.workers": Sample("0", 0, lambda s: s.shell.workers, 32, "0"),
+    "shell.worker_mb": Sample(
+        "128", 128 * 2**20, lambda s: s.shell.worker_bytes, 512 * 2**20, "128", other="256"
+    ),
     "workspace.root": Sample(
         '"/w"', Path("/w"), lambda s: s.operator.root, Path(HOME, ".local/share/carrel/workspace"), "/w"
     ),

@@ -110,6 +110,56 @@ MUTANTS = [
         "_step(_EQUAL, ARCHITECTURES[machine], 1, 1),",
         BREAKOUT,
     ),
+    # Workers of command lines
+    Mutant(
+        "a worker of command lines takes any memory",
+        "sandbox/workers/zygote.py",
+        "    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit + RESERVE_BYTES))\n",
+        "",
+        "tests/attack/test_shell_wall.py::test_a_command_that_takes_all_memory_is_told_as_the_memory_limit",
+    ),
+    Mutant(
+        "a line that does not stop is waited for",
+        "sandbox/workers/runner.py",
+        "            if self._is_overdue():\n",
+        "            if False:\n",
+        "tests/attack/test_shell_wall.py",
+    ),
+    Mutant(
+        "tenants share workers of command lines",
+        "sandbox/workers/pool.py",
+        "            if worker.tenant == tenant:\n",
+        "            if True:\n",
+        "tests/attack/test_shell_wall.py::test_two_tenants_never_share_a_worker",
+    ),
+    Mutant(
+        "one tenant has all workers of command lines",
+        "sandbox/workers/pool.py",
+        "        if self._busy[tenant] >= self._most_per_tenant:",
+        "        if False:",
+        "tests/sandbox/workers/test_pool.py",
+    ),
+    Mutant(
+        "workers of command lines outlive their service",
+        "sandbox/workers/zygote.py",
+        "    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)\n",
+        "",
+        "tests/sandbox/workers/test_pool.py",
+    ),
+    Mutant(
+        "a worker of command lines opens a session made anew",
+        "sandbox/workers/worker.py",
+        'if workspace.created_ns != job["created_ns"]:',
+        "if False:",
+        "tests/sandbox/workers/test_runner.py",
+    ),
+    Mutant(
+        "a worker of command lines forgets the view",
+        "sandbox/workers/worker.py",
+        'mode=AccessMode.READ_ONLY if job["read_only"] else AccessMode.READ_WRITE,',
+        "mode=AccessMode.READ_WRITE,",
+        "tests/sandbox/workers/test_runner.py",
+    ),
     # The shell
     Mutant(
         "shell: the output of a command",

@@ -22,7 +22,16 @@ from carrel.remote.workspace import RemoteWorkspace
 from carrel.workspace.sessions import new_id
 from tests.remote.serving import Serving
 
-NOT_OFFERED = {"elsewhere", "from_env", "journal", "limits", "root", "sweep"}
+NOT_OFFERED = {
+    "description",
+    "elsewhere",
+    "from_description",
+    "from_env",
+    "journal",
+    "limits",
+    "root",
+    "sweep",
+}
 """What is for the operator of the service."""
 NOT_SENT = {"absolute_paths", "actor", "allow", "make_id", "policy"}
 """What is for a program that has the files itself."""

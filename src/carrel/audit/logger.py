@@ -57,11 +57,7 @@ class SandboxLogger:
 
     def log_failure(self, event: str, error: Exception, /, **fields: object) -> None:
         """Log a mistake of ours: the kind of *error* and where it was made, never its words."""
-        trace = error.__traceback__
-        while trace is not None and trace.tb_next is not None:
-            trace = trace.tb_next
-        place = None if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
-        self._log(event, logging.ERROR, {**fields, "error": type(error).__name__, "place": place})
+        self._log(event, logging.ERROR, {**fields, "error": type(error).__name__, "place": place_of(error)})
 
     def log_execution_start(
         self, runtime: str, policy: Policy, session_id: str | None = None, **extra: object
@@ -91,6 +87,14 @@ class SandboxLogger:
         """Whether `log_event` would write anything."""
         logger = self._logger
         return not isinstance(logger, logging.Logger) or logger.isEnabledFor(logging.INFO)
+
+
+def place_of(error: Exception) -> str | None:
+    """The module and line in which *error* was raised."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else f"{trace.tb_frame.f_globals.get('__name__')}:{trace.tb_lineno}"
 
 
 def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str, object]) -> None:

@@ -186,6 +186,8 @@ def _shell(values: _Values) -> ShellSettings:
         pipelines=values.of(table.SHELL_PIPELINES),
         timeout_seconds=values.of(table.SHELL_TIMEOUT_SECONDS),
         output_bytes=None if size_mb is None else size_mb * MIB,
+        workers=values.of(table.SHELL_WORKERS),
+        worker_bytes=values.of(table.SHELL_WORKER_MB) * MIB,
     )
 
 

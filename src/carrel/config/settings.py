@@ -144,6 +144,10 @@ class ShellSettings:
     """Whether more than one command may be on a line."""
     timeout_seconds: int | None
     output_bytes: int | None
+    workers: int
+    """Most processes of a service that run command lines; 0: they run in the service itself."""
+    worker_bytes: int
+    """Most memory that a command line may take in such a process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,21 @@ SHELL_OUTPUT_MB = Key(
     meaning="Most MiB (2**20 bytes) that one command line prints.",
     variable="CARREL_SHELL_OUTPUT_MB",
 )
+SHELL_WORKERS = Key(
+    name="shell.workers",
+    kind=number(0, 1024),
+    default=32,
+    meaning="Most processes in which a service runs command lines, half of them for one tenant;"
+    " 0 runs them in the service itself.",
+    variable="CARREL_SHELL_WORKERS",
+)
+SHELL_WORKER_MB = Key(
+    name="shell.worker_mb",
+    kind=number(64, 10**6),
+    default=512,
+    meaning="Most MiB (2**20 bytes) of memory that one command line takes in such a process.",
+    variable="CARREL_SHELL_WORKER_MB",
+)
 WORKSPACE_ROOT: Key[Path | None] = Key(
     name="workspace.root",
     kind=PATH,
@@ -273,6 +288,8 @@ KEYS: tuple[Key[object], ...] = (
     SHELL_PIPELINES,
     SHELL_TIMEOUT_SECONDS,
     SHELL_OUTPUT_MB,
+    SHELL_WORKERS,
+    SHELL_WORKER_MB,
     WORKSPACE_ROOT,
     WORKSPACE_MODE,
     WORKSPACE_ENABLED,

@@ -96,7 +96,7 @@ class Line:
 
     def send(
         self,
-        kind: Kind,
+        kind: IntEnum,
         head: dict[str, object] | None = None,
         body: bytes | bytearray | memoryview = b"",
         *,

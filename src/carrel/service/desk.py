@@ -19,6 +19,7 @@ from carrel.sandbox.shell import GuestPython, Shell
 from carrel.service.work import Code, Command, Work
 from carrel.shell.budget import Budget
 from carrel.shell.result import ShellResult
+from carrel.shell.runner import Runner
 from carrel.shell.table import COMMANDS, Effect
 from carrel.tools.deadline import Deadlines
 from carrel.tools.spec import Profile
@@ -45,14 +46,19 @@ class Desk:
         settings: Settings,
         *,
         engine: FindEngine | None = None,
+        runner: Runner | None = None,
     ) -> None:
-        """Work on *workspace*; without a *role* the caller is the operator, whom none limits."""
+        """Work on *workspace*; without a *role* the caller is the operator, whom none limits.
+
+        Command lines are run by *runner*, or in this process.
+        """
         self.record = record
         self.role = role
         self.deadlines = Deadlines()
         self._whole = workspace
         self._settings = settings
         self._engine = engine
+        self._runner = runner
         self._lock = Lock()
         self._toolboxes: dict[Profile, Toolbox] = {}
         self._shells: OrderedDict[str, Shell] = OrderedDict()
@@ -101,7 +107,9 @@ class Desk:
             found = self._toolboxes.get(profile)
             if found is None:
                 role = self.role or self.record.role or DEFAULT_ROLE
-                found = Toolbox(self._whole, role, profile=profile, here=True, engine=self._engine)
+                found = Toolbox(
+                    self._whole, role, profile=profile, here=True, engine=self._engine, runner=self._runner
+                )
                 self._toolboxes[profile] = found
             return found
 
@@ -165,6 +173,7 @@ class Desk:
             python=GuestPython(engine=self._engine),
             pipelines=self._settings.shell.pipelines,
             commands=self._commands,
+            runner=self._runner,
         )
 
     @cached_property

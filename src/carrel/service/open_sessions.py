@@ -20,7 +20,10 @@ from carrel.config.settings import Settings
 from carrel.errors import SessionMissingError
 from carrel.policy.roles import Role
 from carrel.sandbox.engines import FindEngine
+from carrel.sandbox.workers.pool import ShellWorkers
+from carrel.sandbox.workers.runner import SessionRunner
 from carrel.service.desk import Desk
+from carrel.shell.runner import Runner
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
@@ -54,6 +57,7 @@ class OpenSession:
         place: str,
         settings: Settings,
         engine: FindEngine | None,
+        runner: Runner | None = None,
     ) -> None:
         """Take over *workspace*, which lies at *place* on the host."""
         self.record = record
@@ -64,6 +68,7 @@ class OpenSession:
         self._identity = _identity(place)
         self._settings = settings
         self._engine = engine
+        self._runner = runner
         self._desks: dict[Role | None, Desk] = {}
         ttl = record.ttl_seconds
         idle = settings.serve.idle_seconds
@@ -78,7 +83,9 @@ class OpenSession:
         """What the caller may do in that role."""
         found = self._desks.get(role)
         if found is None:
-            found = Desk(self._workspace, self.record, role, self._settings, engine=self._engine)
+            found = Desk(
+                self._workspace, self.record, role, self._settings, engine=self._engine, runner=self._runner
+            )
             self._desks[role] = found
         return found
 
@@ -93,11 +100,17 @@ class OpenSessions:
     """The sessions that are open now; the one that was not used for longest is closed first."""
 
     def __init__(
-        self, settings: Settings, *, engine: FindEngine | None = None, clock: Monotonic = time.monotonic
+        self,
+        settings: Settings,
+        *,
+        engine: FindEngine | None = None,
+        shell_workers: ShellWorkers | None = None,
+        clock: Monotonic = time.monotonic,
     ) -> None:
         self._settings = settings
         self._most = min(settings.serve.open_sessions, room(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
         self._engine = engine
+        self._shell_workers = shell_workers
         self._clock = clock
         self._open: OrderedDict[Name, OpenSession] = OrderedDict()
         self._opening: dict[Name, asyncio.Task[None]] = {}
@@ -166,10 +179,17 @@ class OpenSessions:
             # Counted once, be it after a crash, so that it is known from then on.
             workspace.usage()
             place = os.path.join(manager.root, name.session_id)
-            return OpenSession(workspace, record, place, self._settings, self._engine)
+            return OpenSession(
+                workspace, record, place, self._settings, self._engine, self._runner(manager, name)
+            )
         except BaseException:
             workspace.close()
             raise
+
+    def _runner(self, manager: WorkspaceManager, name: Name) -> Runner | None:
+        """What runs the command lines of a session; `None` for this process."""
+        workers = self._shell_workers
+        return None if workers is None else SessionRunner(workers, manager, name.session_id, name.actor)
 
     def close_idle(self) -> None:
         """Close what was not used for so long that it may as well be opened again."""

@@ -20,6 +20,7 @@ from carrel.errors import CarrelError, LimitError, RequestError, SessionMissingE
 from carrel.fs.at_once import WouldWait, at_once
 from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
+from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.service import feed
 from carrel.service.admission import Admission, FairThreads, Shared
 from carrel.service.caller_sessions import CallerSessions
@@ -72,13 +73,18 @@ class Service:
         *,
         logger: SandboxLogger | None = None,
         engine: FindEngine | None = None,
+        shell_workers: ShellWorkers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Serve the sessions of *manager*, which this closes in the end, and those of the tenants beneath."""
+        """Serve the sessions of *manager*, which this closes in the end, and those of the tenants beneath.
+
+        With *shell_workers*, command lines run in those processes, which this closes too; else in this one.
+        """
         self.settings = settings
         self.logger = SandboxLogger.of(logger)
         self.tenants = Tenants(manager)
-        self.open_sessions = OpenSessions(settings, engine=engine, clock=clock)
+        self.shell_workers = shell_workers
+        self.open_sessions = OpenSessions(settings, engine=engine, shell_workers=shell_workers, clock=clock)
         self.executions = Executions(
             most=settings.serve.executions,
             most_per_caller=settings.serve.executions_per_caller,
@@ -101,15 +107,23 @@ class Service:
         *,
         root: str | os.PathLike[str] | None = None,
         logger: SandboxLogger | None = None,
+        walled: bool = True,
     ) -> Service:
         """As the environment and the configuration file say; *root* goes before both.
+
+        Command lines run in worker processes, as configured, unless *walled* is off: for one local caller.
 
         Raises:
             ConfigError: A setting cannot be used.
             UnavailableError: The sessions directory cannot be used.
         """
         settings = load(os.environ if environ is None else environ)
-        return cls(WorkspaceManager.from_env(environ, root=root, logger=logger), settings, logger=logger)
+        shell = settings.shell
+        workers = None
+        if walled and shell.workers:
+            workers = ShellWorkers(shell.workers, shell.worker_bytes, logger=logger)
+        manager = WorkspaceManager.from_env(environ, root=root, logger=logger)
+        return cls(manager, settings, logger=logger, shell_workers=workers)
 
     # Its own life
 
@@ -129,6 +143,8 @@ class Service:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.open_sessions.close()
+        if self.shell_workers is not None:
+            await asyncio.to_thread(self.shell_workers.close)
         self.tenants.close()
         self.waiting_threads.shutdown(wait=False)
 
@@ -148,6 +164,8 @@ class Service:
 
     async def _close_idle(self) -> None:
         self.open_sessions.close_idle()
+        if self.shell_workers is not None:
+            await asyncio.to_thread(self.shell_workers.end_idle)
 
     async def _sweep(self) -> None:
         """Remove the sessions whose time is over, of all tenants."""

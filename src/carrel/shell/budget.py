@@ -19,6 +19,8 @@ CANCELLED = 130
 """That of one which somebody stopped, as of a program that Ctrl-C ended."""
 LIMIT = 4
 """That of one which met another limit."""
+TIME = "limit.time"
+MEMORY = "limit.memory_bytes"
 RECORD_BYTES = 64
 """Memory that each string in a list takes besides its content."""
 
@@ -41,6 +43,11 @@ class Budget:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not value >= 0):
                 raise ValueError(f"{name} must be a number of at least 0 or None, not {value!r}")
+
+
+def memory_message(budget: Budget) -> str:
+    """What is told about a line that needs more memory than it may have."""
+    return f"Command needs more than {budget.memory_bytes} bytes of memory, the limit"
 
 
 class Stopped(BaseException):
@@ -84,7 +91,7 @@ class Meter:
             raise self._stop
         if self._deadline is not None and self._clock() > self._deadline:
             seconds = self.budget.seconds
-            raise self._end("limit.time", f"Command timed out after {seconds:g}s", TIMED_OUT)
+            raise self._end(TIME, f"Command timed out after {seconds:g}s", TIMED_OUT)
 
     def cancel(self) -> None:
         """Stop, from any thread."""
@@ -135,9 +142,7 @@ class Meter:
             return
         limit = self.budget.memory_bytes
         if limit is not None and self._held > limit:
-            raise self._end(
-                "limit.memory_bytes", f"Command needs more than {limit} bytes of memory, the limit", LIMIT
-            )
+            raise self._end(MEMORY, memory_message(self.budget), LIMIT)
         self.check()
 
     @contextmanager

@@ -13,7 +13,8 @@ class ShellResult:
     stderr: bytes
     exit_code: int
     error_code: str | None = None
-    """Why it was refused or stopped: `shell.*` or `limit.*`; `None` if it ran to its end."""
+    """Why it was refused or stopped: `shell.*` or `limit.*`, or `runtime.failed` if its process ended
+    unexpectedly; `None` if it ran to its end."""
     message: str | None = None
     """What to tell about that; it is also the last line of `stderr`."""
     cwd: str = "/workspace"

@@ -8,17 +8,17 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from contextvars import copy_context
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from carrel.errors import CarrelError, ShellSyntaxError
+from carrel.errors import CarrelError
 from carrel.shell.analysis import Analysis, Analyst
 from carrel.shell.budget import Budget, Meter, Stopped
 from carrel.shell.context import Shared, State
-from carrel.shell.ending import ExitAsked
-from carrel.shell.execution import USAGE, Execution, Streams
-from carrel.shell.parser import Pipeline, parse
+from carrel.shell.ending import Ending
+from carrel.shell.execution import Execution, Streams
 from carrel.shell.quoting import encode
 from carrel.shell.result import ShellResult
+from carrel.shell.runner import InProcess, Runner, parse_line
 from carrel.shell.streams import Collected, Input, Output
 from carrel.shell.table import COMMANDS
 from carrel.workspace.threads import call_threads
@@ -51,6 +51,8 @@ class ShellOptions(TypedDict, total=False):
     """What runs guest code."""
     operator: Operator | None
     """Given to those who may change the rules by `workspace`; what it opens, the shell closes."""
+    runner: Runner | None
+    """What runs the command lines; this process by default."""
 
 
 class BareShell:
@@ -66,6 +68,7 @@ class BareShell:
         env: Mapping[str, str] | None = None,
         python: Python | None = None,
         operator: Operator | None = None,
+        runner: Runner | None = None,
     ) -> None:
         """Open a shell in *workspace*, which stays the caller's to close; the options are `ShellOptions`."""
         self.pipelines = pipelines
@@ -74,6 +77,7 @@ class BareShell:
         variables = {"HOME": workspace.mount, "LANG": "C.UTF-8", "PATH": "", "PWD": workspace.mount}
         variables |= env or {}
         self._state = State(workspace.mount, variables, set(variables))
+        self._runner = runner or InProcess()
         self._lock = Lock()
         self._meters: set[Meter] = set()
 
@@ -151,7 +155,7 @@ class BareShell:
             ShellSyntaxError: It cannot be read.
             ClosedError: The workspace was closed.
         """
-        line = self._parse(command)
+        line = parse_line(command, pipelines=self.pipelines)
         state = self._state.copy()
         execution = Execution(self._shared, state, Meter(self.budget))
         return Analyst(self._shared, execution.looking).look(line, state)
@@ -215,57 +219,23 @@ class BareShell:
             message=ending.message,
             cwd=self._state.cwd,
             duration_ms=(time.perf_counter() - begin) * 1000,
-            truncated=stdout.is_cut or stderr.is_cut,
+            truncated=stdout.is_cut or stderr.is_cut or ending.is_cut,
             ended=ending.leaves,
         )
 
-    def _execute(self, command: str, streams: Streams, meter: Meter) -> _Ending:
+    def _execute(self, command: str, streams: Streams, meter: Meter) -> Ending:
         """Run a line to its end, however it ends."""
-        ending = self._ended(command, streams, meter)
-        try:
-            streams.stdout.drain()
-            streams.stderr.drain()
-        except Stopped as stopped:
-            ending = _Ending.of(stopped)
+        shared = self._shared
+        ending = self._runner.run(command, shared, self._state, meter, streams, pipelines=self.pipelines)
         if ending.error_code is not None:
-            self._shared.workspace.gate.refused("shell", _Refusal(ending, command))
+            shared.workspace.gate.refused("shell", _Refusal(ending, command))
         return ending
-
-    def _ended(self, command: str, streams: Streams, meter: Meter) -> _Ending:
-        try:
-            return _Ending(Execution(self._shared, self._state, meter).run(self._parse(command), streams))
-        except ShellSyntaxError as error:
-            return _Ending(USAGE, error.code, error.message)
-        except ExitAsked as asked:
-            return _Ending(asked.status, leaves=True)
-        except Stopped as stopped:
-            return _Ending.of(stopped)
-
-    def _parse(self, command: str) -> list[Pipeline]:
-        if not isinstance(command, str):
-            raise TypeError(f"a command must be str, not {type(command).__name__}")
-        if not command.strip():
-            raise ShellSyntaxError("Empty command")
-        return parse(command, pipelines=self.pipelines)
-
-
-class _Ending(NamedTuple):
-    """How a command line ended."""
-
-    status: int
-    error_code: str | None = None
-    message: str | None = None
-    leaves: bool = False
-
-    @classmethod
-    def of(cls, stopped: Stopped) -> _Ending:
-        return cls(stopped.status, stopped.code, stopped.message)
 
 
 class _Refusal(CarrelError):
     """A line that was refused or stopped, for the journal."""
 
-    def __init__(self, ending: _Ending, command: str) -> None:
+    def __init__(self, ending: Ending, command: str) -> None:
         super().__init__(ending.message or "", path=command)
         self.code = ending.error_code or self.code  # type: ignore[misc]  # one class, a code per reason
 

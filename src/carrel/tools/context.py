@@ -103,6 +103,7 @@ class Context:
             python=GuestPython(self.options.policy, engine=self.options.engine),
             pipelines=self.options.pipelines,
             commands=commands,
+            runner=self.options.runner,
         )
 
     def require_open(self) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from carrel.config.settings import ContainerSettings, Settings
     from carrel.policy.execution import ExecutionPolicy
     from carrel.sandbox.engines import FindEngine
+    from carrel.shell.runner import Runner
 
 ANSWER_BYTES = 2**18
 """So long an answer may be before it is cut, by default."""
@@ -44,6 +45,8 @@ class ToolOptions(TypedDict, total=False):
     """Whether variables of `python_executor` last from call to call; they do not by default."""
     engine: FindEngine | None
     """Gives what runs guest code; by default the engine of this process, which keeps interpreters ready."""
+    runner: Runner | None
+    """What runs the command lines of `bash`; by default this process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,7 @@ class Chosen:
     policy: ExecutionPolicy | None
     stateful: bool
     engine: FindEngine | None
+    runner: Runner | None
     containers: ContainerSettings | None
     """What commands and code run in; `None`: not in containers. Only the configuration says so."""
 
@@ -87,6 +91,7 @@ class Chosen:
             "policy": None,
             "stateful": False,
             "engine": None,
+            "runner": None,
         }
         if unknown := options.keys() - configured.keys():
             raise TypeError(f"there is no option {min(unknown)!r}")

@@ -121,8 +121,8 @@ class Toolbox:
         session_id: str | None,
         options: ToolOptions,
     ) -> RemoteTools:
-        # An engine only says how the calls run here; all else would be lost.
-        if lost := options.keys() - {"engine"}:
+        # These only say how the calls run here; all else would be lost.
+        if lost := options.keys() - {"engine", "runner"}:
             raise ValueError(f"{min(lost)} cannot be chosen here: the calls go to a service")
         session_id = session_id or (None if workspace is None else workspace.session_id)
         if session_id is None:

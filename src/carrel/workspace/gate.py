@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
@@ -320,6 +320,15 @@ class Gate:
     def watching(self) -> AbstractContextManager[list[Event]]:
         """Collect what is recorded meanwhile by this thread and those it starts; see `Recorder.watching`."""
         return self._recorder.watching()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody collects what is recorded in this context."""
+        return self._recorder.is_watched
+
+    def relay(self, events: Iterable[Event]) -> None:
+        """Give what another process recorded to those who watch; see `Recorder.relay`."""
+        self._recorder.relay(events)
 
     def position(self) -> int:
         """How far the journal has come."""

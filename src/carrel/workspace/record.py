@@ -56,6 +56,18 @@ class Recorder:
         finally:
             _WATCHES.set(before)
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether what is recorded in this context is collected."""
+        return any(recorder is self for recorder, _ in _WATCHES.get())
+
+    def relay(self, events: Iterable[Event]) -> None:
+        """Give what another process recorded in this session to those who watch in this context."""
+        told = list(events)
+        for recorder, seen in _WATCHES.get():
+            if recorder is self:
+                seen.extend(told)
+
     def record(
         self,
         operation: str,

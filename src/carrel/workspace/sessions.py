@@ -7,11 +7,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
@@ -167,6 +167,28 @@ class WorkspaceManager:
             logger=self._logger,
             confinement=self._confinement,
             clock=self._clock,
+        )
+
+    def description(self) -> dict[str, Any]:  # Any: whatever JSON can say
+        """What another process needs to open these sessions in the same way, for `from_description`."""
+        return {
+            "root": str(self.root),
+            "limits": asdict(self.limits),
+            "min_free_bytes": self._min_free_bytes,
+            "rules": [(rule.root, rule.mode.value) for rule in self._rules],
+            "confinement": None if self._confinement is None else self._confinement.value,
+        }
+
+    @classmethod
+    def from_description(cls, described: dict[str, Any], *, logger: SandboxLogger) -> WorkspaceManager:
+        """The sessions that another process described, to be opened here; see `description`."""
+        return cls(
+            described["root"],
+            limits=Limits(**described["limits"]),
+            min_free_bytes=described["min_free_bytes"],
+            rules=[PathRule(root, AccessMode(mode)) for root, mode in described["rules"]],
+            logger=logger,
+            confinement=described["confinement"],
         )
 
     def __enter__(self) -> WorkspaceManager:

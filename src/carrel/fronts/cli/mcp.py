@@ -60,4 +60,6 @@ def mcp(place: Place, session: str | None, role: str | None, profiles: tuple[str
     from carrel.service.service import Service
 
     caller = replace(OPERATOR, role=role, session=session)
-    serve(Service.from_env(root=place.given, logger=place.logger()), Visit(caller=caller, profiles=profiles))
+    # One local caller, who could open the files anyway: no process between them and their commands.
+    service = Service.from_env(root=place.given, logger=place.logger(), walled=False)
+    serve(service, Visit(caller=caller, profiles=profiles))
