@@ -145,3 +145,10 @@ def test_a_long_text_is_one_value(session: Session) -> None:
     text = '{"a":[1,2,\\"3\\"]}\n' * calls.DOCUMENT_VALUES
     assert session.post("/operations/write", json={"path": "f", "data": text}).status_code == 200
     assert session.get("/files/f").text == text
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_a_text_that_goes_on_from_part_to_part_is_one_value(session: Session, before: int) -> None:
+    text = "x" * before + '\\",[{' * calls.DOCUMENT_VALUES + "\\"
+    assert session.post("/operations/write", json={"path": "f", "data": text}).status_code == 200
+    assert session.get("/files/f").text == text

@@ -44,6 +44,7 @@ DOCUMENT_BYTES = 16 * MIB
 """Most of a body that is JSON."""
 DOCUMENT_VALUES = 2**17
 """Most values in it: while they are made nothing else is done, in whatever thread."""
+_PART_BYTES = 2**16
 _LARGE_BYTES = 2**17
 """A body from this size on is taken apart in a thread."""
 DRAIN_SECONDS = 10
@@ -412,13 +413,26 @@ def _decoded_in_thread(body: bytes, kind: type[T]) -> T:
 
 
 def _count_values(body: bytes) -> int:
-    """About how many values JSON holds; of more than may be, that it is more."""
-    # Without escapes, every second quote ends a text.
-    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    outside = plain.split(b'"', 2 * DOCUMENT_VALUES)[::2]
-    if len(outside) > DOCUMENT_VALUES:
-        return len(outside)
-    return sum(each.count(b",") + each.count(b"[") + each.count(b"{") for each in outside)
+    """About how many values JSON holds; of more than may be, that it is more.
+
+    It goes in parts, between which others get their turn, and no further than it must.
+    """
+    count = start = 0
+    is_text = False
+    while start < len(body) and count <= DOCUMENT_VALUES:
+        part = body[start : start + _PART_BYTES]
+        if (len(part) - len(part.rstrip(b"\\"))) % 2:
+            part = body[start : start + _PART_BYTES + 1]  # what is escaped belongs to its sign
+        start += len(part)
+        # Without escapes, every quote begins or ends a text.
+        pieces = part.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        count += sum(_count_signs(piece) for piece in pieces[is_text::2])
+        is_text ^= len(pieces) % 2 == 0
+    return count
+
+
+def _count_signs(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _decoded(body: bytes, kind: type[T]) -> T:
