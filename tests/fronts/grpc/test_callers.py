@@ -131,12 +131,23 @@ def test_whoever_calls_too_often_is_told_when_to_come_back(guarded: Served) -> N
     assert getattr(error, "retry_after_seconds", 0) > 0
 
 
-def test_what_comes_through_a_proxy_is_not_the_operator(served: Served) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("x-forwarded-for", "203.0.113.5"),
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+    ],
+)
+def test_what_comes_through_a_proxy_or_a_web_page_is_not_the_operator(
+    served: Served, said: tuple[str, str]
+) -> None:
     request = messages.ListSessionsRequest()
     served.call("ListSessions", request)
     stub = served.stub("ListSessions")
     with pytest.raises(grpc.RpcError) as caught:
-        stub(request, metadata=(("x-forwarded-for", "203.0.113.5"),), timeout=10)
+        stub(request, metadata=(said,), timeout=10)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 

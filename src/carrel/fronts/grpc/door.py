@@ -2,6 +2,11 @@
 
 To the library every method is a stream, also one that takes a single message: a message of a stream is not
 read before it is asked for, which is after the caller is known. Until then gRPC holds one window of it.
+
+Not covered: the name that the service was called by. The library does not tell the `:authority` of a call,
+so the rule for `Host` cannot hold here. No web page gets here by a name of its own all the same: what a
+browser says of the page is refused as over HTTP, and nothing is answered without `te: trailers`, which no
+page can send.
 """
 
 from __future__ import annotations
