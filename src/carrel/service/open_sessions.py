@@ -19,7 +19,8 @@ from typing import NamedTuple
 from carrel.config.settings import Settings
 from carrel.errors import SessionMissingError
 from carrel.policy.roles import Role
-from carrel.sandbox.engines import FindEngine
+from carrel.runtimes.pool import Owner
+from carrel.sandbox.engines import FindEngine, owned_engine
 from carrel.service.desk import Desk
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sessions import WorkspaceManager
@@ -166,7 +167,9 @@ class OpenSessions:
             # Counted once, be it after a crash, so that it is known from then on.
             workspace.usage()
             place = os.path.join(manager.root, name.session_id)
-            return OpenSession(workspace, record, place, self._settings, self._engine)
+            session = (place, workspace.created_ns) if self._settings.serve.isolate_sessions else None
+            engine = owned_engine(Owner(str(manager.root), session), self._engine)
+            return OpenSession(workspace, record, place, self._settings, engine)
         except BaseException:
             workspace.close()
             raise
