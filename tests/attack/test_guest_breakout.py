@@ -60,7 +60,7 @@ class Victim:
             [sys.executable, broken_out.__file__, *map(str, arguments)],
             capture_output=True,
             cwd="/",
-            env={"TMPDIR": str(self.own)},
+            env={"TMPDIR": str(self.own), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             check=False,
         )
 

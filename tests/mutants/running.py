@@ -110,6 +110,27 @@ MUTANTS = [
         "_step(_EQUAL, ARCHITECTURES[machine], 1, 1),",
         BREAKOUT,
     ),
+    Mutant(
+        "what is ready in a process goes to any owner",
+        "runtimes/pool.py",
+        "spares = [each for each in self._waiting if each.worker.owner is None]",
+        "spares = list(self._waiting)",
+        "tests/runtimes/test_pool.py",
+    ),
+    Mutant(
+        "a process serves any owner",
+        "runtimes/pool.py",
+        "(worker for worker in self._workers if worker.owner in (None, owner)),",
+        "iter(self._workers),",
+        "tests/runtimes/test_pool.py",
+    ),
+    Mutant(
+        "a tenant pushes out the interpreters of others",
+        "runtimes/stateful.py",
+        "if counts[each.tenant] == most)",
+        "if each)",
+        "tests/runtimes/test_stateful.py",
+    ),
     # Workers of command lines
     Mutant(
         "a worker of command lines takes any memory",

@@ -29,3 +29,18 @@ def test_an_idle_one_ends_though_nobody_asks_for_it() -> None:
     assert kept.take("one") is None
     assert kept.why_gone("one") == "it was idle"
     kept.close()
+
+
+def test_a_tenant_loses_none_to_one_that_has_more() -> None:
+    kept = StatefulInterpreters(most=4)
+    small, large = [Closed() for _ in range(2)], [Closed() for _ in range(9)]
+    for number, each in enumerate(small):
+        kept.put(("small", number), cast("Interpreter", each), tenant="small")
+    for number, each in enumerate(large):
+        kept.put(("large", number), cast("Interpreter", each), tenant="large")
+    assert [each.event.is_set() for each in small] == [False, False]
+    assert [each.event.is_set() for each in large] == [True] * 7 + [False] * 2
+    late = Closed()
+    kept.put("late", cast("Interpreter", late), tenant="late")
+    assert not late.event.is_set()
+    kept.close()

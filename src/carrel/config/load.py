@@ -269,6 +269,7 @@ def _serve(values: _Values) -> ServeSettings:
         grpc=values.of(serve.GRPC),
         grpc_port=values.of(serve.GRPC_PORT),
         require_key=values.of(serve.REQUIRE_KEY),
+        isolate_sessions=values.of(serve.ISOLATE_SESSIONS),
         rate_per_minute=values.of(serve.RATE_PER_MINUTE),
         max_body_bytes=values.of(serve.MAX_BODY_MB) * MIB,
         max_requests=values.of(serve.MAX_REQUESTS),

@@ -43,6 +43,13 @@ REQUIRE_KEY = Key(
     meaning="Whether callers on loopback must have a key too.",
     variable="CARREL_SERVE_REQUIRE_KEY",
 )
+ISOLATE_SESSIONS = Key(
+    name="serve.isolate_sessions",
+    kind=SWITCH,
+    default=True,
+    meaning="Whether each session runs guest Python in processes of its own; if not, each tenant does.",
+    variable="CARREL_SERVE_ISOLATE_SESSIONS",
+)
 RATE_PER_MINUTE = Key(
     name="serve.rate_per_minute",
     kind=ceiling(1, 10**9),
@@ -190,6 +197,7 @@ SERVE_KEYS: tuple[Key[object], ...] = (
     GRPC,
     GRPC_PORT,
     REQUIRE_KEY,
+    ISOLATE_SESSIONS,
     RATE_PER_MINUTE,
     MAX_BODY_MB,
     MAX_REQUESTS,

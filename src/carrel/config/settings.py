@@ -181,6 +181,7 @@ class ServeSettings:
     grpc: bool
     grpc_port: int
     require_key: bool
+    isolate_sessions: bool
     rate_per_minute: int | None
     max_body_bytes: int
     max_requests: int

@@ -34,6 +34,11 @@ class Interpreter:
         self._number = number
         self._is_ready = False
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was ended."""
+        return self.line.fileno() < 0
+
     def is_ready(self) -> bool:
         """Whether it can begin at once; one that failed is found out when it is used."""
         if not self._is_ready:

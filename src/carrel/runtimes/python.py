@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 
 from carrel.errors import SandboxExecutionError
@@ -16,7 +17,7 @@ from carrel.runtimes.interpreter import Interpreter, NotCompiledError
 from carrel.runtimes.line import LineBroken
 from carrel.runtimes.mount import TEMPORARY, Mount
 from carrel.runtimes.outcome import result_of
-from carrel.runtimes.pool import Pool
+from carrel.runtimes.pool import ANYBODY, Owner, Pool
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.runtimes.script import Script
 from carrel.runtimes.stateful import StatefulInterpreters
@@ -51,6 +52,13 @@ class PythonRuntime:
         self._kept = kept or StatefulInterpreters()
         self._turns = Turns()
         self._compiled: set[bool] = set()
+        self._owner = ANYBODY
+
+    def owned_by(self, owner: Owner) -> PythonRuntime:
+        """The same, for scripts that run in no process in which those of another owner run."""
+        view = copy(self)
+        view._owner = owner
+        return view
 
     def execute(
         self,
@@ -175,7 +183,7 @@ class PythonRuntime:
                 self._drop(key, interpreter, "its caller gave up")
                 raise
             if key is not None and ending.is_usable:
-                self._kept.put(key, interpreter)
+                self._kept.put(key, interpreter, tenant=self._owner.tenant)
             else:
                 self._drop(key, interpreter, "it exited" if ending.reason is None else str(ending.reason))
             return ending, state
@@ -205,7 +213,7 @@ class PythonRuntime:
         """A new interpreter that can begin; what breaks before any script has run is tried again."""
         problem = ""
         for _ in range(_TRIES):
-            interpreter = self._pool.take(metered=metered)
+            interpreter = self._pool.take(metered=metered, owner=self._owner)
             try:
                 interpreter.require_ready(time.monotonic() + _OPEN_SECONDS)
             except LineBroken:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock, Timer
+from typing import NamedTuple
 
 from carrel.runtimes.interpreter import Interpreter
 
@@ -13,8 +14,18 @@ _REMEMBERED = 10_000
 """Of how many sessions it is known why their interpreter is gone."""
 
 
+class _Kept(NamedTuple):
+    interpreter: Interpreter
+    used: float
+    tenant: Hashable
+
+
 class StatefulInterpreters:
-    """At most so many, none idle for longer than so long; the one that waited longest goes first."""
+    """At most so many, none idle for longer than so long.
+
+    If there are too many, the tenant that has most loses the one that waited longest, so that no tenant can
+    evict those of another that has fewer.
+    """
 
     def __init__(
         self, *, most: int = 16, idle_seconds: float = 900.0, clock: Callable[[], float] = time.monotonic
@@ -23,7 +34,7 @@ class StatefulInterpreters:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._lock = Lock()
-        self._found: OrderedDict[Hashable, tuple[Interpreter, float]] = OrderedDict()
+        self._found: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._gone: OrderedDict[Hashable, str] = OrderedDict()
         self._timer: Timer | None = None
 
@@ -34,16 +45,16 @@ class StatefulInterpreters:
             found = self._found.pop(key, None)
         if found is None:
             return None
-        if not found[0].worker.is_alive:
-            found[0].close()
+        if not found.interpreter.worker.is_alive:
+            found.interpreter.close()
             self.forget(key, "its process ended")
             return None
-        return found[0]
+        return found.interpreter
 
-    def put(self, key: Hashable, interpreter: Interpreter) -> None:
-        """Keep the interpreter of a session until its next call."""
+    def put(self, key: Hashable, interpreter: Interpreter, *, tenant: Hashable = None) -> None:
+        """Keep the interpreter of a session of *tenant* until its next call."""
         with self._lock:
-            self._found[key] = interpreter, self._clock()
+            self._found[key] = _Kept(interpreter, self._clock(), tenant)
             self._gone.pop(key, None)
             self._evict()
             self._wake_later()
@@ -61,29 +72,31 @@ class StatefulInterpreters:
     def close(self) -> None:
         """End all of them."""
         with self._lock:
-            for interpreter, _ in self._found.values():
-                interpreter.close()
+            for each in self._found.values():
+                each.interpreter.close()
             self._found.clear()
             if self._timer is not None:
                 self._timer.cancel()
 
     def abandon(self) -> None:
         """Begin anew in a child that was forked; what there is is the parent's."""
-        for interpreter, _ in self._found.values():
-            interpreter.close()
+        for each in self._found.values():
+            each.interpreter.close()
         self._lock, self._timer = Lock(), None
         self._found, self._gone = OrderedDict(), OrderedDict()
 
     def _evict(self) -> None:
         oldest = self._clock() - self._idle_seconds
-        for key, (_, used) in list(self._found.items()):
-            if used > oldest and len(self._found) <= self._most:
-                return
-            self._end(key, "it was idle" if used <= oldest else "others needed its place")
+        for key in [key for key, each in self._found.items() if each.used <= oldest]:
+            self._end(key, "it was idle")
+        while len(self._found) > self._most:
+            counts = Counter(each.tenant for each in self._found.values())
+            most = max(counts.values())
+            key = next(key for key, each in self._found.items() if counts[each.tenant] == most)
+            self._end(key, "others needed its place")
 
     def _end(self, key: Hashable, reason: str) -> None:
-        interpreter, _ = self._found.pop(key)
-        interpreter.close()
+        self._found.pop(key).interpreter.close()
         self._note(key, reason)
 
     def _note(self, key: Hashable, reason: str) -> None:

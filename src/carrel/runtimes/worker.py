@@ -15,12 +15,16 @@ import tempfile
 from contextlib import ExitStack, suppress
 from itertools import count
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from carrel.errors import SandboxExecutionError
 from carrel.runtimes.interpreter import Interpreter
 from carrel.runtimes.line import Line
 from carrel.runtimes.orders import CANCEL, MESSAGE, OPEN, OPEN_WARM
 from carrel.runtimes.worker_directory import WorkerDirectory
+
+if TYPE_CHECKING:
+    from carrel.runtimes.pool import Owner
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[3:];"
@@ -41,6 +45,10 @@ class Worker:
         """
         self.load = 0
         """How many scripts run in it."""
+        self.opening = 0
+        """How many interpreters are about to be opened in it."""
+        self.owner: Owner | None = None
+        """Whose scripts it runs; nobody's yet."""
         self._lock = Lock()
         self._ending: str | None = None
         self._numbers = count(1)

@@ -19,7 +19,7 @@ from carrel.errors import ConfigError
 from carrel.runtimes.api import Runtime
 from carrel.runtimes.compiled import CompiledGuest
 from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
-from carrel.runtimes.pool import Pool, PoolSettings
+from carrel.runtimes.pool import Owner, Pool, PoolSettings
 from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.stateful import StatefulInterpreters
 from carrel.values import MIB
@@ -121,6 +121,16 @@ def engines() -> Engines:
     os.register_at_fork(after_in_child=made.abandon)
     atexit.register(made.close)
     return made
+
+
+def owned_engine(owner: Owner, engine: FindEngine | None = None) -> FindEngine:
+    """What *engine* gives, by default that of this process, with no process shared by another owner."""
+
+    def find(settings: PythonSettings) -> Runtime:
+        found = (engine or engines().get)(settings)
+        return found.owned_by(owner) if isinstance(found, PythonRuntime) else found
+
+    return find
 
 
 @contextmanager

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from carrel.config.settings import Settings
 from carrel.errors import SessionMissingError
 from carrel.policy.roles import Role
-from carrel.sandbox.engines import FindEngine
+from carrel.runtimes.pool import Owner
+from carrel.sandbox.engines import FindEngine, owned_engine
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.runner import SessionRunner
 from carrel.service.desk import Desk
@@ -179,9 +180,9 @@ class OpenSessions:
             # Counted once, be it after a crash, so that it is known from then on.
             workspace.usage()
             place = os.path.join(manager.root, name.session_id)
-            return OpenSession(
-                workspace, record, place, self._settings, self._engine, self._runner(manager, name)
-            )
+            session = (place, workspace.created_ns) if self._settings.serve.isolate_sessions else None
+            engine = owned_engine(Owner(str(manager.root), session), self._engine)
+            return OpenSession(workspace, record, place, self._settings, engine, self._runner(manager, name))
         except BaseException:
             workspace.close()
             raise
