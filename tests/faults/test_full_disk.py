@@ -68,7 +68,9 @@ def test_a_disk_that_fills_up_leaves_the_old_content_and_nothing_else(
     before = snapshot(small_disk)
     with pytest.raises(DiskFullError) as caught:
         OPERATIONS[operation](workspace)
-    assert caught.value.path in ("old", "new", "a/b/new", "copied", "a/copied")
+    # An archive that cannot be held while it is judged has no path.
+    places = {"old", "new", "a/b/new", "copied", "a/copied", *([None] if operation == "extract" else [])}
+    assert caught.value.path in places
     assert snapshot(small_disk) == before
     assert os.statvfs(small_disk).f_bfree == free
     assert workspace.read("old") == OLD

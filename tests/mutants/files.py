@@ -15,6 +15,13 @@ MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 MUTANTS = [
     Mutant(
+        "extract: no more is taken in than fits",
+        "workspace/_archive_spool.py",
+        "            ledger.require_spool(size, replacing=replacing)\n",
+        "",
+        "tests/workspace/test_archive_spool.py::test_an_archive_that_cannot_fit_is_not_taken_in",
+    ),
+    Mutant(
         "move: depth of the whole tree",
         "workspace/workspace.py",
         "            self._require_moved_depth(files, where, place)\n",

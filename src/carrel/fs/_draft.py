@@ -98,12 +98,16 @@ class Draft:
         rename_without_replacing(self._names.fd, self._name, directory.fd, name)
         self._name = None
 
-    def discard(self) -> None:
-        """Close the draft; what was not put in place is gone."""
+    def hide(self) -> None:
+        """Take the name away, so that it no longer counts as a draft; the content stays until `discard`."""
         if self._name is not None:
             with suppress(FileNotFoundError):
                 os.unlink(self._name, dir_fd=self._names.fd)
             self._name = None
+
+    def discard(self) -> None:
+        """Close the draft; what was not put in place is gone."""
+        self.hide()
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from carrel.fs._draft import drafted_bytes, sweep
+from carrel.fs._draft import Draft, drafted_bytes, sweep
 from carrel.fs._resolve import Open
 from carrel.fs.handle import Handle
 from carrel.fs.listing import names_in
@@ -36,6 +36,10 @@ class Scratch:
         prefix = f"{self.tag}~".encode()
         names = [name for name in names_in(self.trash.fd) if name.startswith(prefix)]
         return sum(_is_held(self.trash.fd, name) for name in names)
+
+    def spool(self) -> Draft:
+        """A file for content that may never be put in place; it counts as a draft."""
+        return Draft(self.drafts)
 
     def drafted_bytes(self) -> int:
         """The sizes of all unfinished files that somebody alive is writing."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryFile
 from typing import BinaryIO, TypeVar
 
 from carrel.errors import DiskError, DiskFullError
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.extract_limits import require
+from carrel.workspace.gate import Ledger
 
 Source = BinaryIO | Iterable[bytes] | bytes
 Result = TypeVar("Result")
@@ -41,20 +42,37 @@ class Spool:
 
 
 @contextmanager
-def spooled(source: Source, limit: int | None) -> Iterator[Spool]:
-    """Take all of *source* in; its own errors come out as they are.
+def spooled(source: Source, limit: int | None, ledger: Ledger, *, replacing: bool) -> Iterator[Spool]:
+    """Take all of *source* in, as much as fits; its own errors come out as they are.
+
+    In a session it is held beside the drafts, and counts as one until it is complete.
 
     Raises:
         LimitError: It is more than *limit* bytes.
+        QuotaError: It is more than there is room for.
         DiskError: The host could not hold it.
     """
-    with _on_host(lambda: TemporaryFile(buffering=0)) as file:
+    with ExitStack() as undo:
+        draft = _on_host(ledger.spool)
+        if draft is None:
+            fd = undo.enter_context(_on_host(_anywhere)).fileno()
+        else:
+            fd = undo.enter_context(draft).fd
         size = 0
+        ledger.require_spool(len(source) if isinstance(source, bytes) else 0, replacing=replacing)
         for piece in _pieces(source):
             size += len(piece)
             require("archive_bytes", size, limit, "has {} bytes or more")
-            _store(file.fileno(), piece)
-        yield Spool(file.fileno(), size)
+            ledger.require_spool(size, replacing=replacing)
+            _store(fd, piece)
+        if draft is not None:
+            # What is made of it counts from now on.
+            draft.hide()
+        yield Spool(fd, size)
+
+
+def _anywhere() -> BinaryIO:
+    return TemporaryFile(buffering=0)  # is closed by the caller
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -99,7 +99,8 @@ def extract(
     ceilings = limits or ExtractLimits()
     place = _Place(workspace, path)
     place.missing()  # so that a place that cannot be is refused before the source is read
-    with spooled(source, ceilings.archive_bytes) as spool:
+    ledger = workspace.gate.ledger
+    with spooled(source, ceilings.archive_bytes, ledger, replacing=overwrite) as spool:
         archive = _Archive(spool, wanted or _detect(spool), ceilings)
         plan = archive.judge(place)
         extraction = _Extraction(place, plan, overwrite=overwrite)

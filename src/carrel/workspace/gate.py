@@ -22,6 +22,7 @@ from carrel.errors import (
     PathError,
     QuotaError,
 )
+from carrel.fs._draft import Draft
 from carrel.fs.api import Account, Files
 from carrel.fs.checked import Check
 from carrel.paths.rel import PATH_BYTES, StrPath, Where, parse, parse_any
@@ -66,6 +67,21 @@ class Ledger(Account, Protocol):
 
     def end_direct(self) -> Usage:
         """Say that they do no longer, and count what there is."""
+        ...
+
+    def spool(self) -> Draft | None:
+        """A file for an archive that is not judged yet, on the disk of the sessions; `None` for any place."""
+        ...
+
+    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+        """Refuse to take in an archive of *size_bytes* that cannot fit, beside what others take in.
+
+        Where it is *replacing* files, those that are there may make room for it.
+
+        Raises:
+            QuotaError: It has too many bytes.
+            DiskLowError: The host's disk has too little free space.
+        """
         ...
 
     def close(self) -> None:

@@ -36,6 +36,7 @@ from carrel.errors import (
     SessionMissingError,
     UnavailableError,
 )
+from carrel.fs._draft import Draft
 from carrel.fs.api import Links
 from carrel.fs.at_once import require_waiting
 from carrel.fs.handle import Handle
@@ -222,6 +223,16 @@ class Ledger:
         scratch = self._scratch
         others = 0 if scratch is None else scratch.drafted_bytes() - drafted_bytes
         self._quota.require(used.disk_bytes + others, used.entries, more_bytes, more_entries)
+
+    def spool(self) -> Draft | None:
+        """A file beside the drafts of the session."""
+        return None if self._scratch is None else self._scratch.spool()
+
+    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+        """Refuse an archive that cannot fit, with all that the session has in drafts."""
+        scratch = self._scratch
+        spooled = size_bytes if scratch is None else max(size_bytes, scratch.drafted_bytes())
+        self._quota.require_spool(0 if replacing else self.usage().disk_bytes, spooled)
 
     def usage(self) -> Usage:
         """What the session holds; nothing is counted but after a crash."""

@@ -7,6 +7,7 @@ from weakref import ref
 
 from carrel.audit.event import Event
 from carrel.errors import ClosedError
+from carrel.fs._draft import Draft
 from carrel.fs.api import Files
 from carrel.fs.at_once import may_wait, require_waiting
 from carrel.values import Limits, Usage
@@ -104,6 +105,15 @@ class MemoryLedger:
         with self._turn:
             used = self.usage() if self._quota.counts else Usage(disk_bytes=0, entries=0)
             self._quota.require(used.disk_bytes, used.entries, more_bytes, more_entries)
+
+    def spool(self) -> Draft | None:
+        """No place of its own."""
+        return None
+
+    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+        """Refuse an archive that cannot fit."""
+        counts = self._quota.counts and not replacing
+        self._quota.require_spool(self.usage().disk_bytes if counts else 0, size_bytes)
 
     def usage(self) -> Usage:
         """What there is: as it is counted, or counted now where nothing is limited."""

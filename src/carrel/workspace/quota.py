@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from carrel.errors import DiskLowError, QuotaError
 from carrel.fs.handle import Handle
-from carrel.values import Limits
+from carrel.values import MIB, Limits
 
+SPARE_BYTES = 16 * MIB
+"""What the archives that are taken in may have beyond the room for files: headers and padding."""
 _UNITS = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
 
 
@@ -52,11 +54,28 @@ class Quota:
                     asked=asked,
                     message=f"Workspace quota exceeded: {asked} entries > {self.entries} limit",
                 )
-        if self.min_free_bytes and self.disk is not None and (more_bytes > 0 or more_entries > 0):
-            self._require_free(self.disk)
+        if more_bytes > 0 or more_entries > 0:
+            self.require_free()
 
-    def _require_free(self, disk: Handle) -> None:
-        found = os.fstatvfs(disk.fd)
+    def require_spool(self, disk_bytes: int, spooled_bytes: int) -> None:
+        """Refuse to take in archives of *spooled_bytes* that cannot fit beside what is there.
+
+        Raises:
+            QuotaError: They have more bytes than there is room for, headers and padding allowed for.
+            DiskLowError: The host's disk has too little free space.
+        """
+        self.require_free()
+        self.require(disk_bytes, 0, spooled_bytes - SPARE_BYTES, 0)
+
+    def require_free(self) -> None:
+        """Do nothing while the host's disk has enough free space.
+
+        Raises:
+            DiskLowError: It has too little.
+        """
+        if not self.min_free_bytes or self.disk is None:
+            return
+        found = os.fstatvfs(self.disk.fd)
         free = found.f_bavail * found.f_frsize
         if free < self.min_free_bytes:
             raise DiskLowError(
