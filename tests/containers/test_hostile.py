@@ -199,6 +199,17 @@ def test_when_time_is_up_everything_that_was_started_ends(shared_container: Shar
     assert is_calm(contained, sandbox)
 
 
+def test_what_is_looked_at_before_a_program_begins_belongs_to_its_time(contained: Contained) -> None:
+    sandbox = contained.new(limits=Limits(entries=100_000))
+    said(sandbox.run(["true"]))
+    top = contained.files(sandbox)
+    for number in range(20_000):
+        os.mkdir(top / str(number))
+    result = sandbox.run(["touch", "begun"], timeout_seconds=0.3)
+    assert result.trap_reason is TrapReason.TIMEOUT
+    assert not (top / "begun").exists()
+
+
 def test_temporary_files_outlive_a_timeout(shared_container: Shared) -> None:
     """Everything is ended, and the container is not."""
     sandbox = shared_container.empty()

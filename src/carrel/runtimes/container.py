@@ -237,12 +237,11 @@ class ContainerRuntime:
             self._turns.hold(home.name, call, until) as had,
             turn_of_processes(home.turn, call, until if had else 0) as alone,
         ):
-            left = until - time.monotonic()
             if call.is_cancelled:
                 ended.ending.reason = TrapReason.CANCELLED
-            elif had and alone and left > 0:
+            elif had and alone and time.monotonic() < until:
                 ended = self._use(
-                    _Turn(command, policy, memory_bytes, call, on_output, left), home, use, workspace
+                    _Turn(command, policy, memory_bytes, call, on_output, until), home, use, workspace
                 )
         state: dict[str, object] = {
             "runtime": "container",
@@ -269,6 +268,8 @@ class ContainerRuntime:
         container = self._with_the_directory(container, home, use, workspace)
         limit_memory(container, turn.memory_bytes)
         use.begin()
+        if time.monotonic() >= turn.until:
+            return _Ended(Ending(reason=TrapReason.TIMEOUT), use.end(), left)
         try:
             with QuotaGuard(use, container) as guard:
                 run = ContainerRun(
@@ -280,7 +281,7 @@ class ContainerRuntime:
                     guard=guard,
                 )
                 try:
-                    ending = run.run(turn.seconds)
+                    ending = run.run(turn.until - time.monotonic())
                 except ContainerError as error:
                     if error.problem == "stopped":
                         # The engine takes it for one that runs; the next call finds one that does.
@@ -391,7 +392,8 @@ class _Turn:
     memory_bytes: int
     call: Call
     on_output: OnOutput | None
-    seconds: float
+    until: float
+    """When its time is up, by the monotonic clock; what is looked at before it begins belongs to it."""
 
 
 @dataclass(slots=True)
