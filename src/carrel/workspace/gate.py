@@ -182,8 +182,7 @@ class Gate:
             UnavailableError: The files have no directories that could be opened on their own.
             ClosedError: The gate was closed.
         """
-        if self.is_closed:
-            raise ClosedError("workspace is closed")
+        self.require_open()
         view = self._areas if isinstance(self._areas, View) else View(self._areas)
         view = view.narrowed(within, check)
         policy = self.policy.read_only() if mode is AccessMode.READ_ONLY else self.policy
@@ -209,6 +208,15 @@ class Gate:
     def is_closed(self) -> bool:
         """Whether this gate was closed, or the one that it is a view of."""
         return self._closed or (self._base is not None and self._base.is_closed)
+
+    def require_open(self) -> None:
+        """Do nothing unless the gate was closed.
+
+        Raises:
+            ClosedError: It was.
+        """
+        if self.is_closed:
+            raise ClosedError("workspace is closed")
 
     @property
     def guards_little(self) -> bool:
@@ -352,8 +360,7 @@ class Gate:
 
     def events(self, since: int) -> Iterator[Event]:
         """The records after *since*."""
-        if self.is_closed:
-            raise ClosedError("workspace is closed")
+        self.require_open()
         return self._recorder.events(since)
 
 

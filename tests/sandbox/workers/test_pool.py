@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -111,7 +111,9 @@ with manager.create("s") as workspace:
 
 def test_a_service_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
     words = [sys.executable, "-c", CHILD, str(tmp_path)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": TOP}) as child:
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, TOP])}
+    ) as child:
         assert child.stdout is not None
         worker = int(child.stdout.readline())
         zygote = int(Path(f"/proc/{worker}/stat").read_text().split()[3])
@@ -134,5 +136,10 @@ def _ended(handle: int) -> None:
     """Wait until the process of *handle* has ended."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
-    assert poll.poll(30_000)
-    os.close(handle)
+    try:
+        assert poll.poll(30_000)
+    finally:
+        # One that goes on for ever would do so after the test.
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.close(handle)

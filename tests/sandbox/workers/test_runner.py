@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import pytest
 
-from carrel.errors import SessionMissingError
+from carrel.errors import ClosedError, SessionMissingError
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
@@ -123,6 +123,18 @@ def test_a_session_that_was_made_anew_is_not_touched(
             with pytest.raises(SessionMissingError):
                 shell.run("rm mine")
             assert [info.path for info in fresh.list()] == ["mine"]
+
+
+def test_a_workspace_that_is_closed_cancels_the_line_and_takes_no_other(
+    workers: ShellWorkers, make_shell: MakeShell, tmp_path: Path
+) -> None:
+    shell = make_shell(workers)
+    runner = SessionRunner(workers, WorkspaceManager(tmp_path / "one"), "s", "host")
+    view = Shell(shell.workspace.narrowed(), pipelines=True, runner=runner)
+    result = view.run("echo one; sleep 60", on_output=lambda *_: view.workspace.close())
+    assert result.error_code == "shell.cancelled"
+    with pytest.raises(ClosedError):
+        view.run("echo two")
 
 
 def test_refusals_of_a_worker_are_logged_here(

@@ -75,6 +75,9 @@ class ShellWorkers:
                 worker = self._zygote.fork(tenant)
                 with self._changed:
                     self._lent.add(worker)
+                    is_late = self._is_closed
+                if is_late:
+                    worker.kill()
             yield worker
         finally:
             self._give_back(tenant, worker)
@@ -121,7 +124,7 @@ class ShellWorkers:
                 del self._busy[tenant]
             if worker is not None:
                 self._lent.discard(worker)
-                if keeps:
+                if keeps and not self._is_closed:
                     worker.idle_since = self._clock()
                     self._idle.append(worker)
             self._changed.notify_all()
@@ -140,8 +143,10 @@ class ShellWorkers:
         """End all of them, and what runs in them."""
         with self._changed:
             self._is_closed = True
-            workers = [*self._idle, *self._lent]
+            idle, lent = self._idle[:], list(self._lent)
             self._idle.clear()
-        for worker in workers:
+        for worker in idle:
             worker.end()
+        for worker in lent:
+            worker.kill()
         self._zygote.close()

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
+from struct import error as StructError
 from threading import Lock
 
 from carrel.errors import SandboxExecutionError
@@ -100,13 +101,17 @@ class Zygote:
 
     def wait(self, pid: int) -> tuple[int, int] | None:
         """The wait status of a worker that was killed or hung up, and how much it grew; `None` if unknown."""
-        with self._lock, suppress(OSError):
-            if self._socket is not None:
+        with self._lock:
+            if self._socket is None:
+                return None
+            try:
                 self._socket.send(ORDER.pack(WAIT, pid))
-                if answer := self._socket.recv(ENDED.size):
-                    status, grown_bytes = ENDED.unpack(answer)
-                    return status, grown_bytes
-        return None
+                status, grown_bytes = ENDED.unpack(self._socket.recv(ENDED.size))
+            except (OSError, StructError):
+                # Its next answer could be to this question.
+                self._end()
+                return None
+            return status, grown_bytes
 
     def close(self) -> None:
         """End it, and with it all its workers."""
@@ -138,6 +143,7 @@ class Worker:
         self._pidfd = pidfd
         self._control = control
         self._lock = Lock()
+        self._is_ended = self._is_closed = False
         self._how: tuple[int, int] | None = None
 
     @staticmethod
@@ -147,6 +153,8 @@ class Worker:
 
     def is_alive(self) -> bool:
         """Whether the process is there."""
+        if self._is_ended:
+            return False
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
         return not poll.poll(0)
@@ -167,16 +175,27 @@ class Worker:
             raise ConnectionResetError
         return socket.socket(fileno=fds[0])
 
-    def end(self) -> tuple[int, int] | None:
-        """Kill the process, and wait until it is gone; its wait status and how much it grew, if known."""
+    def kill(self) -> tuple[int, int] | None:
+        """Kill the process, and wait until it is gone; its wait status and how much it grew, if known.
+
+        Whoever it is lent to hears that it hung up.
+        """
         with self._lock:
-            if self._pidfd >= 0:
+            if not self._is_ended:
+                self._is_ended = True
                 self.is_usable = False
                 with suppress(OSError):
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
                 self._how = self._zygote.wait(self.pid)
+            return self._how
+
+    def end(self) -> tuple[int, int] | None:
+        """The same, by the one who has it, who then can use it no more."""
+        how = self.kill()
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
                 os.close(self._pidfd)
-                self._pidfd = -1
                 self._control.close()
                 self.line.close()
-            return self._how
+        return how

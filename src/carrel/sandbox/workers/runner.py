@@ -67,10 +67,12 @@ class SessionRunner:
         """Run *command* in a worker; what passes a limit of the process is told as a limit of the line.
 
         Raises:
+            ClosedError: The workspace was closed; one that is closed meanwhile cancels the line.
             CarrelError: The session cannot be used, or no worker can be had.
             RuntimeError: A mistake of ours, which is in the log.
         """
         gate = shared.workspace.gate
+        gate.require_open()
         if gate.within == ():
             # It shows nothing, which no path in a list could say.
             return InProcess().run(command, shared, state, meter, streams, pipelines=pipelines)
@@ -169,6 +171,8 @@ class _Exchange:
         line = self._worker.line
         frame = None
         while frame is None:
+            if self._shared.workspace.gate.is_closed:
+                self._meter.cancel()
             if self._is_overdue():
                 self._meter.check()
             frame = line.receive(time.monotonic() + _SLICE_SECONDS)
