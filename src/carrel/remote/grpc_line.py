@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 
 from carrel.remote.api import require_open
-from carrel.remote.grpc_channel import GrpcAddress, metadata_of, open_async_channel, open_channel
+from carrel.remote.grpc_channel import Caller, GrpcAddress, open_async_channel, open_channel
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
 
 Message = Any  # one of the many that the proto defines; each rpc has its own
@@ -66,7 +66,7 @@ class BlockingGrpcLine:
     ) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self._metadata = metadata_of(key, role)
+        self._caller = Caller(address, key, role)
         self._stubs = _Stubs(open_channel(address))
         self._is_closed = False
 
@@ -76,10 +76,10 @@ class BlockingGrpcLine:
         return self._stubs
 
     async def ask(self, rpc: str, request: Message) -> Message:
-        return self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
+        return self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
-        call = self._rpcs[rpc](request, metadata=self._metadata)
+        call = self._rpcs[rpc](request, metadata=self._caller.metadata)
         try:
             for message in call:
                 yield message
@@ -89,7 +89,7 @@ class BlockingGrpcLine:
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
         try:
-            return self._rpcs[rpc](iter(watched), metadata=self._metadata)
+            return self._rpcs[rpc](iter(watched), metadata=self._caller.metadata)
         except grpc.RpcError:
             if watched.error is not None:
                 raise watched.error from None
@@ -111,7 +111,7 @@ class AwaitingGrpcLine:
     ) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self._metadata = metadata_of(key, role)
+        self._caller = Caller(address, key, role)
         self._is_closed = False
 
     @cached_property
@@ -136,10 +136,10 @@ class AwaitingGrpcLine:
         return self._sending
 
     async def ask(self, rpc: str, request: Message) -> Message:
-        return await self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
+        return await self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(self, rpc: str, request: Message) -> AsyncGenerator[Message]:
-        call = self._rpcs[rpc](request, metadata=self._metadata)
+        call = self._rpcs[rpc](request, metadata=self._caller.metadata)
         try:
             async for message in call:
                 yield message
@@ -148,7 +148,7 @@ class AwaitingGrpcLine:
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
-        call = self._uploads[rpc].future(iter(watched), metadata=self._metadata)
+        call = self._uploads[rpc].future(iter(watched), metadata=self._caller.metadata)
         try:
             await _ended(call)
             return call.result()
