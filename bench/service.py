@@ -143,7 +143,7 @@ class Bench:
         log = self.base / "serve.log"
         process = stack.enter_context(
             subprocess.Popen(
-                [*_carrel(self.sessions), "serve", "--port", "0", "--grpc-port", "0"],
+                [*_carrel(self.sessions), "serve", "--port", "0", "--grpc-port", "0", "--no-auth"],
                 stderr=stack.enter_context(log.open("w")),
                 env=environment(CONFIGURATION),
             )

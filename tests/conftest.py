@@ -87,9 +87,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def unconfigured() -> Iterator[None]:
+def unconfigured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Hide the settings of whoever runs the tests, from the programs that the tests start as well."""
     with pytest.MonkeyPatch.context() as patch:
+        # Where services of the tests keep their local tokens, and clients look for them.
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv(CONFIG_VARIABLE, os.devnull)
         for name in (name for key in KEYS for name in key.variables):
             patch.delenv(name, raising=False)

@@ -119,7 +119,7 @@ SAMPLES = {
     "serve.port": Sample("0", 0, lambda s: s.serve.port, 8080, "0"),
     "serve.grpc": Sample("false", False, lambda s: s.serve.grpc, True, "no"),
     "serve.grpc_port": Sample("9", 9, lambda s: s.serve.grpc_port, 50_051, "9"),
-    "serve.require_key": Sample("true", True, lambda s: s.serve.require_key, False, "yes"),
+    "serve.require_key": Sample("false", False, lambda s: s.serve.require_key, True, "no"),
     "serve.isolate_sessions": Sample("false", False, lambda s: s.serve.isolate_sessions, True, "no"),
     "serve.rate_per_minute": Sample('"none"', None, lambda s: s.serve.rate_per_minute, 6_000, "none"),
     "serve.max_body_mb": Sample("1", 2**20, lambda s: s.serve.max_body_bytes, 128 * 2**20, "1"),

@@ -39,7 +39,12 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "CARREL_SERVE_SHUTDOWN_SECONDS": "1", **(env or {})},
+            env={
+                **os.environ,
+                "CARREL_SERVE_SHUTDOWN_SECONDS": "1",
+                "CARREL_SERVE_REQUIRE_KEY": "0",
+                **(env or {}),
+            },
         )
         assert self.process.stderr is not None
         self._listener = Thread(target=self._listen, args=(self.process.stderr,), daemon=True)

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 KEYS = "tests/service/test_keys.py"
 JWT = "tests/service/test_jwt.py"
 CALLERS = "tests/service/test_callers.py"
+LOCAL_TOKEN = "tests/remote/test_local_token.py"
 RATE = "tests/service/test_rate.py"
 MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
@@ -182,6 +183,34 @@ MUTANTS = [
         "if tool.needs is not None:",
         "if False:",
         f"{MCP_ROLES}::test_what_runs_for_a_caller_without_a_role_may_do_what_the_role_may",
+    ),
+    Mutant(
+        "local token: compared",
+        "service/callers.py",
+        "hmac.compare_digest(secret.encode(), self._local_token)",
+        "secret",
+        f"{CALLERS}::test_who_has_another_local_token_is_nobody",
+    ),
+    Mutant(
+        "local token: of this user",
+        "remote/local_token.py",
+        " and found.st_uid == os.geteuid()",
+        "",
+        f"{LOCAL_TOKEN}::test_a_token_of_another_user_is_refused",
+    ),
+    Mutant(
+        "local token: for nobody else",
+        "remote/local_token.py",
+        " and not found.st_mode & 0o077",
+        "",
+        f"{LOCAL_TOKEN}::test_a_token_that_others_could_read_or_write_is_refused",
+    ),
+    Mutant(
+        "local token: to loopback alone",
+        "remote/local_token.py",
+        'if place is None or not is_loopback(host.strip("[]")):',
+        "if place is None:",
+        f"{LOCAL_TOKEN}::test_a_token_is_not_sent_to_other_machines",
     ),
     Mutant(
         "callers: elsewhere",

@@ -17,7 +17,7 @@ WAYS = ("http", "grpc", "http awaited", "grpc awaited")
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory, unconfigured: None) -> Iterator[Serving]:
-    """A service on loopback, whose callers need no key."""
+    """A service on loopback, whose callers here find its local token."""
     settings = {
         "CARREL_SHELL_PIPELINES": "1",
         # Whatever is to end sooner must be stopped by the client.

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from carrel.remote import local_token
+
 _TOLD = re.compile(r"carrel: serving (http://\S+) grpc (\S+)")
 
 
@@ -23,6 +25,13 @@ class Serving:
     directory: Path
     """Where its sessions are."""
     process: subprocess.Popen[str]
+
+    @property
+    def token(self) -> str:
+        """The local token, for those who do not call the port of the service itself."""
+        found = local_token.find("127.0.0.1", int(self.http.rpartition(":")[2]), os.environ)
+        assert found is not None
+        return found
 
     def url(self, protocol: str) -> str:
         """The address at which *protocol* is spoken."""

@@ -218,7 +218,11 @@ def test_output_goes_on_after_a_connection_that_broke(service: Serving) -> None:
     # Each line is printed after the one before has arrived here, so that every cut is in the middle.
     code = b"import os\nfor n in range(6):\n  print(n, flush=True)\n  while not os.path.exists(str(n)): pass"
     serve = cuts(service.http.removeprefix("http://"), midway, 2)
-    with listening(serve) as target, Client(f"http://{target}") as client, Client(service.http) as direct:
+    with (
+        listening(serve) as target,
+        Client(f"http://{target}", key=service.token) as client,
+        Client(service.http) as direct,
+    ):
         told: list[bytes] = []
         workspace = client.create()
         beside = direct.open(workspace.session_id)
@@ -259,7 +263,7 @@ def test_changes_are_followed_over_connections_that_break(
         return seen.count(b"event: change") >= 3
 
     serve = cuts(service.http.removeprefix("http://"), midway, 2)
-    with listening(serve) as target, Client(f"http://{target}") as client:
+    with listening(serve) as target, Client(f"http://{target}", key=service.token) as client:
         workspace = client.create()
         paths = []
         workspace.write("0", "")
@@ -287,7 +291,11 @@ def test_changes_are_followed_over_a_restart_of_the_service(
             return passes(connection, number)
         return refused.append(number)
 
-    with listening(serve) as through, Client(f"{scheme}://{through}") as client, Client(service.http) as near:
+    with (
+        listening(serve) as through,
+        Client(f"{scheme}://{through}", key=service.token) as client,
+        Client(service.http) as near,
+    ):
         workspace = client.create()
         workspace.write("0", "")
         followed = workspace.follow()

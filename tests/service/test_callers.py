@@ -15,6 +15,7 @@ import pytest
 from carrel.config.load import load
 from carrel.config.settings import Settings
 from carrel.errors import ConfigError, UnauthenticatedError, UnavailableError
+from carrel.service.api_key import new_text
 from carrel.service.callers import Callers
 from carrel.service.keys import Keys, NewKey
 from carrel.service.principal import Principal
@@ -22,7 +23,10 @@ from tests.service.clock import FakeClock
 from tests.service.test_jwt import Issuer
 
 OPERATOR = Principal(name="local")
-WORDS = "a valid key is needed: send 'Authorization: Bearer KEY'"
+WORDS = (
+    "a valid key is needed: send 'Authorization: Bearer KEY'; `carrel key local` prints one to the user who"
+    " runs the service"
+)
 PAIRS = list[tuple[str, str]]
 
 
@@ -38,7 +42,9 @@ def keys(tmp_path: Path, clock: FakeClock) -> Iterator[Keys]:
 
 
 def settings(**variables: str) -> Settings:
-    return load({f"CARREL_SERVE_{name}": value for name, value in variables.items()})
+    """With these variables; who comes with nothing may be the operator unless they say otherwise."""
+    given = {"REQUIRE_KEY": "no", **variables}
+    return load({f"CARREL_SERVE_{name}": value for name, value in given.items()})
 
 
 def identify(callers: Callers, authorization: str | None, *, local: bool = True) -> Principal:
@@ -95,6 +101,29 @@ def test_nobody_is_the_operator_where_keys_are_required_or_others_can_come(
 )
 def test_who_comes_with_anything_wrong_is_not_the_operator(keys: Keys, shown: str) -> None:
     assert refused(Callers(settings(), keys), shown) == WORDS
+
+
+def test_by_default_who_comes_with_nothing_is_nobody(keys: Keys) -> None:
+    assert refused(Callers(load({}), keys), None) == WORDS
+
+
+# With the local token
+
+
+def test_who_has_the_local_token_is_the_operator_from_anywhere(keys: Keys) -> None:
+    token = new_text()
+    for host in ("127.0.0.1", "0.0.0.0"):
+        callers = Callers(settings(HOST=host, REQUIRE_KEY="yes"), keys, local_token=token)
+        assert identify(callers, f"Bearer {token}", local=False) == OPERATOR
+        assert callers.knows_some == (host == "127.0.0.1")
+
+
+@pytest.mark.attack
+def test_who_has_another_local_token_is_nobody(keys: Keys) -> None:
+    callers = Callers(settings(REQUIRE_KEY="yes"), keys, local_token=new_text())
+    for shown in (new_text(), "", "é"):
+        assert refused(callers, f"Bearer {shown}") == WORDS
+    assert refused(Callers(settings(REQUIRE_KEY="yes"), keys), f"Bearer {new_text()}") == WORDS
 
 
 # With a key

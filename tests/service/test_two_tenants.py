@@ -74,7 +74,7 @@ def keys(root: Path) -> Iterator[Keys]:
 
 def callers_of(keys: Keys) -> tuple[Principal, Principal]:
     """Alice and Bob, each by a key of their own that allows everything."""
-    callers = Callers(load({}), keys)
+    callers = Callers(load({"CARREL_SERVE_REQUIRE_KEY": "0"}), keys)
 
     async def known(name: str) -> Principal:
         _, text = keys.create(NewKey(name=name, role="developer"))

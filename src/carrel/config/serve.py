@@ -12,7 +12,7 @@ HOST = Key(
     name="serve.host",
     kind=HOST_NAME,
     default="127.0.0.1",
-    meaning="The address that the service listens at; anywhere but on loopback every caller must have a key.",
+    meaning="The address that the service listens at.",
     variable="CARREL_SERVE_HOST",
 )
 PORT = Key(
@@ -39,8 +39,8 @@ GRPC_PORT = Key(
 REQUIRE_KEY = Key(
     name="serve.require_key",
     kind=SWITCH,
-    default=False,
-    meaning="Whether callers on loopback must have a key too.",
+    default=True,
+    meaning="Whether callers on loopback must have a key too; the local token is one. Elsewhere all must.",
     variable="CARREL_SERVE_REQUIRE_KEY",
 )
 ISOLATE_SESSIONS = Key(

@@ -12,19 +12,22 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvicorn
 
-from carrel.errors import UnavailableError
+from carrel.errors import ConfigError, UnavailableError
 from carrel.fronts import event_loop
 from carrel.fronts.http.app import Application
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.protocol import SAFE_HEADERS, Protocol
 from carrel.fronts.http.route import Route
 from carrel.fronts.request_log import LOGGER, RequestLog
+from carrel.remote import local_token
+from carrel.service.api_key import new_text
 from carrel.service.callers import Callers
 from carrel.service.keys import Keys
 from carrel.service.rate import Rates
@@ -50,6 +53,8 @@ class Served:
     """Host and port."""
     has_callers: bool
     """Whether there may be anybody whom it knows; if not, somebody has to be given a key."""
+    token_problem: str | None = None
+    """Why there is no local token, if one was to be stored."""
 
 
 class _Server(uvicorn.Server):
@@ -60,14 +65,14 @@ class _Server(uvicorn.Server):
         yield
 
 
-def run(service: Service, on_start: Callable[[Served], None]) -> None:
-    """Serve until SIGTERM or SIGINT; *on_start* is told where.
+def run(service: Service, on_start: Callable[[Served], None], *, tokens: Path | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; *on_start* is told where, and *tokens* is where a local one is stored.
 
     Raises:
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
-    event_loop.run(_until_told(service, on_start))
+    event_loop.run(_until_told(service, on_start, tokens))
 
 
 def _allow_descriptors() -> None:
@@ -86,12 +91,12 @@ def log_requests(*, enabled: bool) -> None:
     logger.addHandler(RequestLog(sys.stderr))
 
 
-async def _until_told(service: Service, on_start: Callable[[Served], None]) -> None:
+async def _until_told(service: Service, on_start: Callable[[Served], None], tokens: Path | None) -> None:
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    async with serving(service) as served:
+    async with serving(service, tokens=tokens) as served:
         # What was loaded stays, so that nobody need look through it again for what is not used any more.
         gc.collect()
         gc.freeze()
@@ -100,10 +105,13 @@ async def _until_told(service: Service, on_start: Callable[[Served], None]) -> N
 
 
 @asynccontextmanager
-async def serving(service: Service, *, more_routes: tuple[Route, ...] = ()) -> AsyncIterator[Served]:
+async def serving(
+    service: Service, *, more_routes: tuple[Route, ...] = (), tokens: Path | None = None
+) -> AsyncIterator[Served]:
     """Serve meanwhile; afterwards what runs is finished or, after the time for that, cancelled.
 
-    A program that embeds the service may answer at *more_routes* of its own.
+    A program that embeds the service may answer at *more_routes* of its own. With a directory *tokens*,
+    a local token is stored there for as long as it runs.
 
     Raises:
         UnavailableError: A port cannot be listened at.
@@ -115,7 +123,8 @@ async def serving(service: Service, *, more_routes: tuple[Route, ...] = ()) -> A
         await stack.enter_async_context(service)
         keys = Keys(service.tenants.own.root)
         stack.callback(keys.close)
-        callers = Callers(service.settings, keys, logger=service.logger)
+        token = None if tokens is None else new_text()
+        callers = Callers(service.settings, keys, local_token=token, logger=service.logger)
         rates = Rates(settings.rate_per_minute)
         mcp = _mcp(service, callers, rates)
         routes = more_routes if mcp is None else (*more_routes, *_routes(mcp))
@@ -125,18 +134,33 @@ async def serving(service: Service, *, more_routes: tuple[Route, ...] = ()) -> A
             # As late as can be: what fails meanwhile comes out in a group of errors.
             await stack.enter_async_context(mcp.running())
         http = await _started_http(app, listener)
+        served = Served(
+            http=_url(listener),
+            grpc=None if grpc is None else grpc.address,
+            has_callers=callers.knows_some,
+        )
+        if token is not None and tokens is not None:
+            served = _stored(stack, served, tokens, token)
         try:
-            yield Served(
-                http=_url(listener),
-                grpc=None if grpc is None else grpc.address,
-                has_callers=callers.knows_some,
-            )
+            yield served
         finally:
             if mcp is not None:
                 mcp.stop()
             await asyncio.gather(
                 http.stop(), *(() if grpc is None else (grpc.stop(settings.shutdown_seconds),))
             )
+
+
+def _stored(stack: AsyncExitStack, served: Served, tokens: Path, token: str) -> Served:
+    """Let clients of this user find the token meanwhile."""
+    ports = [int(each.rpartition(":")[2]) for each in (served.http, served.grpc) if each is not None]
+    try:
+        stack.enter_context(local_token.stored(tokens, token, *ports))
+    except OSError as error:
+        return replace(served, token_problem=os.strerror(error.errno or 0))
+    except ConfigError as error:
+        return replace(served, token_problem=error.message)
+    return served
 
 
 class _Http:

@@ -30,7 +30,7 @@ class ClientOptions(TypedDict, total=False):
     """How a service is asked; what is left out has a default."""
 
     key: str | None
-    """Tells the service who calls; none is needed on the same machine unless the service wants one."""
+    """Tells the service who calls; the user who runs the service needs none on the same machine."""
     role: str | None
     """What to act as, among what the key allows; the key's own role by default."""
     timeout: float | None

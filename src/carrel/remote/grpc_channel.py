@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from carrel.errors import (
     UnknownRequestError,
     UnreachableError,
 )
+from carrel.remote import local_token
 from carrel.remote.api import placed, require_key
 from carrel.remote.forms import parse_error
 
@@ -112,6 +114,29 @@ def metadata_of(key: str | None = None, role: str | None = None) -> tuple[tuple[
             # Not what it is: nobody else may know a key.
             raise ConfigError(f"the {'role' if name == ROLE else 'key'} holds a sign that cannot be sent")
     return metadata
+
+
+class Caller:
+    """Who calls a service, by a key or else by its local token."""
+
+    def __init__(self, address: GrpcAddress, key: str | None, role: str | None = None) -> None:
+        """Call *address* with *key*, acting as *role*.
+
+        Raises:
+            ConfigError: The key or the role cannot be sent.
+        """
+        self._address = address
+        self._role = role
+        self._given = metadata_of(key, role)
+        self._has_key = key is not None
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What a call says now: a service that is started again has another local token."""
+        if self._has_key:
+            return self._given
+        token = local_token.find(self._address.host, self._address.port, os.environ)
+        return metadata_of(token, self._role)
 
 
 def error_of(

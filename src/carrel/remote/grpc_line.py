@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 
 from carrel.remote.api import require_open
-from carrel.remote.grpc_channel import GrpcAddress, metadata_of, open_async_channel, open_channel
+from carrel.remote.grpc_channel import Caller, GrpcAddress, open_async_channel, open_channel
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
 
 Message = Any  # one of the many that the proto defines; each rpc has its own
@@ -75,7 +75,7 @@ class BlockingGrpcLine:
     ) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self._metadata = metadata_of(key, role)
+        self._caller = Caller(address, key, role)
         self._stubs = _Stubs(open_channel(address))
         self._is_closed = False
 
@@ -85,12 +85,12 @@ class BlockingGrpcLine:
         return self._stubs
 
     async def ask(self, rpc: str, request: Message) -> Message:
-        return self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
+        return self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(
         self, rpc: str, request: Message, *, seconds: float | None = None
     ) -> AsyncGenerator[Message]:
-        call = self._rpcs[rpc](request, metadata=self._metadata)
+        call = self._rpcs[rpc](request, metadata=self._caller.metadata)
         with _Silence(call, seconds) as silence:
             for message in call:
                 silence.end()
@@ -99,7 +99,7 @@ class BlockingGrpcLine:
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
-        call = self._rpcs[rpc].future(iter(watched), metadata=self._metadata)
+        call = self._rpcs[rpc].future(iter(watched), metadata=self._caller.metadata)
         with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
             return call.result()
 
@@ -119,7 +119,7 @@ class AwaitingGrpcLine:
     ) -> None:
         self.address = address
         self.timeout_seconds = timeout_seconds
-        self._metadata = metadata_of(key, role)
+        self._caller = Caller(address, key, role)
         self._is_closed = False
 
     @cached_property
@@ -144,12 +144,12 @@ class AwaitingGrpcLine:
         return self._sending
 
     async def ask(self, rpc: str, request: Message) -> Message:
-        return await self._rpcs[rpc](request, metadata=self._metadata, timeout=self.timeout_seconds)
+        return await self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(
         self, rpc: str, request: Message, *, seconds: float | None = None
     ) -> AsyncGenerator[Message]:
-        call = self._rpcs[rpc](request, metadata=self._metadata)
+        call = self._rpcs[rpc](request, metadata=self._caller.metadata)
         messages = aiter(call)
         try:
             while True:
@@ -165,7 +165,7 @@ class AwaitingGrpcLine:
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
         watched = _Watched(requests)
-        call = self._uploads[rpc].future(iter(watched), metadata=self._metadata)
+        call = self._uploads[rpc].future(iter(watched), metadata=self._caller.metadata)
         with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
             await _ended(call)
             return call.result()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
 import httpx2
 
+from carrel.remote import local_token
 from carrel.remote.api import Source, require_open
 from carrel.remote.pieces import awaited
 
@@ -73,6 +75,7 @@ class BlockingLine:
             headers=headers,
             limits=_limits(),
             trust_env=not is_local(url),
+            auth=None if "authorization" in headers else _with_local_token,
         )
 
     def request(
@@ -119,6 +122,7 @@ class AwaitingLine:
             headers=headers,
             limits=_limits(),
             trust_env=not is_local(url),
+            auth=None if "authorization" in headers else _with_local_token,
         )
 
     def request(
@@ -161,6 +165,15 @@ def _timeouts(seconds: float | None) -> tuple[httpx2.Timeout, httpx2.Timeout]:
     connect = CONNECT_SECONDS if seconds is None else min(seconds, CONNECT_SECONDS)
     quiet = None if seconds is None else max(seconds, QUIET_SECONDS)
     return httpx2.Timeout(seconds, connect=connect), httpx2.Timeout(seconds, connect=connect, read=quiet)
+
+
+def _with_local_token(request: httpx2.Request) -> httpx2.Request:
+    """Add the local token that there is now: a service that is started again has another."""
+    url = request.url
+    port = url.port or (443 if url.scheme == "https" else 80)
+    if token := local_token.find(url.host, port, os.environ):
+        request.headers["authorization"] = f"Bearer {token}"
+    return request
 
 
 def _limits() -> httpx2.Limits:

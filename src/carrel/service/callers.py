@@ -1,15 +1,17 @@
 """Who calls: by a key, by a token, or as the operator of this machine.
 
-Whoever comes with anything must come with the right thing; only who comes with nothing, from this machine, to
-a service that listens nowhere else, is the operator. A browser on this machine is not: it does what any web
-page tells it, so what it brings along anonymously is refused, and so is what a proxy brings.
+The operator has the local token, which only the user who runs the service can read. Where `serve.require_key`
+is off, whoever comes with nothing, from this machine, to a service that listens nowhere else, is the operator
+as well. A browser on this machine is not: it does what any web page tells it, so what it brings along
+anonymously is refused, and so is what a proxy brings.
 
-Not covered: other users of this machine, who reach loopback too; set `serve.require_key` where there are any.
+Not covered, where it is off: other users of this machine, and proxies on it that do not tell of themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -64,9 +66,12 @@ class Callers:
         keys: Keys,
         *,
         tokens: Tokens | None = None,
+        local_token: str | None = None,
         logger: SandboxLogger | None = None,
     ) -> None:
         """Know the callers that have one of *keys*, or a token of the issuer that is configured.
+
+        Who has *local_token* is the operator.
 
         Raises:
             ConfigError: An issuer is configured in part.
@@ -75,6 +80,7 @@ class Callers:
         self.needs_key = self._serve.require_key or not is_loopback(self._serve.host)
         """Whether also the operator must have one."""
         self._keys = keys
+        self._local_token = None if local_token is None else local_token.encode("ascii")
         self._tokens = tokens or _tokens(settings, logger)
         self._logger = SandboxLogger.of(logger)
         # Of its own: where all others are at work for long, nobody else would be let in meanwhile.
@@ -111,8 +117,9 @@ class Callers:
 
     @property
     def knows_some(self) -> bool:
-        """Whether anybody can be known: by a token, by a key that was ever made, or as the operator."""
-        return not self.needs_key or self._tokens is not None or self._keys.are_some
+        """Whether anybody can be known who reaches it: by a token, by a key, or as the operator."""
+        has_operator = not self.needs_key or (self._local_token is not None and is_loopback(self._serve.host))
+        return has_operator or self._tokens is not None or self._keys.are_some
 
     async def identify(self, *, authorization: str | None, peer_is_local: bool) -> Principal:
         """Who calls.
@@ -139,7 +146,10 @@ class Callers:
             if peer_is_local and not self.needs_key:
                 return OPERATOR
             raise self._refused("nothing was shown")
-        key = self._keys.known(self._bearer(authorization))
+        secret = self._bearer(authorization)
+        if self._local_token is not None and hmac.compare_digest(secret.encode(), self._local_token):
+            return OPERATOR
+        key = self._keys.known(secret)
         return None if key is None else key.principal()
 
     async def _looked_up(self, authorization: str) -> Principal:
@@ -208,7 +218,10 @@ class Callers:
     def _refused(self, reason: str) -> UnauthenticatedError:
         """The error; the reason is for the log, and holds nothing of what was shown."""
         self._logger.log_security_event("caller", reason=reason)
-        return UnauthenticatedError("a valid key is needed: send 'Authorization: Bearer KEY'")
+        return UnauthenticatedError(
+            "a valid key is needed: send 'Authorization: Bearer KEY'; `carrel key local` prints one to the"
+            " user who runs the service"
+        )
 
 
 def shown_once(values: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from carrel.errors import CarrelError, ClosedError, ToolError, UnreachableError
-from carrel.remote.grpc_channel import GrpcAddress, error_of, metadata_of, open_channel
+from carrel.remote.grpc_channel import Caller, GrpcAddress, error_of, open_channel
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub
 from carrel.tools.advice import Adviser
@@ -46,7 +46,7 @@ class RemoteTools:
             session_id: The session, which the service makes if it is missing.
             role: Who calls, among what the key allows; the key's own role by default.
             profile: Under which names the tools are offered.
-            key: Tells the service who calls.
+            key: Tells the service who calls; the user who runs the service needs none on the same machine.
 
         Raises:
             ConfigError: It is no such address, or the key or the role cannot be sent.
@@ -55,7 +55,7 @@ class RemoteTools:
         self.session_id = session_id
         self.profile = Profile(profile)
         self._context = messages.Context(role=role or "")
-        self._metadata = metadata_of(key)
+        self._caller = Caller(self.address, key)
         self._adviser = Adviser({})
         self._channel = open_channel(self.address)
         self._stub = SandboxServiceStub(self._channel)
@@ -96,7 +96,7 @@ class RemoteTools:
             session_id=self.session_id, context=self._context, profile=self.profile, format=Format(format)
         )
         try:
-            answer = self._stub.ListTools(request, metadata=self._metadata, timeout=CALL_SECONDS)
+            answer = self._stub.ListTools(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
         except grpc.RpcError as failure:
             raise self._error(failure) from None
         tools = _parsed(answer.tools_json)
@@ -108,7 +108,9 @@ class RemoteTools:
         """Call a tool; whatever goes wrong is an answer, not an exception."""
         try:
             request = self._request(name, arguments)
-            return result_of(self._stub.CallTool(request, metadata=self._metadata, timeout=CALL_SECONDS))
+            return result_of(
+                self._stub.CallTool(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
+            )
         except grpc.RpcError as failure:
             return self._adviser.failure(self._error(failure))
         except CarrelError as error:
@@ -118,7 +120,9 @@ class RemoteTools:
         """The same as `call`, awaitable; a task that is cancelled ends the call, and so the work."""
         try:
             request = self._request(name, arguments)
-            running = self._stub.CallTool.future(request, metadata=self._metadata, timeout=CALL_SECONDS)
+            running = self._stub.CallTool.future(
+                request, metadata=self._caller.metadata, timeout=CALL_SECONDS
+            )
             return result_of(await _awaited(running))
         except grpc.RpcError as failure:
             return self._adviser.failure(self._error(failure))

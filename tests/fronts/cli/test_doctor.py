@@ -387,7 +387,7 @@ def test_a_full_house_is_noted(patient: Patient) -> None:
 def test_a_service_that_nobody_could_call_is_noted_until_there_is_a_key(patient: Patient) -> None:
     where = {"CARREL_SERVE_HOST": "0.0.0.0"}
     told, remedy = noted(patient, "keys", **where)
-    assert (told, remedy) == ("there is none, so that nobody could call", "carrel key create NAME")
+    assert (told, remedy) == ("there is none, so that nobody elsewhere could call", "carrel key create NAME")
     assert patient("key", "create", "ci").status == 0
     assert "  ok       keys              there are some" in patient.doctor(**where).out.decode()
 

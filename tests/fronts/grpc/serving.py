@@ -101,7 +101,8 @@ _WORKSPACE = {method.name for method in messages.DESCRIPTOR.services_by_name["Wo
 @contextmanager
 def serving(sessions: Path, **variables: str) -> Iterator[Served]:
     """Serve *sessions* meanwhile, with some settings that are not the usual ones."""
-    environ = {**os.environ, "CARREL_SESSIONS_DIR": str(sessions), **variables}
+    usual = {"CARREL_SESSIONS_DIR": str(sessions), "CARREL_SERVE_REQUIRE_KEY": "0"}
+    environ = {**os.environ, **usual, **variables}
     started: Future[tuple[GrpcServer, Service, Keys, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:

@@ -99,6 +99,7 @@ def served(root: Path, *, more_routes: tuple[Route, ...] = (), **environ: str) -
     usual = {
         "CARREL_SERVE_PORT": "0",
         "CARREL_SERVE_GRPC": "0",
+        "CARREL_SERVE_REQUIRE_KEY": "0",
         "CARREL_SERVE_OPEN_SESSIONS": "16",
         "CARREL_SHELL_PIPELINES": "1",
         CONFIG_VARIABLE: os.devnull,

@@ -90,7 +90,7 @@ def http(guest_environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 @contextmanager
 def served(sessions: Path) -> Iterator[Http]:
     """A server in a thread."""
-    settings = load({**os.environ, ONE_AT_A_TIME: "1"})
+    settings = load({**os.environ, ONE_AT_A_TIME: "1", "CARREL_SERVE_REQUIRE_KEY": "0"})
     service = Service(WorkspaceManager(sessions), settings)
     keys = Keys(sessions)
     app = McpApp(service, Callers(settings, keys), Rates(None), progress_seconds=0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from carrel.config.network import is_loopback
 from carrel.fronts.cli.container_diagnosis import container_findings
 from carrel.fronts.cli.finding import Finding, State
 from carrel.fronts.cli.report import shown
@@ -267,7 +268,7 @@ def _room_findings(area: str, guest: Document) -> Iterator[Finding]:
 def _service_findings(service: Document, keys: Document) -> Iterator[Finding]:
     area = "Service"
     where = f"{service['host']}:{service['port']}"
-    told = "every caller needs a key" if service["needs_key"] else "callers on this machine need no key"
+    told = "every caller needs a key" if service["needs_key"] else "everybody on this machine is the operator"
     yield Finding(area=area, subject="address", state=State.OK, found=f"{where}, where {told}")
     if not keys["are_safe"]:
         told = "others could have put in keys of their own, so that none is used"
@@ -275,8 +276,8 @@ def _service_findings(service: Document, keys: Document) -> Iterator[Finding]:
         yield Finding(area=area, subject="keys", state=State.PROBLEM, found=told, remedy=remedy)
     elif keys["are_there"]:
         yield Finding(area=area, subject="keys", state=State.OK, found="there are some: carrel key list")
-    elif service["needs_key"] and not service["has_issuer"]:
-        told = "there is none, so that nobody could call"
+    elif not is_loopback(service["host"]) and not service["has_issuer"]:
+        told = "there is none, so that nobody elsewhere could call"
         remedy = "carrel key create NAME"
         yield Finding(area=area, subject="keys", state=State.NOTE, found=told, remedy=remedy)
     else:

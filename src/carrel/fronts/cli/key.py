@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
@@ -101,6 +102,27 @@ def create(
         return
     click.echo(text)
     click.echo(f"carrel: keep it now; nobody can show the key {made.name!r} again", err=True)
+
+
+@key.command("local")
+@click.argument("url", default="http://127.0.0.1:8080")
+def local_key(url: str) -> None:
+    """Print the local token of a service of yours that runs on this machine at URL, for other programs.
+
+    It is the operator's, and in force until the service ends. `carrel` and `connect()` find it by themselves.
+    """
+    from urllib.parse import urlsplit
+
+    from carrel.errors import KeyMissingError
+    from carrel.remote import local_token
+
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    token = local_token.find(parts.hostname or "", parts.port or 0, os.environ)
+    if token is None:
+        raise KeyMissingError(
+            "no service of yours has a local token there: start `carrel serve` as this user"
+        )
+    click.echo(token)
 
 
 @key.command("list")

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 @click.option(
     "--grpc/--no-grpc", default=None, help="Whether to speak gRPC as well.  [default: serve.grpc, else yes]"
 )
+@click.option(
+    "--auth/--no-auth",
+    default=None,
+    help="Whether callers on loopback need a key or the local token. Without, everybody who reaches loopback"
+    " is the operator; for loopback only.  [default: serve.require_key, else yes]",
+)
 @click.option("--access-log/--no-access-log", default=True, help="Whether to log every request.")
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as one JSON document.")
 @click.pass_obj
@@ -42,20 +48,22 @@ def serve(
     port: int | None,
     grpc_port: int | None,
     grpc: bool | None,
+    auth: bool | None,
     access_log: bool,
     as_json: bool,
 ) -> None:
     """Serve sessions over HTTP, MCP and gRPC.
 
-    Where it listens is told on standard error, and then one line of JSON for each request. Anywhere but on
-    loopback every caller must have a key; see `carrel key`. It ends on Ctrl-C or SIGTERM, once what runs has
-    ended or the time for that is over.
+    Where it listens is told on standard error, and then one line of JSON for each request. Every caller must
+    have a key; see `carrel key`. Clients of the same user on this machine find the local token by themselves.
+    It ends on Ctrl-C or SIGTERM, once what runs has ended or the time for that is over.
     """
     options = {
         "CARREL_SERVE_HOST": host,
         "CARREL_SERVE_PORT": port,
         "CARREL_SERVE_GRPC_PORT": grpc_port,
         "CARREL_SERVE_GRPC": None if grpc is None else int(grpc),
+        "CARREL_SERVE_REQUIRE_KEY": None if auth is None else int(auth),
     }
     given = {name: str(value) for name, value in options.items() if value is not None}
     # Late: what serves takes long to import, and its packages may not be installed.
@@ -63,13 +71,20 @@ def serve(
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     with needing("serve"):
         from carrel.fronts.serving import log_requests, run
+    from carrel.config.network import is_loopback
+    from carrel.remote import local_token
     from carrel.service.service import Service
 
     log_requests(enabled=access_log)
     # What is refused and what fails is told in any case, as nobody else sees it here.
     logger = place.logger() if place.verbose else None
     tell = _tell_json if as_json else _tell
-    run(Service.from_env(os.environ | given, root=place.given, logger=logger), tell)
+    service = Service.from_env(os.environ | given, root=place.given, logger=logger)
+    if auth is False and not is_loopback(service.settings.serve.host):
+        raise click.UsageError(
+            "--no-auth is for a service on loopback: others could call it as the operator."
+        )
+    run(service, tell, tokens=local_token.directory(os.environ))
 
 
 def _tell_json(served: Served) -> None:
@@ -80,5 +95,7 @@ def _tell_json(served: Served) -> None:
 def _tell(served: Served) -> None:
     grpc = "" if served.grpc is None else f" grpc {served.grpc}"
     click.echo(f"carrel: serving {served.http}{grpc}", err=True)
+    if served.token_problem is not None:
+        click.echo(f"carrel: the local token could not be stored: {served.token_problem}", err=True)
     if not served.has_callers:
         click.echo("carrel: every caller needs a key, and there is none: carrel key create NAME", err=True)

@@ -88,7 +88,7 @@ def describe(routes: Iterable[Route], version: str) -> Document:
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key, or a token (JWT)."}
             },
         },
-        # None is needed on loopback, unless the operator says so.
+        # None is needed where `serve.require_key` is off.
         "security": [{"key": []}, {}],
         "tags": [{"name": name} for name in dict.fromkeys(route.group for route in shown)],
     }
