@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -189,6 +190,22 @@ def test_a_body_that_does_not_come_is_not_waited_for(
         assert status == 504
         assert document["error"]["code"] == "limit.time"  # type: ignore[index]
     assert session.get("/files").json() == {"entries": []}
+
+
+def test_a_body_that_comes_a_byte_at_a_time_is_not_waited_for(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "STALLED_SECONDS", 0.2)
+    monkeypatch.setattr(calls, "DRAIN_SECONDS", 0.05)
+    head = f"PUT {session.path}/files/f HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n"
+    with session.front.raw(head.encode()) as connection:
+        for _ in range(1000):
+            if select.select([connection], [], [], 0.01)[0]:
+                break
+            connection.sendall(b"x")
+        else:
+            pytest.fail("it waits for as long as bytes come")
+        assert connection.recv(100).startswith(b"HTTP/1.1 504 ")
 
 
 def route(name: str, handler: Handler) -> Route:

@@ -37,7 +37,9 @@ Headers = Iterable[tuple[bytes, bytes]]
 T = TypeVar("T")
 
 STALLED_SECONDS = 60
-"""How long a client may take to send the next piece."""
+"""How long a client may take to send the next piece of a body."""
+PIECE_BYTES = 2**12
+"""Less than this in that time is no piece, unless it is the last."""
 GONE = 499
 """Written down for a client that did not wait for its answer."""
 DOCUMENT_BYTES = 16 * MIB
@@ -232,9 +234,12 @@ class Call:
         length = self.header(b"content-length")
         if length is not None and length.isdecimal() and int(length) > most:
             raise _too_much(most, int(length))
-        size = 0
+        size, due, deadline = 0, 0, 0.0
         while not self._is_read:
-            message = await self._next()
+            if size >= due:
+                due = size + PIECE_BYTES
+                deadline = asyncio.get_running_loop().time() + STALLED_SECONDS
+            message = await self._next(deadline)
             if message["type"] != "http.request":
                 raise GoneError
             piece: bytes = message.get("body", b"")
@@ -245,9 +250,9 @@ class Call:
             if piece:
                 yield piece
 
-    async def _next(self) -> Message:
+    async def _next(self, deadline: float) -> Message:
         try:
-            async with asyncio.timeout(STALLED_SECONDS):
+            async with asyncio.timeout_at(deadline):
                 return await self._receive()
         except TimeoutError:
             raise LimitError(
