@@ -10,6 +10,20 @@ LOCKDOWN = "tests/runtimes/test_lockdown.py"
 TOOLBOX = "tests/tools/test_toolbox.py"
 
 MUTANTS = [
+    Mutant(
+        "guest: what it is refused outside is recorded",
+        "runtimes/mount.py",
+        "            if error.refusal is not None and name in _RECORDED:\n",
+        "            if error is None:\n",
+        "tests/sandbox/test_refusals.py::test_what_guest_code_opens_or_changes_outside_is_recorded",
+    ),
+    Mutant(
+        "guest: what it merely looks for is not recorded",
+        "runtimes/mount.py",
+        '    "read": "read",\n',
+        '    "read": "read",\n    "stat": "stat",\n',
+        "tests/sandbox/test_refusals.py::test_what_guest_code_merely_looks_for_is_not_recorded",
+    ),
     # Guest code: the host's side of a worker, and what a worker gives up
     Mutant(
         "a frame of any size is taken",

@@ -153,8 +153,8 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "            self._recorder.record(operation, path, error=error.code)\n",
-        "            pass\n",
+        "        self._recorder.record(operation, path, error=error.code)\n",
+        "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(

@@ -94,6 +94,17 @@ def test_a_tool_that_the_role_does_not_have_answers_like_one_that_does_not_exist
     assert list(directory.iterdir()) == []
 
 
+def test_a_tool_that_the_role_does_not_have_is_a_refusal_on_record(workspace: Workspace) -> None:
+    with Toolbox(workspace, "critic") as toolbox:
+        assert not toolbox.call("file_write", {"path": "a", "content": "x"}).success
+        assert not toolbox.call("file_write", ["no mapping"]).success
+        assert not toolbox.call("file_wrote", {"path": "a"}).success
+    assert [(event.operation, event.path, event.error) for event in workspace.changes()] == [
+        ("file_write", "a", "access.role"),
+        ("file_write", "", "access.role"),
+    ]
+
+
 @pytest.mark.parametrize(
     "name", [None, 7, ["file_read"], {}, "", "file_read ", "FILE_READ", "x" * 10_000, "\ud800"]
 )

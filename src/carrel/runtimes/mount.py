@@ -3,6 +3,10 @@
 The workspace is at `/workspace` and at the mount path of the policy, a data directory at its own path, and
 each allowed path where it is on the host. Nothing else exists. Every operation of the guest becomes one of
 `Workspace`, so rules, quota, limits and journal hold for it as for any other caller.
+
+Whoever opens, changes or moves something outside these places is refused, which is recorded. To look whether
+something is there, or to list it, is not: interpreters and libraries look for hundreds of files of a host
+that is not there, and the answer says nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from carrel.errors import (
     LoopError,
     MissingError,
     NotRegularError,
+    OutsideError,
     PathError,
 )
 from carrel.policy.rules import Access
@@ -42,6 +47,20 @@ _ERRORS: tuple[tuple[type[CarrelError], str], ...] = (
 _MOST_VERSIONS = 10_000
 TEMPORARY = "/tmp"  # noqa: S108  # the guest's, not the host's
 """Where a guest has a directory of its own, in memory."""
+
+_RECORDED = {
+    "read": "read",
+    "edit": "write",
+    "create": "write",
+    "replace": "write",
+    "append": "append",
+    "mkdir": "mkdir",
+    "remove": "remove",
+    "rmdir": "remove",
+    "rename": "move",
+    "climb": "read",
+}
+"""The operations of a guest whose refusal is recorded, in the words of the journal."""
 
 Answer = tuple[dict[str, object], bytes]
 
@@ -64,9 +83,11 @@ class Place(NamedTuple):
 class RefusedError(Exception):
     """The guest is told the number of an error."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, refusal: CarrelError | None = None) -> None:
+        """Tell *name*; *refusal* is to be recorded, if the guest did more than look."""
         super().__init__(name)
         self.name = name
+        self.refusal = refusal
 
 
 class Mount:
@@ -107,7 +128,9 @@ class Mount:
             "remove": self._remove,
             "rmdir": self._rmdir,
             "rename": self._rename,
+            "climb": self._climb,
         }
+        self._gate = workspace.gate
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> Answer:
         """What the guest is told."""
@@ -120,6 +143,8 @@ class Mount:
         try:
             return operation(path, target, bytes(body))
         except RefusedError as error:
+            if error.refusal is not None and name in _RECORDED:
+                self._gate.refused(_RECORDED[name], error.refusal)
             return {"error": error.name}, b""
         except CarrelError as error:
             return {"error": _name(error)}, b""
@@ -147,14 +172,14 @@ class Mount:
     def _place(self, path: str) -> Place | None:
         """Where *path* leads; `None` for a directory above the places."""
         if "\\" in path:
-            raise RefusedError("EINVAL")
+            raise RefusedError("EINVAL", PathError(f"{path!r} has a backslash", path=path))
         for root, (workspace, start, is_data) in self._roots.items():
             if path == root or path.startswith(root + "/"):
                 rest = path[len(root) + 1 :]
                 return Place(workspace, f"{start}/{rest}" if start != "." else rest or ".", is_data)
         if any(root.startswith(path.rstrip("/") + "/") for root in self._roots):
             return None
-        raise RefusedError("ENOENT")
+        raise RefusedError("ENOENT", _outside(path))
 
     def _existing(self, path: str) -> Place:
         place = self._place(path)
@@ -166,9 +191,11 @@ class Mount:
         try:
             place = self._place(path)
         except RefusedError as error:
-            raise RefusedError("EROFS" if error.name == "ENOENT" else error.name) from None
-        if place is None or place.is_data:
-            raise RefusedError("EROFS")
+            raise RefusedError("EROFS" if error.name == "ENOENT" else error.name, error.refusal) from None
+        if place is None:
+            raise RefusedError("EROFS", _outside(path))
+        if place.is_data:
+            raise RefusedError("EROFS", AccessError(f"{path!r} may only be read", path=path))
         return place
 
     # Looking
@@ -272,6 +299,14 @@ class Mount:
         if (version := self.versions.pop(place.key, None)) is not None:
             self.versions[other.key] = version
         return {}, b""
+
+    def _climb(self, path: str, _target: str, _body: bytes) -> Answer:
+        """The guest used a path that leads above its root, which was refused where it runs."""
+        raise RefusedError("EPERM", EscapeError(f"{path!r} leads out", path=path))
+
+
+def _outside(path: str) -> OutsideError:
+    return OutsideError(f"{path!r} is outside", path=path)
 
 
 def _kind(info: FileInfo) -> str:

@@ -8,6 +8,7 @@ from functools import cached_property
 from threading import Lock
 
 from carrel.config.settings import Settings
+from carrel.errors import RoleDeniedError
 from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.policy.rules import AccessMode
 from carrel.runtimes.result import SandboxResult
@@ -70,8 +71,13 @@ class Desk:
         Raises:
             RoleDeniedError: It has not.
         """
-        if self.role is not None:
+        if self.role is None:
+            return
+        try:
             self.role.require(tool)
+        except RoleDeniedError as error:
+            self.workspace.gate.refused(tool, error)
+            raise
 
     def close(self) -> None:
         """Stop what runs; the session itself stays open."""

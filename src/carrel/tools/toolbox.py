@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from carrel.config.load import load
-from carrel.errors import CarrelError, ConfigError, ToolError
+from carrel.errors import CarrelError, ConfigError, RoleDeniedError, ToolError
 from carrel.policy.roles import Role
 from carrel.policy.rules import AccessMode
 from carrel.tools import changes
@@ -301,9 +301,17 @@ class Toolbox:
         """
         tool = self._find(name)
         if tool is None:
+            if any(name == each for each in TOOLS[self.profile]):
+                self._deny(name, arguments)
             raise self._unknown(name)
         loaded = tool.load(self._where)
         return loaded, loaded.parameters.read(arguments)
+
+    def _deny(self, name: str, arguments: Any) -> None:
+        """Record that the role has no tool *name*, with the path that it was asked about."""
+        path = arguments.get("path") if isinstance(arguments, Mapping) else None
+        error = RoleDeniedError(f"no {name!r}", path=path if isinstance(path, str) else None)
+        self._reading.workspace.gate.refused(name, error)
 
     def _called(self, loaded: Loaded, args: Any, deadline: Deadline) -> ToolResult:
         """The answer, or that its time was over."""

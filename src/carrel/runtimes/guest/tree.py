@@ -90,6 +90,10 @@ class Tree:
             return Errno.EXDEV
         return self._change("rename", source, target=target)
 
+    def climb(self, path: str) -> None:
+        """Tell the host of a path that leads above the root, which nothing here follows."""
+        self._ask("climb", path)
+
     def _in_tmp(self, path: str) -> str | None:
         """What our own `/tmp` calls *path*; `None` if it is the host's."""
         if not _is_in(path, TEMPORARY) or any(_is_in(path, root) for root in self.roots):
