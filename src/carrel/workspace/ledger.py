@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import ref
 
-from carrel.audit.event import Event
+from carrel.audit.event import Event, is_cut
 from carrel.errors import (
     CarrelError,
     ClosedError,
@@ -316,7 +316,7 @@ class Ledger:
     def _settle(self, page: Page) -> None:
         """Take back the records since the mark that did not come true."""
         try:
-            events = standing(self._recorder.events(page.position))
+            events = standing(self._recorder.events(page.position, refusals=False))
         except RotatedError:
             return
         for event in events:
@@ -324,7 +324,8 @@ class Ledger:
                 self._recorder.take_back(event)
 
     def _came_true(self, event: Event, inode: int) -> bool:
-        if (event.other_path or event.path).startswith("/"):
+        if (event.other_path or event.path).startswith("/") or is_cut(event.path) or is_cut(event.other_path):
+            # Nobody can look.
             return True
         if event.operation == "remove":
             return self._look(event.path) is None
