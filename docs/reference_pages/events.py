@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.audit.execution import PATH_CHARACTERS, PATHS, complete_fields, start_fields
 from carrel.errors import AccessError, IntoItselfError, PathError, QuotaError
 from carrel.fronts.grpc.visit import Visit
@@ -14,7 +14,6 @@ from carrel.fronts.request_log import LOGGER
 from carrel.fs.api import Cause
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.result import SandboxResult
-from carrel.workspace.record import UNDONE
 from docs.reference_pages.errors import coded, quota_cases
 from docs.reference_pages.log_calls import LogEvent, log_events
 from docs.reference_pages.markdown import codes, page, table

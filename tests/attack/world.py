@@ -179,7 +179,7 @@ class World:
         """Take what is there now as what has to stay."""
         with acting_as(self.variant.user):
             self.workspace.explain("..")
-            self.workspace.usage()  # opens the ledger
+            self.workspace.gate.ledger.usage()  # opens the ledger
             try:
                 self.workspace.read("..")  # the first refusal opens the journal
             except PathError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.audit.event import Event
+from carrel.audit.event import Event, is_cut
 from carrel.audit.journal import FILE_BYTES, KEPT_FILES, FileJournal, Journal, MemoryJournal
 from carrel.errors import ClosedError, RotatedError
 from tests.depth import rounds
@@ -255,11 +255,111 @@ for number in range(300):
     assert len(found) == 600
 
 
+# Changes and refusals
+
+
+def refusal(path: str) -> Event:
+    return Event(time_ns=1, session_id="s", actor="guest", operation="read", path=path, error="path.escape")
+
+
+def test_changes_and_refusals_are_read_in_the_order_in_which_they_were_recorded(journal: Journal) -> None:
+    made = [refusal(str(number)) if number % 3 else event(str(number)) for number in range(30)]
+    for one in made:
+        journal.record(one)
+    found = list(journal.events())
+    assert [(one.path, one.error) for one in found] == [(one.path, one.error) for one in made]
+    for place, one in enumerate(found):
+        assert list(journal.events(one.sequence)) == found[place + 1 :]
+        assert list(journal.events(one.sequence, refusals=False)) == [
+            each for each in found[place + 1 :] if not each.is_refusal
+        ]
+    assert journal.position() == found[-1].sequence
+
+
+def test_no_number_of_refusals_takes_the_place_of_a_change(tmp_path: Path) -> None:
+    directory = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    journal = FileJournal(directory, refusal_file_bytes=2000)
+    journal.record(event("first"))
+    (first,) = journal.events()
+    for number in range(200):
+        journal.record(refusal(f"{number}" + "\U0001f600" * 4000))
+    journal.record(event("last"))
+    changes = [one.path for one in journal.events(refusals=False)]
+    assert changes == ["first", "last"]
+    assert [one.path for one in journal.events() if not one.is_refusal] == changes
+    assert [one.path for one in journal.events(first.sequence, refusals=False)] == ["last"]
+    with pytest.raises(RotatedError):
+        journal.events(first.sequence)
+    sizes = [path.stat().st_size for path in tmp_path.iterdir() if path.name.startswith("refusals.")]
+    assert len(sizes) == KEPT_FILES
+    assert max(sizes) < 3000
+    journal.close()
+
+
+def test_refusals_do_not_take_the_place_of_changes_in_memory() -> None:
+    journal = MemoryJournal(keep=3)
+    journal.record(event("first"))
+    for number in range(10):
+        journal.record(refusal(str(number)))
+    assert [one.path for one in journal.events()] == ["first", "7", "8", "9"]
+    assert [one.path for one in journal.events(1, refusals=False)] == []
+    with pytest.raises(RotatedError):
+        journal.events(1)
+
+
+@pytest.mark.parametrize("letter", ["x", "\U0001f600", "\x01", "\udcff", '"'])
+@pytest.mark.parametrize(("made", "most"), [(event, 1024), (refusal, 256)])
+def test_a_long_path_is_cut_in_the_record(
+    tmp_path: Path, letter: str, made: Callable[[str], Event], most: int
+) -> None:
+    journal = on_disk(tmp_path)
+    journal.record(made(letter * 4000))
+    journal.record(made(letter * 4001))
+    journal.record(made("short"))
+    one, other, short = [each.path for each in journal.events()]
+    assert short == "short"
+    assert one != other
+    assert one.startswith(letter)
+    assert "...[4000 characters, " in one
+    assert is_cut(one)
+    assert not is_cut(short)
+    assert max(len(json.dumps(each)) for each in (one, other)) <= most + 2
+    journal.close()
+
+
+def test_a_journal_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    old = [f'[1,{number},"s","host","write","{number}",null,null,3,null]' for number in range(3)]
+    (tmp_path / "journal.4").write_text("".join(f"\n{line}" for line in old))
+    journal = on_disk(tmp_path)
+    before = list(journal.events())
+    assert [one.path for one in before] == ["0", "1", "2"]
+    assert before[-1].sequence == 4 << 32 | (tmp_path / "journal.4").stat().st_size == journal.position()
+    journal.record(refusal("3"))
+    journal.record(event("4"))
+    for place, one in enumerate(before):
+        assert [each.path for each in journal.events(one.sequence)] == ["0", "1", "2", "3", "4"][place + 1 :]
+    with pytest.raises(RotatedError):
+        journal.events(3 << 32)
+    journal.close()
+
+
+def test_what_a_signal_handler_records_in_the_middle_of_a_record_comes_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = on_disk(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Event, "render", first(Event.render, lambda: journal.record(refusal("handler"))))
+        journal.record(event("a"))
+    journal.record(event("b"))
+    assert [one.path for one in journal.events()] == ["a", "handler", "b"]
+    journal.close()
+
+
 # Many files, one after the other
 
-SMALL_BYTES = 500
+SMALL_BYTES = 1000
 """Of one file: some ten records."""
-RECORD_BYTES = 1 + len(event("000").render())
+RECORD_BYTES = 1 + len(event("000").render(100, 99, "x" * 32))
 
 
 def small(directory: Path) -> FileJournal:
@@ -332,7 +432,7 @@ def test_reading_goes_on_from_every_record_that_is_kept(tmp_path: Path) -> None:
     journal = small(tmp_path)
     fill(journal, range(100))
     kept = list(journal.events())
-    assert len({one.sequence >> 32 for one in kept}) == 2
+    assert len(os.listdir(tmp_path)) == KEPT_FILES
     for place, one in enumerate(kept):
         assert list(journal.events(one.sequence)) == kept[place + 1 :]
     journal.close()

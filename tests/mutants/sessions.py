@@ -103,8 +103,8 @@ MUTANTS = [
     Mutant(
         "journal: bounded",
         "audit/journal.py",
-        "        for number in self._numbers()[:-KEPT_FILES]:\n",
-        "        for number in ():\n",
+        "            for number in self.numbers(directory)[:-KEPT_FILES]:\n",
+        "            for number in ():\n",
         "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
     ),
     # Policy
@@ -341,8 +341,8 @@ MUTANTS = [
     Mutant(
         "journal: torn lines",
         "audit/journal.py",
-        'line = b"\\n" + event.render()',
-        "line = event.render()",
+        '_write(self._fd, b"\\n" + line)',
+        "_write(self._fd, line)",
         f"{GATE}::test_a_torn_record_spoils_no_other",
     ),
     Mutant(

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.errors import CarrelError
 from carrel.testing.tree import tree
 from carrel.tools import changes
 from carrel.tools.changes import MOST, MOST_BYTES, told
-from carrel.workspace.record import UNDONE
 from carrel.workspace.workspace import Workspace
 
 

@@ -8,11 +8,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.fs._draft import ABANDONED_SECONDS
 from carrel.values import FileKind, Usage
 from carrel.workspace.ledger import Page, read_page
-from carrel.workspace.record import UNDONE
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.errors import BusyError, ClosedError, QuotaError, SessionExistsError, SessionMissingError
 from carrel.fs.handle import Handle
 from carrel.policy.rules import Access
 from carrel.values import Limits, Usage
 from carrel.workspace import ledger as ledgers
 from carrel.workspace.direct import DirectUse
-from carrel.workspace.record import UNDONE, Recorder
+from carrel.workspace.record import Recorder
 from carrel.workspace.session_lock import SessionLock
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from carrel.audit.event import UNDONE
 from carrel.policy.rules import Access, AccessMode, PathRule
-from carrel.workspace.record import UNDONE
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH, STRIDE, pairs

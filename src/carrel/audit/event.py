@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from base64 import urlsafe_b64encode
 from dataclasses import dataclass
+from hashlib import blake2b
 from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
+
+UNDONE = "change.undone"
+"""The error of a record that takes back the one before with the same operation and path."""
+CHANGE_PATH_CHARACTERS = 1024
+"""Longest path in the record of a change, as it is written."""
+REFUSAL_PATH_CHARACTERS = 256
+"""Longest path in the record of a refusal, as it is written."""
 
 _VERSION = 1
+_CHAINED = 2
+_CUT = re.compile(r"\.\.\.\[[0-9]+ characters, [0-9a-f]{32}\]$")
 _TEXT = (str, type(None))
 _SIZE = (int, type(None))
 _KINDS: tuple[type | tuple[type, ...], ...] = (int, _TEXT, str, str, str, _TEXT, _SIZE, _SIZE, _TEXT)
@@ -38,23 +51,34 @@ class Event:
     sequence: int = 0
     """Its place in the journal it was read from; later ones are greater."""
 
-    def render(self) -> bytes:
-        """One line for a journal, whatever the path holds: a JSON array in ASCII."""
-        numbers = f"{_VERSION},{self.time_ns}"
+    @property
+    def is_refusal(self) -> bool:
+        """Whether it tells of something that was refused, not of a change."""
+        return self.error is not None and self.error != UNDONE
+
+    def render(self, sequence: int = 0, previous: int = 0, digest: str = "") -> bytes:
+        """One line for a journal, whatever the path holds: a JSON array in ASCII.
+
+        It carries its own *sequence*, and that and the *digest* of the record before it of its kind.
+        """
+        most = REFUSAL_PATH_CHARACTERS if self.is_refusal else CHANGE_PATH_CHARACTERS
+        place = f'{_CHAINED},{sequence},{previous},"{digest}",{self.time_ns}'
         names = f"{_quote(self.session_id)},{_quote(self.actor)},{_quote(self.operation)}"
-        paths = f"{_quote(self.path)},{_quote(self.other_path)}"
+        paths = f"{_path(self.path, most)},{_path(self.other_path, most)}"
         sizes = f"{_number(self.before_bytes)},{_number(self.after_bytes)}"
-        return f"[{numbers},{names},{paths},{sizes},{_quote(self.error)}]".encode("ascii")
+        return f"[{place},{names},{paths},{sizes},{_quote(self.error)}]".encode("ascii")
 
     @classmethod
     def parse(cls, line: bytes, sequence: int) -> Event | None:
-        """The event in a line of a journal, or `None` if the line is torn or not ours."""
-        try:
-            fields = json.loads(line)
-        except ValueError:
-            return None
-        if not isinstance(fields, list) or len(fields) != 10 or fields[0] != _VERSION:
-            return None
+        """The event in a line of a journal, or `None` if the line is torn or not ours.
+
+        *sequence* is that of an event which does not carry its own, as those of older versions.
+        """
+        parsed = Line.parse(line, sequence)
+        return None if parsed is None else parsed.event
+
+    @classmethod
+    def _of(cls, fields: list[Any], sequence: int) -> Event | None:
         if not all(isinstance(value, kinds) for value, kinds in zip(fields[1:], _KINDS, strict=True)):
             return None
         return cls(
@@ -69,6 +93,60 @@ class Event:
             error=fields[9],
             sequence=sequence,
         )
+
+
+class Line(NamedTuple):
+    """One line of a journal."""
+
+    event: Event
+    previous: int | None
+    """The sequence number of the record before it of its kind; `None` in older versions."""
+    digest: str
+    """That of the record before it."""
+
+    @classmethod
+    def parse(cls, line: bytes, sequence: int) -> Line | None:
+        """What a line holds, or `None` if it is torn or not ours; see `Event.parse`."""
+        try:
+            fields = json.loads(line)
+        except ValueError:
+            return None
+        if not isinstance(fields, list) or not fields:
+            return None
+        if fields[0] == _VERSION and len(fields) == 10:
+            event = Event._of(fields, sequence)
+            return None if event is None else cls(event, None, "")
+        if fields[0] != _CHAINED or len(fields) != 13:
+            return None
+        _, own, previous, digest, *rest = fields
+        if not all(isinstance(value, int) for value in (own, previous)) or not isinstance(digest, str):
+            return None
+        event = Event._of([_VERSION, *rest], own)
+        return None if event is None else cls(event, previous, digest)
+
+
+def digest_of(line: bytes) -> str:
+    """What the next record says of the record in *line*."""
+    return urlsafe_b64encode(blake2b(line, digest_size=24).digest()).decode()
+
+
+def is_cut(path: str | None) -> bool:
+    """Whether *path*, as a record has it, is only the beginning of a longer one."""
+    return path is not None and _CUT.search(path) is not None
+
+
+def _path(text: str | None, most: int) -> str:
+    """A path in quotes; of one that is longer than *most* the beginning, its length and a digest."""
+    quoted = _quote(text)
+    if text is None or len(quoted) <= most + 2:
+        return quoted
+    mark = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    end = f"...[{len(text)} characters, {mark}]"
+    # A character takes at most twelve in the record.
+    kept = text[: max(most - len(end), 0)]
+    while len(shown := _quote(kept + end)) > most + 2:
+        kept = kept[: -max(1, (len(shown) - most) // 12)]
+    return shown
 
 
 def _quote(text: str | None) -> str:

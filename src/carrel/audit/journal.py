@@ -1,31 +1,44 @@
 """The append-only record of one workspace, kept outside it.
 
-A journal on disk is a row of files. One that has reached its size is never written again: whoever comes next
-begins another, and only the newest few are kept. An event's sequence number tells its file and the offset
-of its end there: it grows with every record, and reading on from one is a seek.
+A journal on disk is two rows of files, one of changes and one of refusals, so that no number of refusals
+takes the place of a change. A file that has reached its size is never written again: whoever comes next
+begins another, and only the newest few are kept. All records of a journal are numbered in one sequence; each
+carries its number, and the number and the digest of the one before it in its row.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import heapq
 import os
 import re
+import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from threading import RLock
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
-from carrel.audit.event import Event
+from carrel.audit.event import Event, Line, digest_of
 from carrel.errors import ClosedError, RotatedError
 from carrel.values import MIB
 
 FILE_BYTES = 4 * MIB
-"""A file of a journal that has reached this size is full."""
-KEPT_FILES = 2
+"""A file of changes that has reached this size is full."""
+REFUSAL_FILE_BYTES = 1 * MIB
+"""A file of refusals that has reached this size is full."""
+KEPT_FILES = 3
+"""Of each row."""
 
-_NAME = re.compile(r"journal\.([0-9]{1,9})")
 _OFFSET_BITS = 32
+"""Of the numbers of older records: the number of their file, and the offset of their end in it."""
+_TAIL_BYTES = 16 * 1024
+"""More than the longest record has."""
+_WAIT_SECONDS = 5.0
+"""How long to wait for others who write; one record takes microseconds."""
+_PAUSE_SECONDS = 0.000_05
 
 
 class Journal(Protocol):
@@ -35,8 +48,8 @@ class Journal(Protocol):
         """Add one event."""
         ...
 
-    def events(self, since: int = 0) -> Iterator[Event]:
-        """The events after the one with the sequence number *since*, in order.
+    def events(self, since: int = 0, *, refusals: bool = True) -> Iterator[Event]:
+        """The events after the one with the sequence number *since*, in order; changes alone if so asked.
 
         Raises:
             RotatedError: Some of them are no longer kept; those from 0 on are what there is.
@@ -56,140 +69,315 @@ class MemoryJournal:
     """The latest events, for a workspace that keeps none on disk."""
 
     def __init__(self, keep: int = 10_000) -> None:
-        self._events: deque[tuple[int, Event]] = deque(maxlen=keep)
+        """Keep so many changes, and so many refusals."""
+        self._changes: deque[tuple[int, Event]] = deque(maxlen=keep)
+        self._refusals: deque[tuple[int, Event]] = deque(maxlen=keep)
+        self._dropped = {False: 0, True: 0}
         self._sequence = 0
 
     def record(self, event: Event) -> None:
         self._sequence += 1
-        self._events.append((self._sequence, event))
+        row = self._refusals if event.is_refusal else self._changes
+        if len(row) == row.maxlen:
+            self._dropped[event.is_refusal] = row[0][0]
+        row.append((self._sequence, event))
 
-    def events(self, since: int = 0) -> Iterator[Event]:
-        kept = tuple(self._events)
-        if since > 0 and kept and since < kept[0][0] - 1:
+    def events(self, since: int = 0, *, refusals: bool = True) -> Iterator[Event]:
+        dropped = max(self._dropped.values()) if refusals else self._dropped[False]
+        if 0 < since < dropped:
             raise _rotated(since)
+        kept = sorted((*self._changes, *(self._refusals if refusals else ())), key=lambda one: one[0])
         return (replace(event, sequence=sequence) for sequence, event in kept if sequence > since)
 
     def position(self) -> int:
         return self._sequence
 
     def close(self) -> None:
-        self._events.clear()
+        self._changes.clear()
+        self._refusals.clear()
 
 
 class FileJournal:
-    """Files of lines; each record is one `write` with `O_APPEND`, so processes do not mix theirs.
+    """Files of lines; a record is written by one `write`, while all other writers wait.
 
     A record begins with its line end, so one that was torn by a crash or a full disk spoils no other.
-
-    Not covered: writers that share no lock may record into a file that another of them has just found full;
-    a reader that was past it does not see that record.
     """
 
-    def __init__(self, directory: int, *, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(
+        self,
+        directory: int,
+        *,
+        file_bytes: int = FILE_BYTES,
+        refusal_file_bytes: int = REFUSAL_FILE_BYTES,
+    ) -> None:
         """Keep the journal in the open directory *directory*, whose descriptor this takes over."""
         self._directory = directory
-        self._file_bytes = file_bytes
-        self._fd = -1
-        self._number = 0
+        self._changes = _Row("journal", file_bytes)
+        self._refusals = _Row("refusals", refusal_file_bytes)
+        self._process = os.getpid()
         # One that its own thread may take again, as a signal handler does that looks at the journal.
         self._lock = RLock()
+        self._is_recording = False
+        self._late: deque[Event] = deque()
+        """What a signal handler recorded in the middle of another record."""
 
     def record(self, event: Event) -> None:
-        line = b"\n" + event.render()
         with self._lock:
-            self._require_open()
-            self._leave_full_file()
-            _write(self._fd, line)
+            self._late.append(event)
+            if self._is_recording:
+                return
+            self._is_recording = True
+            try:
+                with self._alone():
+                    while self._late:
+                        self._append(self._late.popleft())
+            finally:
+                self._is_recording = False
+                self._late.clear()
+
+    def _append(self, event: Event) -> None:
+        rows = (self._changes, self._refusals)
+        for row in rows:
+            row.prepare(self._directory)
+        sequence = max(row.last.sequence for row in rows) + 1
+        (self._refusals if event.is_refusal else self._changes).append(self._directory, event, sequence)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no other process write."""
+        self._require_open()
+        deadline = 0.0
+        while True:
+            try:
+                fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                now = time.monotonic()
+                deadline = deadline or now + _WAIT_SECONDS
+                if now >= deadline:
+                    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY)) from None
+                time.sleep(_PAUSE_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._directory, fcntl.LOCK_UN)
+
+    def _require_open(self) -> None:
+        if self._directory < 0:
+            raise ClosedError("the journal is closed")
+        if self._process != os.getpid():
+            # A lock on what a forked child shares with its parent keeps neither out.
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory)
+            os.close(self._directory)
+            self._directory, self._process = fd, os.getpid()
 
     def position(self) -> int:
         with self._lock:
             self._require_open()
-            self._leave_full_file()
-            return self._number << _OFFSET_BITS | self._size()
+            rows = (self._changes, self._refusals)
+            for row in rows:
+                row.prepare(self._directory)
+            return max(row.last.sequence for row in rows)
 
-    def events(self, since: int = 0) -> Iterator[Event]:
-        first, _ = _file_and_offset(since)
+    def events(self, since: int = 0, *, refusals: bool = True) -> Iterator[Event]:
+        # What is recorded from now on is for the next reader: the rows are not read at the same moment.
         with self._lock:
-            numbers = self._numbers()
-        if since > 0 and numbers and first < numbers[0]:
-            raise _rotated(since)
-        return self._read([number for number in numbers if number >= first], since)
+            self._require_open()
+            until = max(row.newest(self._directory).sequence for row in (self._changes, self._refusals))
+            rows = (self._changes, self._refusals) if refusals else (self._changes,)
+            numbers = [row.numbers(self._directory) for row in rows]
+            for row, kept in zip(rows, numbers, strict=True):
+                if kept and 0 < since < row.dropped(self._directory, kept[0]):
+                    raise _rotated(since)
+        found = [self._read(row, kept, since, until) for row, kept in zip(rows, numbers, strict=True)]
+        return heapq.merge(*found, key=lambda event: event.sequence)
 
-    def _read(self, numbers: list[int], since: int) -> Iterator[Event]:
+    def _read(self, row: _Row, numbers: list[int], since: int, until: int) -> Iterator[Event]:
         """The events in these files; one that is gone is told, unless nothing was read or known before it."""
-        first, offset = _file_and_offset(since)
-        for number in numbers:
+        for number, following in zip(numbers, [*numbers[1:], None], strict=False):
             try:
                 with self._lock:
-                    file = os.fdopen(self._open(number, os.O_RDONLY), "rb")
+                    self._require_open()
+                    if following is not None and 0 < row.first(self._directory, following) <= since:
+                        continue
+                    file = os.fdopen(row.open(self._directory, number, os.O_RDONLY), "rb")
             except FileNotFoundError:
                 if since > 0:
                     raise _rotated(since) from None
                 continue
             with file:
-                start = file.seek(offset if number == first else 0)
-                for line in file:
-                    record = line.rstrip(b"\n")
-                    sequence = number << _OFFSET_BITS | start + len(record)
-                    event = Event.parse(record, sequence) if record else None
-                    start += len(line)
-                    if event is not None:
-                        since = sequence
-                        yield event
-                    if not line.endswith(b"\n"):
-                        # The end for now; if this record was still being written, it is for the next reader.
-                        break
+                for line in _lines(file, number, since):
+                    if line.event.sequence > until:
+                        return
+                    if line.event.sequence > since:
+                        since = line.event.sequence
+                        yield line.event
 
-    def _require_open(self) -> None:
-        """Open the newest file, making the first one."""
+    def close(self) -> None:
+        with self._lock:
+            for row in (self._changes, self._refusals):
+                row.close()
+            if self._directory >= 0:
+                os.close(self._directory)
+            self._directory = -1
+
+
+class _Last:
+    """The latest record of a row."""
+
+    __slots__ = ("digest", "sequence")
+
+    def __init__(self, sequence: int = 0, digest: str = "") -> None:
+        self.sequence = sequence
+        self.digest = digest
+
+
+class _Row:
+    """Files of one kind of records, one after the other."""
+
+    def __init__(self, name: str, file_bytes: int) -> None:
+        self._name = name
+        self._pattern = re.compile(rf"{name}\.([0-9]{{1,9}})")
+        self._file_bytes = file_bytes
+        self._fd = -1
+        self._number = 0
+        self._end = -1
+        """How long the file was when `last` was its latest record."""
+        self.last = _Last()
+
+    def prepare(self, directory: int) -> None:
+        """Know the latest record, whoever wrote it."""
         if self._fd < 0:
-            self._number = max(self._numbers(), default=0)
-            self._fd = self._open(self._number, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            numbers = self.numbers(directory)
+            if not numbers:
+                return
+            self._begin(directory, numbers[-1])
+        size = self._size()
+        if size >= self._file_bytes:
+            newest = max(self.numbers(directory), default=self._number)
+            if newest > self._number:
+                self._begin(directory, newest)
+                size = self._size()
+        if size != self._end:
+            self.last, self._end = self.newest(directory), size
 
-    def _size(self) -> int:
-        return os.lseek(self._fd, 0, os.SEEK_END)
+    def append(self, directory: int, event: Event, sequence: int) -> None:
+        """Write one record after the latest one; the row was prepared."""
+        if self._fd < 0:
+            self._begin(directory, 0)
+        if self._size() >= self._file_bytes:
+            self._begin(directory, self._number + 1)
+            for number in self.numbers(directory)[:-KEPT_FILES]:
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{self._name}.{number}", dir_fd=directory)
+        line = event.render(sequence, self.last.sequence, self.last.digest)
+        self._end = -1
+        _write(self._fd, b"\n" + line)
+        self.last, self._end = _Last(sequence, digest_of(line)), self._size()
 
-    def _leave_full_file(self) -> None:
-        """Go on in the newest file, or in a new one if that is full, and let go of the oldest."""
-        if self._size() < self._file_bytes:
-            return
-        while self._size() >= self._file_bytes:
-            newest = max(self._numbers(), default=self._number)
-            self._number = max(newest, self._number + 1)
-            fd = self._open(self._number, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            os.close(self._fd)
-            self._fd = fd
-        for number in self._numbers()[:-KEPT_FILES]:
-            with suppress(FileNotFoundError):
-                os.unlink(_name(number), dir_fd=self._directory)
+    def newest(self, directory: int) -> _Last:
+        """The latest record that is whole, found in the files."""
+        for number in reversed(self.numbers(directory)):
+            with (
+                suppress(FileNotFoundError),
+                os.fdopen(self.open(directory, number, os.O_RDONLY), "rb") as file,
+            ):
+                if (found := _newest(file, number)) is not None:
+                    return found
+        return _Last()
 
-    def _numbers(self) -> list[int]:
+    def first(self, directory: int, number: int) -> int:
+        """The sequence number of the first record of a file, or 0."""
+        with suppress(FileNotFoundError), os.fdopen(self.open(directory, number, os.O_RDONLY), "rb") as file:
+            for line in _lines(file, number, 0):
+                return line.event.sequence
+        return 0
+
+    def dropped(self, directory: int, number: int) -> int:
+        """The sequence number of the record before those in the oldest file, *number*; 0 if there is none."""
+        if number == 0:
+            return 0
+        with suppress(FileNotFoundError), os.fdopen(self.open(directory, number, os.O_RDONLY), "rb") as file:
+            for line in _lines(file, number, 0):
+                return number << _OFFSET_BITS if line.previous is None else line.previous
+        return 0
+
+    def numbers(self, directory: int) -> list[int]:
         """The numbers of the files that there are, in order."""
-        if self._directory < 0:
+        if directory < 0:
             raise ClosedError("the journal is closed")
         # A descriptor of its own: one that a forked child shares would give each of the two a part.
-        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._directory)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
         try:
-            found = [_NAME.fullmatch(name) for name in os.listdir(fd)]
+            found = [self._pattern.fullmatch(name) for name in os.listdir(fd)]
         finally:
             os.close(fd)
         return sorted(int(match[1]) for match in found if match)
 
-    def _open(self, number: int, flags: int) -> int:
-        if self._directory < 0:
+    def open(self, directory: int, number: int, flags: int) -> int:
+        """A descriptor of one file."""
+        if directory < 0:
             raise ClosedError("the journal is closed")
-        return os.open(_name(number), flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=self._directory)
+        name = f"{self._name}.{number}"
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
+
+    def _begin(self, directory: int, number: int) -> None:
+        """Go on in the file *number*, making it if it is missing."""
+        fd = self.open(directory, number, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.close()
+        self._fd, self._number = fd, number
+
+    def _size(self) -> int:
+        return os.lseek(self._fd, 0, os.SEEK_END)
 
     def close(self) -> None:
-        with self._lock:
-            for fd in (self._fd, self._directory):
-                if fd >= 0:
-                    os.close(fd)
-            self._fd = self._directory = -1
+        """Release the file that is written."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = self._end = -1
 
 
-def _name(number: int) -> str:
-    return f"journal.{number}"
+def _lines(file: BinaryIO, number: int, since: int) -> Iterator[Line]:
+    """The records of a file, from the one after *since* on or some before it."""
+    start = file.seek(_place(file, number, since) if since > 0 else 0)
+    for text in file:
+        record = text.rstrip(b"\n")
+        line = Line.parse(record, number << _OFFSET_BITS | start + len(record)) if record else None
+        start += len(text)
+        if line is not None:
+            yield line
+
+
+def _place(file: BinaryIO, number: int, since: int) -> int:
+    """Where a line begins that is not far before the first one after *since*."""
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while high - low > _TAIL_BYTES:
+        middle = (low + high) // 2
+        file.seek(middle)
+        start = middle + len(file.readline())
+        record = file.readline()
+        line = Line.parse(record.rstrip(b"\n"), number << _OFFSET_BITS | start + len(record.rstrip(b"\n")))
+        if line is None or line.event.sequence > since:
+            # What is torn is taken for later: then more is read than need be, and nothing is left out.
+            high = middle
+        else:
+            low = start
+    return low
+
+
+def _newest(file: BinaryIO, number: int) -> _Last | None:
+    """The last record of a file that is whole."""
+    end = file.seek(0, os.SEEK_END)
+    for length in (_TAIL_BYTES, end):
+        start = max(0, end - length)
+        file.seek(start)
+        offset = end
+        for text in reversed(file.read(end - start).split(b"\n")):
+            line = Line.parse(text, number << _OFFSET_BITS | offset) if text else None
+            if line is not None:
+                return _Last(line.event.sequence, digest_of(text))
+            offset -= len(text) + 1
+    return None
 
 
 def _write(fd: int, line: bytes) -> None:
@@ -201,10 +389,6 @@ def _write(fd: int, line: bytes) -> None:
     written = os.write(fd, line)
     while written < len(line):
         written += os.write(fd, line[written:])
-
-
-def _file_and_offset(sequence: int) -> tuple[int, int]:
-    return divmod(max(0, sequence), 1 << _OFFSET_BITS)
 
 
 def _rotated(since: int) -> RotatedError:

@@ -167,7 +167,7 @@ class DirectUse:
         """What others changed through the gate since the beginning."""
         found = _Recorded()
         with suppress(CarrelError):
-            for event in self._gate.events(self._position):
+            for event in self._gate.events(self._position, refusals=False):
                 if event.error is None:
                     found.add(event)
         return found

@@ -358,10 +358,10 @@ class Gate:
         """How far the journal has come."""
         return self._recorder.position()
 
-    def events(self, since: int) -> Iterator[Event]:
-        """The records after *since*."""
+    def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
+        """The records after *since*; those of changes alone if so asked."""
         self.require_open()
-        return self._recorder.events(since)
+        return self._recorder.events(since, refusals=refusals)
 
 
 def _shallower(limits: Limits, before: tuple[Names, ...] | None, within: tuple[Names, ...] | None) -> Limits:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 from weakref import ref
 
-from carrel.audit.event import Event
+from carrel.audit.event import Event, is_cut
 from carrel.errors import (
     CarrelError,
     ClosedError,
@@ -109,7 +109,7 @@ class Ledger:
         quota: Quota,
         scratch: Scratch,
         at_end: Callable[[], None],
-        end_programs: Callable[[], bool] = lambda: True,
+        end_programs: Callable[[], bool] | None = None,
     ) -> None:
         """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*.
 
@@ -117,7 +117,7 @@ class Ledger:
         whether nothing does.
         """
         self._at_end = at_end
-        self._end_programs = end_programs
+        self._end_programs = end_programs or _nothing_runs
         self._root_ref = ref(root)
         self._lock = lock
         self._recorder = recorder
@@ -277,6 +277,7 @@ class Ledger:
     def close(self) -> None:
         """Let go of the file and of all directories."""
         self._direct = None
+        self._end_programs = _nothing_runs
         self._lock.close()
         self._at_end()
         self._scratch = None
@@ -341,7 +342,7 @@ class Ledger:
     def _settle(self, page: Page) -> None:
         """Take back the records since the mark that did not come true."""
         try:
-            events = standing(self._recorder.events(page.position))
+            events = standing(self._recorder.events(page.position, refusals=False))
         except RotatedError:
             return
         for event in events:
@@ -349,7 +350,8 @@ class Ledger:
                 self._recorder.take_back(event)
 
     def _came_true(self, event: Event, inode: int) -> bool:
-        if (event.other_path or event.path).startswith("/"):
+        if (event.other_path or event.path).startswith("/") or is_cut(event.path) or is_cut(event.other_path):
+            # Nobody can look.
             return True
         if event.operation == "remove":
             return self._look(event.path) is None
@@ -426,3 +428,8 @@ def _boot_id() -> bytes:
         return bytes.fromhex(Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
     except (OSError, ValueError):
         return bytes(16)
+
+
+def _nothing_runs() -> bool:
+    """Where no programs can be left."""
+    return True

@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.audit.journal import Journal
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import ClosedError, UnavailableError
 from carrel.values import Clock
-
-UNDONE = "change.undone"
-"""The error of a record that takes back the one before with the same operation and path."""
 
 
 class Recorder:
@@ -116,15 +113,15 @@ class Recorder:
         """How far the journal has come."""
         return self._journal.position()
 
-    def events(self, since: int) -> Iterator[Event]:
-        """The events after *since*.
+    def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
+        """The events after *since*; changes alone if so asked.
 
         Raises:
             RotatedError: Some of them are no longer kept.
             UnavailableError: The journal cannot be read.
         """
         try:
-            return _read(self._journal.events(since))
+            return _read(self._journal.events(since, refusals=refusals))
         except OSError as error:
             problem = error
         raise _unreadable(problem)

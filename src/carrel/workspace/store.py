@@ -11,6 +11,7 @@
           direct              locked by who lets programs change the files without the gate
           lease               locked by all who have the session open; its time is that of the last use
           journal.N           what was changed
+          refusals.N          what was refused
           .carrel-draft-…     files that are not finished
 
 An id cannot begin with a dot, so no session can name `.carrel`, and nothing of ours is inside a workspace.

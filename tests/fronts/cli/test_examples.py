@@ -23,8 +23,8 @@ from tests.fronts.cli.test_completion import require_shell
 GUEST = ("", "run", "demo", "setup")
 """The commands whose examples run Python in a session, or see that it can be run."""
 PORTS = {"CARREL_SERVE_PORT": "0", "CARREL_SERVE_GRPC_PORT": "0"}
-ELSEWHERE = () if IS_THOROUGH else ("carrel demo",)
-"""What takes seconds, and other tests do as well."""
+ELSEWHERE = (*EXAMPLES["key local"], *(() if IS_THOROUGH else ("carrel demo",)))
+"""What needs a service that runs, or takes seconds, and other tests do as well."""
 BEFORE = {
     "bash": "",
     "zsh": "autoload -Uz compinit; compinit -u -D; ",

@@ -94,7 +94,7 @@ def test_nothing_is_written_outside(
 
 @requirement("P-15")
 def test_a_path_that_climbs_through_what_is_missing_makes_nothing(tools: Toolbox, directory: Path) -> None:
-    refused(tools, "file_write", "path.missing", path="a/../../evil", content="x", create_dirs=True)
+    refused(tools, "file_write", "path.escape", path="a/../../evil", content="x", create_dirs=True)
     assert snapshot(directory) == {}
     assert not (directory.parent / "evil").exists()
 

@@ -90,6 +90,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "carrel key create alice --role developer --expires 30d --rate 600",
         ),
         "key list": ("carrel key list", "carrel key list --json"),
+        "key local": (
+            "carrel key local",
+            'curl -H "Authorization: Bearer $(carrel key local)" http://127.0.0.1:8080/v1/sessions',
+        ),
         "key revoke": ("carrel key revoke ci",),
         "serve": (
             "carrel serve",

@@ -9,12 +9,11 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from carrel.audit.event import Event
+from carrel.audit.event import UNDONE, Event
 from carrel.audit.printable import printable
 from carrel.errors import BusyError, SessionMissingError
 from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import render_time, shown
-from carrel.workspace.record import UNDONE
 from carrel.workspace.sessions import WorkspaceManager
 
 PAUSE_SECONDS = 0.25
