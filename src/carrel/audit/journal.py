@@ -138,7 +138,8 @@ class FileJournal:
     def _append(self, event: Event) -> None:
         rows = (self._changes, self._refusals)
         for row in rows:
-            row.prepare(self._directory)
+            # Both are opened by the first record, so that no later one has to look for the files of the other.
+            row.prepare(self._directory, create=True)
         sequence = max(row.last.sequence for row in rows) + 1
         (self._refusals if event.is_refusal else self._changes).append(self._directory, event, sequence)
 
@@ -245,13 +246,13 @@ class _Row:
         """How long the file was when `last` was its latest record."""
         self.last = _Last()
 
-    def prepare(self, directory: int) -> None:
-        """Know the latest record, whoever wrote it."""
+    def prepare(self, directory: int, *, create: bool = False) -> None:
+        """Know the latest record, whoever wrote it; make the first file if so asked."""
         if self._fd < 0:
             numbers = self.numbers(directory)
-            if not numbers:
+            if not numbers and not create:
                 return
-            self._begin(directory, numbers[-1])
+            self._begin(directory, numbers[-1] if numbers else 0)
         size = self._size()
         if size >= self._file_bytes:
             newest = max(self.numbers(directory), default=self._number)
@@ -263,8 +264,6 @@ class _Row:
 
     def append(self, directory: int, event: Event, sequence: int) -> None:
         """Write one record after the latest one; the row was prepared."""
-        if self._fd < 0:
-            self._begin(directory, 0)
         if self._size() >= self._file_bytes:
             self._begin(directory, self._number + 1)
             for number in self.numbers(directory)[:-KEPT_FILES]:

@@ -283,7 +283,7 @@ def test_verbose_tells_the_events_too(carrel: Carrel, session: str) -> None:
     assert answer.status == 3
     event, error = answer.err.splitlines()
     assert event.startswith(
-        "carrel: WARNING security.path_escape session_id=s1 operation=read path=../secret\\n"
+        'carrel: WARNING security.path_escape session_id=s1 operation=read path="../secret\\n"'
     )
     assert error.startswith("carrel: path '../secret\\n' escapes")
 

@@ -92,7 +92,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "key list": ("carrel key list", "carrel key list --json"),
         "key local": (
             "carrel key local",
-            'curl -H "Authorization: Bearer $(carrel key local)" http://127.0.0.1:8080/v1/sessions',
+            'curl -H "Authorization: Bearer $(carrel key local)" :8080/v1/sessions',
         ),
         "key revoke": ("carrel key revoke ci",),
         "serve": (
