@@ -13,7 +13,7 @@ from types import FrameType
 from carrel.errors import CarrelError
 from carrel.workspace.session_managers import session_managers
 
-SECONDS = 10.0
+SECONDS = 60.0
 """What takes longer is taken for something that never ends."""
 
 
