@@ -30,6 +30,7 @@ NOT_OFFERED = {
     "journal",
     "limits",
     "root",
+    "shown",
     "sweep",
 }
 """What is for the operator of the service."""

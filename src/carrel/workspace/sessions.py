@@ -24,6 +24,7 @@ from carrel.fs.root import Root
 from carrel.paths.names import require_session_id
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.values import Clock, Limits, Usage
+from carrel.workspace.areas import Places
 from carrel.workspace.ledger import Ledger, read_page
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
@@ -34,7 +35,8 @@ from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sqlite_registry import SqliteRegistry
 from carrel.workspace.store import Claim, Store
 from carrel.workspace.sweeper import Sweeper, SweepResult, with_last_use
-from carrel.workspace.workspace import Workspace
+from carrel.workspace.view import Shown, parse_within
+from carrel.workspace.workspace import MOUNT, Workspace
 
 TTL_SECONDS = 86_400.0
 MAX_SESSIONS = 1_000
@@ -458,6 +460,15 @@ class WorkspaceManager:
         """
         with self._claimed(session_id) as claim:
             return FileJournal(claim.open_state())
+
+    def shown(self, session_id: str, within: Iterable[str]) -> Shown | None:
+        """What tells which records a view of *within* shows; `None` if it shows all of them.
+
+        Raises:
+            ValueError: A path of *within* is empty, leads out or is not in the workspace.
+        """
+        names = parse_within(within, MOUNT)
+        return Shown(Places(self._policy(session_id), MOUNT), names) if names else None
 
     # Lifetime
 
