@@ -107,6 +107,20 @@ MUTANTS = [
         "            for number in ():\n",
         "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
     ),
+    Mutant(
+        "journal: what is missing at the end",
+        "audit/journal.py",
+        "                    chain.require_end(head)\n",
+        "",
+        "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
+    Mutant(
+        "journal: an edited record",
+        "audit/chain.py",
+        "        if line.digest != last.digest:\n",
+        "        if not last:\n",
+        "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
     # Policy
     Mutant(
         "policy: read-only",

@@ -32,6 +32,7 @@ NOT_OFFERED = {
     "root",
     "shown",
     "sweep",
+    "verify",
 }
 """What is for the operator of the service."""
 NOT_SENT = {"absolute_paths", "actor", "allow", "make_id", "policy"}

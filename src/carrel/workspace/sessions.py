@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from carrel.audit.chain import JournalCheck
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import ContainerSettings, session_rules
-from carrel.errors import LimitError, SessionExistsError, SessionMissingError
+from carrel.errors import LimitError, SessionExistsError, SessionMissingError, UnavailableError
 from carrel.fs.api import Confinement
 from carrel.fs.platform import require_platform
 from carrel.fs.root import Root
@@ -460,6 +462,20 @@ class WorkspaceManager:
         """
         with self._claimed(session_id) as claim:
             return FileJournal(claim.open_state())
+
+    def verify(self, session_id: str) -> JournalCheck:
+        """Check that the journal of a session is as it was written; checking is no use of the session.
+
+        Raises:
+            SessionMissingError: There is no such session.
+            UnavailableError: The journal cannot be read.
+        """
+        with closing(self.journal(session_id)) as journal:
+            try:
+                return journal.verify()
+            except OSError as error:
+                reason = os.strerror(error.errno or errno.EIO)
+        raise UnavailableError(f"the journal cannot be read: {reason}")
 
     def shown(self, session_id: str, within: Iterable[str]) -> Shown | None:
         """What tells which records a view of *within* shows; `None` if it shows all of them.
