@@ -112,6 +112,11 @@ def test_only_the_latest_events_are_kept_in_memory() -> None:
     assert [one.path for one in journal.events(4)] == ["4"]
 
 
+def files_of(directory: Path) -> list[Path]:
+    """All files but those of refusals and the one that tells the latest records."""
+    return [path for path in directory.iterdir() if path.name not in ("head", "refusals.0")]
+
+
 # In a file
 
 
@@ -130,7 +135,7 @@ def test_events_outlive_the_journal(tmp_path: Path) -> None:
 def test_the_file_is_made_with_the_first_event_and_for_its_owner_alone(tmp_path: Path) -> None:
     journal = on_disk(tmp_path)
     assert list(journal.events()) == []
-    assert os.listdir(tmp_path) == []
+    assert files_of(tmp_path) == []
     journal.record(event("a"))
     assert (tmp_path / "journal.0").stat().st_mode & 0o777 == 0o600
     journal.close()
@@ -290,7 +295,7 @@ def test_no_number_of_refusals_takes_the_place_of_a_change(tmp_path: Path) -> No
     assert [one.path for one in journal.events(first.sequence, refusals=False)] == ["last"]
     with pytest.raises(RotatedError):
         journal.events(first.sequence)
-    sizes = [path.stat().st_size for path in tmp_path.iterdir() if path.name.startswith("refusals.")]
+    sizes = [path.stat().st_size for path in files_of(tmp_path) if path.name.startswith("refusals.")]
     assert len(sizes) == KEPT_FILES
     assert max(sizes) < 3000
     journal.close()
@@ -378,7 +383,7 @@ def paths(journal: Journal, since: int = 0) -> list[int]:
 def test_a_file_that_goes_between_two_that_are_read_is_told(tmp_path: Path) -> None:
     journal = small(tmp_path)
     fill(journal, range(15))
-    assert sorted(path.name for path in tmp_path.glob("journal.*")) == ["journal.0", "journal.1"]
+    assert sorted(path.name for path in files_of(tmp_path)) == ["journal.0", "journal.1"]
     found = journal.events()
     assert next(found).path == "000"
     (tmp_path / "journal.1").unlink()
@@ -391,13 +396,13 @@ def test_a_journal_keeps_the_newest_records_in_bounded_space(tmp_path: Path) -> 
     journal = small(tmp_path)
     for number in range(300):
         fill(journal, range(number, number + 1))
-        sizes = [path.stat().st_size for path in tmp_path.glob("journal.*")]
+        sizes = [path.stat().st_size for path in files_of(tmp_path)]
         assert len(sizes) <= KEPT_FILES
         assert max(sizes) < SMALL_BYTES + RECORD_BYTES
         found = paths(journal)
         assert found == list(range(found[0], number + 1))
         assert len(found) >= min(number + 1, SMALL_BYTES // RECORD_BYTES)
-    assert {path.name for path in tmp_path.glob("journal.*")} != {"journal.0", "journal.1"}
+    assert {path.name for path in files_of(tmp_path)} != {"journal.0", "journal.1"}
     journal.close()
 
 
@@ -408,7 +413,7 @@ def test_numbers_grow_from_file_to_file(tmp_path: Path) -> None:
         fill(journal, range(number, number + 1))
         newest = list(journal.events())[-1]
         assert newest.path == f"{number:03}"
-        assert newest.sequence == journal.position() or len(list(tmp_path.glob("journal.*"))) > 1
+        assert newest.sequence == journal.position() or len(files_of(tmp_path)) > 1
         seen.append(newest.sequence)
     assert seen == sorted(set(seen))
     journal.close()
@@ -432,7 +437,7 @@ def test_reading_goes_on_from_every_record_that_is_kept(tmp_path: Path) -> None:
     journal = small(tmp_path)
     fill(journal, range(100))
     kept = list(journal.events())
-    assert len(list(tmp_path.glob("journal.*"))) == KEPT_FILES
+    assert len(files_of(tmp_path)) == KEPT_FILES
     for place, one in enumerate(kept):
         assert list(journal.events(one.sequence)) == kept[place + 1 :]
     journal.close()
@@ -477,7 +482,7 @@ def test_a_journal_goes_on_where_another_one_left_off(tmp_path: Path) -> None:
         journal.close()
     journal = small(tmp_path)
     assert paths(journal)[-1] == 99
-    assert len(list(tmp_path.glob("journal.*"))) == KEPT_FILES
+    assert len(files_of(tmp_path)) == KEPT_FILES
     journal.close()
 
 
@@ -500,7 +505,7 @@ def test_every_way_to_tear_the_last_record_of_the_newest_file_loses_that_one_alo
     journal = small(tmp_path)
     fill(journal, range(25))
     before = paths(journal)
-    newest = max(tmp_path.iterdir(), key=lambda path: int(path.suffix[1:]))
+    newest = max(files_of(tmp_path), key=lambda path: int(path.suffix[1:]))
     journal.close()
     whole = newest.read_bytes()
     start = whole.rindex(b"\n")
@@ -559,9 +564,9 @@ def test_other_files_are_neither_read_nor_removed(tmp_path: Path) -> None:
     assert paths(journal) == []
     fill(journal, range(100))
     assert 777 not in paths(journal)
-    left = {name for name in os.listdir(tmp_path) if (tmp_path / name).is_file()}
+    left = {path.name for path in files_of(tmp_path) if path.is_file()}
     assert set(others) <= left
-    assert len(left - {"refusals.0"}) == len(others) + KEPT_FILES
+    assert len(left) == len(others) + KEPT_FILES
     journal.close()
 
 
@@ -605,7 +610,7 @@ def test_two_processes_begin_new_files_and_lose_nothing(tmp_path: Path) -> None:
     journal = on_disk(directory)
     found = list(journal.events())
     journal.close()
-    assert len(list(directory.glob("journal.*"))) == KEPT_FILES
+    assert len(files_of(directory)) == KEPT_FILES
     assert len(found) > 50
     for name in ("0", "1"):
         own = [int(one.path) for one in found if one.actor == name]
@@ -620,7 +625,7 @@ def test_processes_without_a_lock_in_common_do_not_fail(tmp_path: Path) -> None:
     locks = [tmp_path / str(number) for number in range(3)]
     children = writers(directory, locks, file_bytes=300, records=1000)
     assert [child.wait() for child in children] == [0, 0, 0]
-    assert len(list(directory.glob("journal.*"))) <= KEPT_FILES + 1
+    assert len(files_of(directory)) <= KEPT_FILES + 1
     journal = on_disk(directory)
     assert all(one.operation == "write" for one in journal.events())
     journal.close()

@@ -107,6 +107,20 @@ MUTANTS = [
         "            for number in ():\n",
         "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
     ),
+    Mutant(
+        "journal: what is missing at the end",
+        "audit/journal.py",
+        "                    chain.require_end(head)\n",
+        "",
+        "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
+    Mutant(
+        "journal: an edited record",
+        "audit/chain.py",
+        "        if line.digest != last.digest:\n",
+        "        if not last:\n",
+        "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
     # Policy
     Mutant(
         "policy: read-only",
@@ -125,8 +139,8 @@ MUTANTS = [
     Mutant(
         "policy: the first match",
         "workspace/areas.py",
-        "for index, spellings in enumerate(self._roots):",
-        "for index, spellings in reversed(list(enumerate(self._roots))):",
+        "for index, spellings in enumerate(self.roots):",
+        "for index, spellings in reversed(list(enumerate(self.roots))):",
         f"{GATE}::test_the_first_rule_that_has_a_path_decides",
     ),
     Mutant(
@@ -171,6 +185,20 @@ MUTANTS = [
         "        files, where = self.gate.permit(Access.WRITE, source)\n",
         "        files, where = self.gate.permit(Access.READ, source)\n",
         f"{GATE}::test_both_ends_of_a_move_and_the_target_of_a_copy_are_judged",
+    ),
+    Mutant(
+        "gate: a view shows no records of the rest",
+        "workspace/gate.py",
+        "return found if shown is None else filter(shown.has, found)",
+        "return found",
+        "tests/workspace/test_narrowed.py::test_a_part_shows_only_records_of_what_it_shows",
+    ),
+    Mutant(
+        "service: a role is shown no records of other paths",
+        "service/feed.py",
+        "        if shown is None or shown.has(event):\n",
+        "        if True:\n",
+        "tests/service/test_service.py::test_a_role_is_told_only_of_the_paths_that_it_may_use",
     ),
     Mutant(
         "gate: refusals are recorded",

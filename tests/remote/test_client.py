@@ -30,7 +30,9 @@ NOT_OFFERED = {
     "journal",
     "limits",
     "root",
+    "shown",
     "sweep",
+    "verify",
 }
 """What is for the operator of the service."""
 NOT_SENT = {"absolute_paths", "actor", "allow", "make_id", "policy"}

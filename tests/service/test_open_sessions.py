@@ -114,7 +114,7 @@ def test_callers_of_one_tenant_share_files_and_are_told_apart_in_the_journal(hou
         await service.sessions.ensure(WRITER, "s1")
         for caller in (WRITER, other):
             await service.call(caller, "s1", "write", {"path": caller.name, "data": "x"})
-        return [(event.actor, event.path) for event in await service.changes(WRITER, "s1")]
+        return [(event.actor, event.path) for event in (await service.changes(WRITER, "s1")).events]
 
     assert house.run(work) == [("writer", "writer"), ("second", "second")]
 

@@ -7,10 +7,12 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from carrel.config.load import load
 from carrel.errors import (
     CarrelError,
     LimitError,
@@ -239,15 +241,16 @@ def test_changes_are_followed_as_they_come_and_end_with_the_session(house: House
         seen: list[str] = []
 
         async def follow() -> None:
-            async for events in service.follow(WRITER, "s1"):
-                seen.extend(event.path for event in events)
+            async for page in service.follow(WRITER, "s1"):
+                seen.extend(event.path for event in page.events)
 
         following = asyncio.create_task(follow())
         for name in ("a", "b", "c"):
             await service.call(WRITER, "s1", "write", {"path": name, "data": "x"})
         first = await service.changes(WRITER, "s1")
-        later = await service.changes(WRITER, "s1", first[0].sequence)
-        assert [event.path for event in later] == ["b", "c"]
+        later = await service.changes(WRITER, "s1", first.events[0].sequence)
+        assert [event.path for event in later.events] == ["b", "c"]
+        assert later.next == later.events[-1].sequence
         while len(seen) < 3:
             await asyncio.sleep(0.01)
         await service.sessions.delete(WRITER, "s1")
@@ -255,6 +258,30 @@ def test_changes_are_followed_as_they_come_and_end_with_the_session(house: House
         return seen
 
     assert house.run(work) == ["a", "b", "c"]
+
+
+@pytest.mark.timeout(60)
+def test_a_role_is_told_only_of_the_paths_that_it_may_use(tmp_path: Path) -> None:
+    whole = replace(WRITER, role=None, roles=None)
+    found = load({})
+    limited = replace(found, files=replace(found.files, allowed_paths=("pub",)))
+
+    async def work() -> None:
+        async with Service(WorkspaceManager(tmp_path / "sessions"), limited) as service:
+            await service.sessions.ensure(whole, "s1")
+            for name in ("private/a", "pub/b", "private/c"):
+                await service.call(whole, "s1", "write", {"path": name, "data": "x"})
+            everything = await service.changes(whole, "s1")
+            assert len(everything.events) == 5
+            for caller, role in ((WRITER, None), (WRITER, "critic"), (READER, None)):
+                page = await service.changes(caller, "s1", role=role)
+                assert [event.path for event in page.events] == ["pub", "pub/b"]
+                assert page.next == everything.next
+                pages = service.follow(caller, "s1", role=role)
+                assert await anext(pages) == page
+                assert (await anext(pages)).events == []
+
+    asyncio.run(work())
 
 
 @pytest.mark.timeout(60)

@@ -190,11 +190,13 @@ def test_a_change_that_is_killed_at_any_step_is_made_or_not_in_all_books(
         survived = change(
             sessions, session_id, lambda w: CHANGES[name](w, allowed), partial(arm, step, moment)
         )
+        assert sessions.verify(session_id).problem is None, step
         with sessions.open(session_id) as workspace:
             assert workspace.usage() == count(sessions.root / session_id), step
             recounts.append(page(sessions, session_id).recounts)
             assert recounts[-1] <= (not survived), "a change that nobody killed needs no count"
             require_agreement(sessions, workspace)
+        assert sessions.verify(session_id).problem is None, step
         sessions.delete_workspace(session_id)
         shutil.rmtree(allowed)
         plant_allowed(allowed)

@@ -28,7 +28,7 @@ from carrel.values import Limits
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import CHANGING, EVERY
-from tests.workspace.archives import file, tar
+from tests.workspace.archives import file, link, tar
 from tests.workspace.planting import plant, snapshot
 from tests.workspace.test_closing import OPERATIONS
 
@@ -111,6 +111,47 @@ def test_a_part_is_counted_and_recorded_as_the_whole(session: Workspace) -> None
     session.write("elsewhere", b"x" * 800)
     with pytest.raises(QuotaError):
         view.write("allowed/more", b"x" * 100)
+
+
+def test_a_part_shows_only_records_of_what_it_shows(session: Workspace, outside: Path) -> None:
+    for path in (
+        "pub/a",
+        "private/b",
+        "pub/../private/c",
+        "public",
+        "pub/d/x",
+        "pub/d/../e",
+        "/workspace/pub/f",
+    ):
+        session.write(path, b"x")
+    session.move("pub/a", "private/a")
+    session.copy("private/b", "pub/b")
+    session.move("pub/b", "pub/g")
+    session.extract(tar(link("pub/l", "../private/b")))
+    session.mkdir(deep := f"pub/{'/'.join(name * 200 for name in 'hijk')}")
+    session.write(f"{deep}/{'../' * 5}private/{'m' * 200}", b"x")
+    for path in (str(outside / "x"), "../pub/x", "pub/../../x"):
+        with pytest.raises(PathError):
+            session.read(path)
+    view = session.narrowed(within=["pub"])
+    with pytest.raises(OutsideError):
+        view.read("private/b")
+    everything = list(session.changes())
+    shown = [(event.operation, event.path, event.other_path) for event in view.changes()]
+    assert [row for row in shown if row[0] != "mkdir"] == [
+        ("write", "pub/a", None),
+        ("write", "pub/d/x", None),
+        ("write", "pub/d/../e", None),
+        ("write", "pub/f", None),
+        ("move", "pub/b", "pub/g"),
+        ("link", "pub/l", "../private/b"),
+    ]
+    # The numbers are those of the whole, so a reader goes on after any of them.
+    last = everything[-1].sequence
+    assert list(view.changes(last)) == []
+    session.write("private/z", b"x")
+    session.write("pub/z", b"x")
+    assert [(event.sequence, event.path) for event in view.changes(last)] == [(last + 2, "pub/z")]
 
 
 def test_a_part_is_no_way_to_make_a_deeper_tree(directory: Path) -> None:

@@ -3,7 +3,8 @@
 A journal on disk is two rows of files, one of changes and one of refusals, so that no number of refusals
 takes the place of a change. A file that has reached its size is never written again: whoever comes next
 begins another, and only the newest few are kept. All records of a journal are numbered in one sequence; each
-carries its number, and the number and the digest of the one before it in its row.
+carries its number, and the number and the digest of the one before it in its row. The latest of each row is
+told by the file `head`, which is written right after a record.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from threading import RLock
 from typing import BinaryIO, Protocol
 
+from carrel.audit.chain import BrokenError, Chain, Head, JournalCheck
 from carrel.audit.event import Event, Line, digest_of
 from carrel.errors import ClosedError, RotatedError
 from carrel.values import MIB
@@ -32,6 +34,10 @@ REFUSAL_FILE_BYTES = 1 * MIB
 KEPT_FILES = 3
 """Of each row."""
 
+_HEADS = "head"
+"""The file of the latest records."""
+_HEAD = re.compile(rb"([0-9]{20}) ([A-Za-z0-9_=-]{0,32}) *\n")
+_HEAD_BYTES = 54
 _OFFSET_BITS = 32
 """Of the numbers of older records: the number of their file, and the offset of their end in it."""
 _TAIL_BYTES = 16 * 1024
@@ -114,6 +120,7 @@ class FileJournal:
         self._directory = directory
         self._changes = _Row("journal", file_bytes)
         self._refusals = _Row("refusals", refusal_file_bytes)
+        self._heads = _Heads()
         self._process = os.getpid()
         # One that its own thread may take again, as a signal handler does that looks at the journal.
         self._lock = RLock()
@@ -141,7 +148,11 @@ class FileJournal:
             # Both are opened by the first record, so that no later one has to look for the files of the other.
             row.prepare(self._directory, create=True)
         sequence = max(row.last.sequence for row in rows) + 1
-        (self._refusals if event.is_refusal else self._changes).append(self._directory, event, sequence)
+        row = self._refusals if event.is_refusal else self._changes
+        # Before the record, so that where there is no room for the head there is none without it.
+        self._heads.prepare(self._directory)
+        row.append(self._directory, event, sequence)
+        self._heads.write(rows.index(row), row.last)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -214,23 +225,98 @@ class FileJournal:
                         since = line.event.sequence
                         yield line.event
 
+    def verify(self) -> JournalCheck:
+        """Check that all records that are kept are as they were written, and none is missing.
+
+        Raises:
+            OSError: The journal cannot be read, or others kept writing for too long.
+        """
+        with ExitStack() as opened:
+            with self._lock, self._alone():
+                # Read afterwards: those who write do not wait, and a file that goes meanwhile stays open.
+                heads = _Heads.read(self._directory)
+                rows = [
+                    (row.chain(self._directory), row.snapshot(self._directory, opened))
+                    for row in (self._changes, self._refusals)
+                ]
+            broken: list[BrokenError] = []
+            for (chain, files), head in zip(rows, heads, strict=True):
+                try:
+                    for number, file, size in files:
+                        chain.follow(_texts(file, number, size))
+                    chain.require_end(head)
+                except BrokenError as error:
+                    broken.append(error)
+        first = min(broken, key=lambda error: error.sequence, default=None)
+        (changes, _), (refusals, _) = rows
+        return JournalCheck(
+            records=changes.records + refusals.records,
+            unchained=changes.unchained + refusals.unchained,
+            changes=changes.last,
+            refusals=refusals.last,
+            broken=None if first is None else first.sequence,
+            problem=None if first is None else first.problem,
+        )
+
     def close(self) -> None:
         with self._lock:
             for row in (self._changes, self._refusals):
                 row.close()
+            self._heads.close()
             if self._directory >= 0:
                 os.close(self._directory)
             self._directory = -1
 
 
-class _Last:
-    """The latest record of a row."""
+class _Heads:
+    """The file that tells the latest record of each row, one line for each."""
 
-    __slots__ = ("digest", "sequence")
+    def __init__(self) -> None:
+        self._fd = -1
 
-    def __init__(self, sequence: int = 0, digest: str = "") -> None:
-        self.sequence = sequence
-        self.digest = digest
+    def prepare(self, directory: int) -> None:
+        """Have the file, with room for both lines."""
+        if self._fd >= 0:
+            return
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(_HEADS, flags, 0o600, dir_fd=directory)
+        try:
+            if os.lseek(fd, 0, os.SEEK_END) < 2 * _HEAD_BYTES:
+                os.pwrite(fd, 2 * _head_line(Head()), 0)
+        except BaseException:
+            os.close(fd)
+            raise
+        self._fd = fd
+
+    def write(self, row: int, head: Head) -> None:
+        """Tell the latest record of the row of that number."""
+        os.pwrite(self._fd, _head_line(head), row * _HEAD_BYTES)
+
+    @staticmethod
+    def read(directory: int) -> list[Head]:
+        """The latest record of each row, as the file tells; none, where it is missing or says nothing."""
+        text = b""
+        with suppress(FileNotFoundError):
+            fd = os.open(_HEADS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                text = os.pread(fd, 2 * _HEAD_BYTES, 0)
+            finally:
+                os.close(fd)
+        found = [_HEAD.fullmatch(text, row * _HEAD_BYTES, (row + 1) * _HEAD_BYTES) for row in range(2)]
+        return [
+            Head() if match is None else Head(sequence=int(match[1]), digest=match[2].decode("ascii"))
+            for match in found
+        ]
+
+    def close(self) -> None:
+        """Release the file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+
+def _head_line(head: Head) -> bytes:
+    return b"%020d %-32s\n" % (head.sequence, head.digest.encode("ascii"))
 
 
 class _Row:
@@ -244,7 +330,7 @@ class _Row:
         self._number = 0
         self._end = -1
         """How long the file was when `last` was its latest record."""
-        self.last = _Last()
+        self.last = Head()
 
     def prepare(self, directory: int, *, create: bool = False) -> None:
         """Know the latest record, whoever wrote it; make the first file if so asked."""
@@ -272,9 +358,23 @@ class _Row:
         line = event.render(sequence, self.last.sequence, self.last.digest)
         self._end = -1
         _write(self._fd, b"\n" + line)
-        self.last, self._end = _Last(sequence, digest_of(line)), self._size()
+        self.last, self._end = Head(sequence=sequence, digest=digest_of(line)), self._size()
 
-    def newest(self, directory: int) -> _Last:
+    def chain(self, directory: int) -> Chain:
+        """The chain of the row, before its first record that is kept."""
+        numbers = self.numbers(directory)
+        # Files are dropped only where there are so many.
+        return Chain(is_from_start=len(numbers) < KEPT_FILES or numbers[0] == 0)
+
+    def snapshot(self, directory: int, opened: ExitStack) -> list[tuple[int, BinaryIO, int]]:
+        """The files as they are now, kept open by *opened*: their numbers, and how long each is."""
+        files: list[tuple[int, BinaryIO, int]] = []
+        for number in self.numbers(directory):
+            file = opened.enter_context(os.fdopen(self.open(directory, number, os.O_RDONLY), "rb"))
+            files.append((number, file, os.fstat(file.fileno()).st_size))
+        return files
+
+    def newest(self, directory: int) -> Head:
         """The latest record that is whole, found in the files."""
         for number in reversed(self.numbers(directory)):
             with (
@@ -283,7 +383,7 @@ class _Row:
             ):
                 if (found := _newest(file, number)) is not None:
                     return found
-        return _Last()
+        return Head()
 
     def first(self, directory: int, number: int) -> int:
         """The sequence number of the first record of a file, or 0."""
@@ -339,12 +439,21 @@ class _Row:
 def _lines(file: BinaryIO, number: int, since: int) -> Iterator[Line]:
     """The records of a file, from the one after *since* on or some before it."""
     start = file.seek(_place(file, number, since) if since > 0 else 0)
+    for _, line in _texts(file, number, None, start):
+        yield line
+
+
+def _texts(file: BinaryIO, number: int, end: int | None, start: int = 0) -> Iterator[tuple[bytes, Line]]:
+    """The records of a file from where it is, up to *end*, each as it is written and as it is read."""
     for text in file:
         record = text.rstrip(b"\n")
-        line = Line.parse(record, number << _OFFSET_BITS | start + len(record)) if record else None
+        stop = start + len(record)
+        if end is not None and stop > end:
+            return
+        line = Line.parse(record, number << _OFFSET_BITS | stop) if record else None
         start += len(text)
         if line is not None:
-            yield line
+            yield record, line
 
 
 def _place(file: BinaryIO, number: int, since: int) -> int:
@@ -364,7 +473,7 @@ def _place(file: BinaryIO, number: int, since: int) -> int:
     return low
 
 
-def _newest(file: BinaryIO, number: int) -> _Last | None:
+def _newest(file: BinaryIO, number: int) -> Head | None:
     """The last record of a file that is whole."""
     end = file.seek(0, os.SEEK_END)
     for length in (_TAIL_BYTES, end):
@@ -374,7 +483,7 @@ def _newest(file: BinaryIO, number: int) -> _Last | None:
         for text in reversed(file.read(end - start).split(b"\n")):
             line = Line.parse(text, number << _OFFSET_BITS | offset) if text else None
             if line is not None:
-                return _Last(line.event.sequence, digest_of(text))
+                return Head(sequence=line.event.sequence, digest=digest_of(text))
             offset -= len(text) + 1
     return None
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from carrel.audit.event import Event
 from carrel.audit.journal import FileJournal
 from carrel.errors import RotatedError
 from carrel.paths.names import require_session_id
 from carrel.workspace.sessions import WorkspaceManager
+from carrel.workspace.view import Shown
 
 LOOK_SECONDS = 0.2
 """So often the journal is looked at; any process may have written to it."""
@@ -23,19 +23,33 @@ PAGE = 1000
 T = TypeVar("T")
 
 
-async def changes(manager: WorkspaceManager, session_id: str, since: int, *, most: int = PAGE) -> list[Event]:
+class ChangesPage(NamedTuple):
+    """Some records of a journal."""
+
+    events: list[Event]
+    next: int
+    """The sequence number to go on after; records that the reader is not shown count as well."""
+
+
+async def changes(
+    manager: WorkspaceManager, session_id: str, since: int, *, within: Sequence[str] = (), most: int = PAGE
+) -> ChangesPage:
     """Up to *most* records after the one with the sequence number *since*.
+
+    With *within*, only those that a view of these directories shows.
 
     Raises:
         SessionMissingError: There is no such session.
         RotatedError: Some of that is no longer kept.
     """
-    return await asyncio.to_thread(_changes, manager, session_id, since, most)
+    return await asyncio.to_thread(_changes, manager, session_id, since, within, most)
 
 
-def _changes(manager: WorkspaceManager, session_id: str, since: int, most: int) -> list[Event]:
+def _changes(
+    manager: WorkspaceManager, session_id: str, since: int, within: Sequence[str], most: int
+) -> ChangesPage:
     with closing(manager.journal(session_id)) as journal:
-        return _page(journal, since, most)
+        return _page(journal, since, most, manager.shown(session_id, within))
 
 
 def _opened(manager: WorkspaceManager, session_id: str, since: int) -> FileJournal:
@@ -54,8 +68,12 @@ def _opened(manager: WorkspaceManager, session_id: str, since: int) -> FileJourn
     return journal
 
 
-async def follow(manager: WorkspaceManager, session_id: str, since: int) -> AsyncGenerator[list[Event]]:
-    """The records after *since*, and those that come; an empty list now and then, while there are none.
+async def follow(
+    manager: WorkspaceManager, session_id: str, since: int, *, within: Sequence[str] = ()
+) -> AsyncGenerator[ChangesPage]:
+    """The records after *since*, and those that come; an empty page now and then, while there are none.
+
+    With *within*, only those that a view of these directories shows.
 
     It ends when the session is deleted, also if another one gets its name at once. Following is no use of a
     session: it may expire meanwhile.
@@ -65,15 +83,15 @@ async def follow(manager: WorkspaceManager, session_id: str, since: int) -> Asyn
         RotatedError: Some of that is no longer kept.
     """
     place = manager.root / require_session_id(session_id)
+    shown = await asyncio.to_thread(manager.shown, session_id, within)
     with _held(place) as held:
         journal = await _finished(asyncio.to_thread(_opened, manager, session_id, since), FileJournal.close)
         try:
             while True:
-                events = await _finished(asyncio.to_thread(_page, journal, since, PAGE))
-                if events:
-                    since = events[-1].sequence
-                yield events
-                if len(events) < PAGE:
+                page = await _finished(asyncio.to_thread(_page, journal, since, PAGE, shown))
+                since = page.next
+                yield page
+                if len(page.events) < PAGE:
                     if not _is_at(place, held):
                         return
                     await asyncio.sleep(LOOK_SECONDS)
@@ -102,8 +120,15 @@ def _is_at(place: Path, held: os.stat_result | None) -> bool:
         return False
 
 
-def _page(journal: FileJournal, since: int, most: int) -> list[Event]:
-    return list(islice(journal.events(since), most))
+def _page(journal: FileJournal, since: int, most: int, shown: Shown | None) -> ChangesPage:
+    events: list[Event] = []
+    for event in journal.events(since):
+        since = event.sequence
+        if shown is None or shown.has(event):
+            events.append(event)
+            if len(events) == most:
+                break
+    return ChangesPage(events, since)
 
 
 async def _finished(work: Coroutine[Any, Any, T], undo: Callable[[T], None] | None = None) -> T:

@@ -12,7 +12,6 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from carrel.audit.event import Event
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import Settings
@@ -27,6 +26,7 @@ from carrel.service.caller_sessions import CallerSessions
 from carrel.service.desk import Desk
 from carrel.service.desks import Desks
 from carrel.service.executions import Execution, Executions
+from carrel.service.feed import ChangesPage
 from carrel.service.open_sessions import OpenSessions
 from carrel.service.operations import OPERATIONS
 from carrel.service.operations import operation as find_operation
@@ -260,37 +260,49 @@ class Service:
 
     async def changes(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
-    ) -> list[Event]:
+    ) -> ChangesPage:
         """What was changed or refused after the record *since*; a page of it.
+
+        A role that is limited to some paths is given only the records of those.
 
         Raises:
             SessionMissingError: There is no such session of the caller.
             RotatedError: Some of that is no longer kept.
         """
-        self._require_reader(caller, session_id, role)
-        return await feed.changes(await self.tenants.open(caller.tenant), session_id, since)
+        within = self._read_within(caller, session_id, role)
+        return await feed.changes(await self.tenants.open(caller.tenant), session_id, since, within=within)
 
     def follow(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
-    ) -> AsyncIterator[list[Event]]:
+    ) -> AsyncIterator[ChangesPage]:
         """The same, and what comes after it, until the session is deleted.
 
-        An empty list comes now and then, while nothing happens.
+        An empty page comes now and then, while nothing happens.
         """
-        self._require_reader(caller, session_id, role)
-        return self._follow(caller.tenant, session_id, since)
+        within = self._read_within(caller, session_id, role)
+        return self._follow(caller.tenant, session_id, since, within)
 
-    async def _follow(self, tenant: str | None, session_id: str, since: int) -> AsyncIterator[list[Event]]:
-        async with aclosing(feed.follow(await self.tenants.open(tenant), session_id, since)) as pages:
+    async def _follow(
+        self, tenant: str | None, session_id: str, since: int, within: tuple[str, ...]
+    ) -> AsyncIterator[ChangesPage]:
+        manager = await self.tenants.open(tenant)
+        async with aclosing(feed.follow(manager, session_id, since, within=within)) as pages:
             async for page in pages:
                 yield page
 
-    def _require_reader(self, caller: Principal, session_id: str, role: str | None) -> None:
-        """Refuse a caller that may not know what is in the session."""
+    def _read_within(self, caller: Principal, session_id: str, role: str | None) -> tuple[str, ...]:
+        """The paths that the caller may read in the session; none if that is everything.
+
+        Raises:
+            SessionMissingError: There is no such session of the caller.
+            RoleDeniedError: Its role may not read.
+        """
         caller.require_session(session_id)
         acting = self.desks.role(caller.acting_as(role))
-        if acting is not None:
-            acting.require("file_read")
+        if acting is None:
+            return ()
+        acting.require("file_read")
+        return self.settings.files.allowed_paths
 
     # Tools
 

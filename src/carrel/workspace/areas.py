@@ -33,6 +33,32 @@ class Place(NamedTuple):
     """The way from the root of the area."""
 
 
+class Places:
+    """Finds the rule for a path, without looking at any file."""
+
+    def __init__(self, policy: SandboxPolicy, mount: str) -> None:
+        """Show the workspace at *mount*, and each other rule of *policy* at its own path."""
+        self._first = 0 if policy.allowed_paths else None
+        self._mount = parts_of(mount)
+        self.roots = [(parts_of(rule.root), parts_of(_real(rule.root))) for rule in policy.allowed_paths]
+
+    def locate(self, where: Where) -> Place:
+        """Where the first rule that has *where* lies, and the way from there."""
+        if not where.absolute:
+            return Place(self._first, WORKSPACE, where)
+        if where.parts[: len(self._mount)] == self._mount:
+            return Place(self._first, WORKSPACE, relative(where, where.parts[len(self._mount) :]))
+        for index, spellings in enumerate(self.roots):
+            for root in spellings:
+                if where.parts[: len(root)] != root:
+                    continue
+                if index == 0:
+                    # The workspace is named by its mount, never by where it lies on the host.
+                    return Place(None, HOST, relative(where, where.parts))
+                return Place(index, index, relative(where, where.parts[len(root) :]))
+        return Place(None, HOST, relative(where, where.parts))
+
+
 class Areas:
     """Finds the rule for a path, and the files beneath it."""
 
@@ -53,28 +79,11 @@ class Areas:
         self._policy = policy
         self._confinement = confinement
         self._lock = Lock()
-        self._mount = parts_of(mount)
+        self.places = Places(policy, mount)
+        self.locate = self.places.locate
         self.workspace = workspace
         self._others: dict[int, Files] = {}
         self._closed = False
-        self._roots = [(parts_of(rule.root), parts_of(_real(rule.root))) for rule in policy.allowed_paths]
-
-    def locate(self, where: Where) -> Place:
-        """Where the first rule that has *where* lies, and the way from there."""
-        rule = 0 if self._policy.allowed_paths else None
-        if not where.absolute:
-            return Place(rule, WORKSPACE, where)
-        if where.parts[: len(self._mount)] == self._mount:
-            return Place(rule, WORKSPACE, relative(where, where.parts[len(self._mount) :]))
-        for index, spellings in enumerate(self._roots):
-            for root in spellings:
-                if where.parts[: len(root)] != root:
-                    continue
-                if index == 0:
-                    # The workspace is named by its mount, never by where it lies on the host.
-                    return Place(None, HOST, relative(where, where.parts))
-                return Place(index, index, relative(where, where.parts[len(root) :]))
-        return Place(None, HOST, relative(where, where.parts))
 
     def files(self, place: Place) -> Files:
         """The files of the area that *place* lies in.
@@ -113,8 +122,8 @@ class Areas:
 
     def _barred(self, index: int) -> tuple[tuple[str, ...], ...]:
         """The places beneath rule *index* that belong to earlier rules, whether they exist yet or not."""
-        own = self._roots[index][1]
-        earlier = (self._roots[number][1] for number in range(index))
+        own = self.places.roots[index][1]
+        earlier = (self.places.roots[number][1] for number in range(index))
         return tuple(
             parts[len(own) :] for parts in earlier if len(parts) > len(own) and parts[: len(own)] == own
         )

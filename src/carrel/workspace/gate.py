@@ -359,9 +359,14 @@ class Gate:
         return self._recorder.position()
 
     def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
-        """The records after *since*; those of changes alone if so asked."""
+        """The records after *since*; those of changes alone if so asked.
+
+        A view of some directories gives only those whose paths it shows.
+        """
         self.require_open()
-        return self._recorder.events(since, refusals=refusals)
+        found = self._recorder.events(since, refusals=refusals)
+        shown = self._areas.shown if isinstance(self._areas, View) else None
+        return found if shown is None else filter(shown.has, found)
 
 
 def _shallower(limits: Limits, before: tuple[Names, ...] | None, within: tuple[Names, ...] | None) -> Limits:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from carrel.audit.chain import JournalCheck
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import ContainerSettings, session_rules
-from carrel.errors import LimitError, SessionExistsError, SessionMissingError
+from carrel.errors import LimitError, SessionExistsError, SessionMissingError, UnavailableError
 from carrel.fs.api import Confinement
 from carrel.fs.platform import require_platform
 from carrel.fs.root import Root
 from carrel.paths.names import require_session_id
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.values import Clock, Limits, Usage
+from carrel.workspace.areas import Places
 from carrel.workspace.ledger import Ledger, read_page
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
@@ -34,7 +37,8 @@ from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.sqlite_registry import SqliteRegistry
 from carrel.workspace.store import Claim, Store
 from carrel.workspace.sweeper import Sweeper, SweepResult, with_last_use
-from carrel.workspace.workspace import Workspace
+from carrel.workspace.view import Shown, parse_within
+from carrel.workspace.workspace import MOUNT, Workspace
 
 TTL_SECONDS = 86_400.0
 MAX_SESSIONS = 1_000
@@ -458,6 +462,29 @@ class WorkspaceManager:
         """
         with self._claimed(session_id) as claim:
             return FileJournal(claim.open_state())
+
+    def verify(self, session_id: str) -> JournalCheck:
+        """Check that the journal of a session is as it was written; checking is no use of the session.
+
+        Raises:
+            SessionMissingError: There is no such session.
+            UnavailableError: The journal cannot be read.
+        """
+        with closing(self.journal(session_id)) as journal:
+            try:
+                return journal.verify()
+            except OSError as error:
+                reason = os.strerror(error.errno or errno.EIO)
+        raise UnavailableError(f"the journal cannot be read: {reason}")
+
+    def shown(self, session_id: str, within: Iterable[str]) -> Shown | None:
+        """What tells which records a view of *within* shows; `None` if it shows all of them.
+
+        Raises:
+            ValueError: A path of *within* is empty, leads out or is not in the workspace.
+        """
+        names = parse_within(within, MOUNT)
+        return Shown(Places(self._policy(session_id), MOUNT), names) if names else None
 
     # Lifetime
 

@@ -12,6 +12,7 @@
           lease               locked by all who have the session open; its time is that of the last use
           journal.N           what was changed
           refusals.N          what was refused
+          head                the latest record of each
           .carrel-draft-…     files that are not finished
 
 An id cannot begin with a dot, so no session can name `.carrel`, and nothing of ours is inside a workspace.

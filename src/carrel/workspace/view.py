@@ -4,19 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from carrel.errors import UnavailableError
+from carrel.audit.event import Event, is_cut
+from carrel.errors import PathError, UnavailableError
 from carrel.fs.api import Files
 from carrel.fs.checked import Check, CheckedFiles
 from carrel.fs.part import Part
 from carrel.fs.root import Root
-from carrel.paths.rel import Where, parse_any, relative
-from carrel.workspace.areas import HOST, WORKSPACE, Areas, Place, parts_of
+from carrel.paths.rel import Where, leads_out, parse, parse_any, relative
+from carrel.workspace.areas import HOST, WORKSPACE, Areas, Place, Places, parts_of
 
 Names = tuple[str, ...]
 """What leads from the workspace to a directory in it."""
 
 _FIRST = HOST - 1
 """The area of the first directory that a view shows; those of the others follow downwards."""
+_TOP = parse(".")
+
+
+class Shown:
+    """Tells what a view of some directories shows, without looking at any file.
+
+    Not covered: records have paths as they were requested. What others change through a link that stands in
+    one of the directories counts as changed there, wherever the link leads.
+    """
+
+    def __init__(self, places: Places, within: tuple[Names, ...]) -> None:
+        """Show of the workspace only what is at or beneath *within*."""
+        self._places = places
+        self._within = within
+
+    def locate(self, where: Where) -> Place:
+        """Where *where* lies; what the view does not show lies in no rule."""
+        place = self._places.locate(where)
+        if place.area != WORKSPACE:
+            return place
+        parts = place.where.parts
+        for index, names in enumerate(self._within):
+            if parts[: len(names)] == names:
+                return Place(0, _FIRST - index, relative(place.where, parts[len(names) :]))
+        return Place(None, HOST, place.where)
+
+    def has(self, event: Event) -> bool:
+        """Whether the view shows the path of *event*, and both of a move or a copy."""
+        # The text of a link can be read by whoever sees the link.
+        other = None if event.operation == "link" else event.other_path
+        return self._has(event.path) and (other is None or self._has(other))
+
+    def _has(self, path: str) -> bool:
+        if is_cut(path):
+            # The rest may lead out again.
+            return False
+        try:
+            place = self.locate(parse_any(path))
+        except PathError:
+            return False
+        return place.rule is not None and not leads_out(_TOP, place.where.text)
 
 
 class View:
@@ -33,6 +75,8 @@ class View:
         self.check = check
         self._parts = [_part(areas.workspace, names) for names in within or ()]
         self._checked: dict[int, CheckedFiles] = {}
+        self.shown = None if within is None else Shown(areas.places, within)
+        """What limits it to some directories, if anything does."""
 
     def narrowed(self, within: tuple[Names, ...], check: Check | None) -> View:
         """A view that shows no more than this one, and asks *check* as well."""
@@ -40,14 +84,7 @@ class View:
 
     def locate(self, where: Where) -> Place:
         """Where *where* lies; what the view does not show lies in no rule."""
-        place = self.areas.locate(where)
-        if self.within is None or place.area != WORKSPACE:
-            return place
-        parts = place.where.parts
-        for index, names in enumerate(self.within):
-            if parts[: len(names)] == names:
-                return Place(0, _FIRST - index, relative(place.where, parts[len(names) :]))
-        return Place(None, HOST, place.where)
+        return (self.shown or self.areas).locate(where)
 
     def files(self, place: Place) -> Files:
         """The files of the area that *place* lies in.

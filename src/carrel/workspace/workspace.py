@@ -486,6 +486,8 @@ class Workspace(Reading):
     def changes(self, since: int = 0) -> Iterator[Event]:
         """What was changed or refused after the record with the sequence number *since*.
 
+        A view of some directories gives only the records whose paths it shows, both of a move or a copy.
+
         Raises:
             RotatedError: Some of that is no longer kept.
         """

@@ -216,6 +216,7 @@ def test_the_sessions_directory_is_named_by_option_variable_alias_and_file_in_th
         ["session", "list"],
         ["session", "show", "s1"],
         ["session", "show", "s1", "--journal"],
+        ["session", "verify", "s1"],
         ["session", "extend", "s1", "7d"],
         ["session", "delete", "s1"],
         ["session", "sweep"],

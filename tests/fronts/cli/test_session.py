@@ -1,9 +1,10 @@
-"""`carrel session`: create, list, show, extend, delete and sweep."""
+"""`carrel session`: create, list, show, verify, extend, delete and sweep."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -117,7 +118,8 @@ def test_a_bad_id_is_refused_and_changes_nothing(carrel: Carrel, session: str, w
 
 
 @pytest.mark.parametrize(
-    "words", [["show", "s9"], ["show", "s9", "--journal"], ["extend", "s9", "7d"], ["delete", "s9"]]
+    "words",
+    [["show", "s9"], ["show", "s9", "--journal"], ["verify", "s9"], ["extend", "s9", "7d"], ["delete", "s9"]],
 )
 @pytest.mark.parametrize("is_there", [True, False], ids=["with-others", "without-directory"])
 def test_a_missing_session_is_an_error_and_nothing_is_made(
@@ -497,6 +499,43 @@ def test_control_c_ends_a_follower_quietly(carrel: Carrel, recorded: str) -> Non
         out.readline()
     child.send_signal(signal.SIGINT)
     assert ended(child) == (130, b"", b"")
+
+
+# verify
+
+
+def test_verify_prints_the_heads_or_the_first_broken_record(carrel: Carrel, session: str) -> None:
+    with WorkspaceManager(carrel.sessions) as manager, manager.open(session) as workspace:
+        for name in ("one", "two", "three"):
+            workspace.write(name, b"x")
+        with pytest.raises(CarrelError):
+            workspace.read("../x")
+        latest = workspace.gate.position()
+    whole = carrel("session", "verify", session)
+    assert whole.status == 0
+    first, changes, refusals = whole.lines
+    assert re.fullmatch(r"whole: [0-9]+ records", first)
+    assert re.fullmatch(rf"head of changes: {latest - 1} [A-Za-z0-9_-]{{32}}", changes)
+    assert re.fullmatch(rf"head of refusals: {latest} [A-Za-z0-9_-]{{32}}", refusals)
+    document = carrel("session", "verify", session, "--json").json
+    assert document["is_whole"] is True
+    assert f"head of changes: {latest - 1} {document['changes']['digest']}" == changes
+    journal = state(carrel, session) / "journal.0"
+    journal.write_bytes(journal.read_bytes().replace(b'"two"', b'"TWO"'))
+    broken = carrel("session", "verify", session)
+    assert (broken.status, broken.lines) == (1, [f"broken: record {latest - 2}: it was edited"])
+    document = carrel("session", "verify", session, "--json")
+    assert (document.status, document.json["is_whole"]) == (1, False)
+    assert (document.json["broken"], document.json["problem"]) == (latest - 2, "it was edited")
+
+
+def test_verify_says_what_it_cannot_check(carrel: Carrel, session: str) -> None:
+    old = b'\n[1,1,"s","host","write","old",null,null,1,null]'
+    (state(carrel, session) / "journal.0").write_bytes(old)
+    (state(carrel, session) / "head").unlink(missing_ok=True)
+    answer = carrel("session", "verify", session)
+    assert answer.status == 0
+    assert "not checked: 1 older records, from before records were chained" in answer.lines
 
 
 # extend

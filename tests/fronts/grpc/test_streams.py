@@ -11,6 +11,7 @@ import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -32,7 +33,7 @@ from carrel.remote.forms import parse
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.values import FileInfo
 from carrel.workspace.sessions import WorkspaceManager
-from tests.fronts.grpc.serving import SECONDS, Served
+from tests.fronts.grpc.serving import SECONDS, Served, serving
 
 CRITIC = messages.Context(role="critic")
 
@@ -360,6 +361,29 @@ def test_changes_come_since_a_record_and_as_they_happen(served: Served, session:
     assert page.next > last
     served.call("DeleteSession", messages.SessionRequest(session_id=session))
     assert list(following)[1:] == []
+
+
+def test_a_role_is_told_only_of_the_paths_that_it_may_use(tmp_path: Path) -> None:
+    config = tmp_path / "carrel.toml"
+    config.write_text("[files]\nallowed_paths = ['pub']\n")
+    with serving(tmp_path / "sessions", CARREL_CONFIG=str(config)) as served:
+        served.call("CreateSession", messages.CreateSessionRequest(session_id="s"))
+        for name in ("private/a", "pub/b", "private/c"):
+            served.call("FileWriteStream", written("s", name, [b"x"]))
+        everything, last = changed(served, "s")
+        role = served.by(role="developer")
+        assert len(everything) == 5
+        events, next_ = changed(role, "s")
+        assert [each["path"] for each in events] == ["pub", "pub/b"]
+        assert next_ == last
+        request = messages.ChangesRequest(session_id="s", since=next_, follow=True)
+        following = served.stub("Changes")(request, metadata=role.metadata, timeout=SECONDS)
+        for name in ("private/d", "pub/e"):
+            served.call("FileWriteStream", written("s", name, [b"x"]))
+        page = next(page for page in following if page.events_json != "[]")
+        assert [each["path"] for each in json.loads(page.events_json)] == ["pub/e"]
+        assert page.next == last + 2
+        following.cancel()
 
 
 def test_changes_of_what_is_not_there_are_an_error(served: Served, session: str) -> None:

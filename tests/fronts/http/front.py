@@ -93,8 +93,10 @@ def code_of(answer: httpx2.Response) -> str:
 
 
 @contextmanager
-def served(root: Path, *, more_routes: tuple[Route, ...] = (), **environ: str) -> Iterator[Front]:
-    """A service of the sessions directory *root*, set up by variables without their beginning."""
+def served(
+    root: Path, *, more_routes: tuple[Route, ...] = (), config: str = os.devnull, **environ: str
+) -> Iterator[Front]:
+    """A service of the sessions directory *root*, set up by a file and by variables without their prefix."""
     given = {f"CARREL_SERVE_{name.upper()}": value for name, value in environ.items()}
     usual = {
         "CARREL_SERVE_PORT": "0",
@@ -102,7 +104,7 @@ def served(root: Path, *, more_routes: tuple[Route, ...] = (), **environ: str) -
         "CARREL_SERVE_REQUIRE_KEY": "0",
         "CARREL_SERVE_OPEN_SESSIONS": "16",
         "CARREL_SHELL_PIPELINES": "1",
-        CONFIG_VARIABLE: os.devnull,
+        CONFIG_VARIABLE: config,
     }
     service = Service.from_env(usual | given, root=root)
     started: Future[tuple[str, asyncio.AbstractEventLoop, asyncio.Event]] = Future()

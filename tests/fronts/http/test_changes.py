@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx2
 import pytest
 
-from tests.fronts.http.front import Front, Session, code_of
+from tests.fronts.http.front import Front, Session, code_of, served
 from tests.fronts.http.test_executions import EVENTS, events
 
 
@@ -84,3 +86,26 @@ def test_what_cannot_be_followed_is_told_before_the_stream(front: Front, headers
     rotated = session.get("/changes?since=1", headers=headers)
     assert (rotated.status_code, code_of(rotated)) == (410, "journal.rotated")
     assert session.get("/changes?since=x", headers=headers).status_code == 400
+
+
+def test_a_role_is_told_only_of_the_paths_that_it_may_use(tmp_path: Path) -> None:
+    config = tmp_path / "carrel.toml"
+    config.write_text("[files]\nallowed_paths = ['pub']\n")
+    role = {"Carrel-Role": "developer"}
+    with served(tmp_path / "sessions", config=str(config)) as front:
+        session = front.session()
+        for name in ("private/a", "pub/b", "private/c"):
+            session.put(f"/files/{name}", content=b"1")
+        session.post("/operations/move", json={"source": "pub/b", "target": "private/b"})
+        whole = session.get("/changes").json()
+        assert len(whole["events"]) == 6
+        mine = session.get("/changes", headers=role).json()
+        assert [event["path"] for event in mine["events"]] == ["pub", "pub/b"]
+        assert mine["next"] == whole["next"]
+        with front.client.stream("GET", f"{session.path}/changes", headers=EVENTS | role) as answer:
+            stream = events(answer)
+            seen = [next(stream)[2]["path"] for _ in range(2)]
+            session.put("/files/private/d", content=b"1")
+            session.put("/files/pub/e", content=b"1")
+            seen.append(next(stream)[2]["path"])
+        assert seen == ["pub", "pub/b", "pub/e"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,3 +79,37 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.M
         "2 of yours are listening already, and no more may",
         "3 are listening already, and no more may",
     ]
+
+
+@pytest.mark.timeout(60)
+def test_a_role_is_told_only_of_the_paths_that_it_may_use(tmp_path: Path) -> None:
+    found = load({})
+    limited = replace(found, files=replace(found.files, allowed_paths=("pub",)))
+    told: dict[str, list[str]] = {"one": [], "role": []}
+
+    async def work() -> None:
+        async with Service(WorkspaceManager(tmp_path), limited) as service:
+            await service.sessions.ensure(ONE, "s1")
+            watcher = Watcher(service)
+            role = Principal(name="role", role="developer", roles=("developer",))
+            both = {name: asyncio.Event() for name in told}
+
+            def teller(name: str) -> Callable[[Event | None], object]:
+                def tell(event: Event | None) -> None:
+                    assert event is not None
+                    told[name].append(event.path)
+                    if event.path == "pub/b":
+                        both[name].set()
+
+                return tell
+
+            for caller in (ONE, role):
+                await watcher.watch(caller, Address("s1", "."), teller(caller.name))
+            for path in ("private/a", "pub/b"):
+                await service.call(ONE, "s1", "write", {"path": path, "data": "x"})
+            for each in both.values():
+                await each.wait()
+            watcher.close()
+
+    asyncio.run(work())
+    assert told == {"one": ["private", "private/a", "pub", "pub/b"], "role": ["pub", "pub/b"]}

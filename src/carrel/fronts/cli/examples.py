@@ -31,6 +31,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "carrel session show demo --journal",
             "carrel session show demo --journal --since 0 --limit 10 --json",
         ),
+        "session verify": ("carrel session verify demo", "carrel session verify demo --json"),
         "session extend": ("carrel session extend demo 7d", "carrel session extend demo none"),
         "session delete": ("carrel session delete demo", "carrel session delete --missing-ok demo other"),
         "session sweep": (

@@ -18,6 +18,7 @@ from carrel.fronts.cli.place import Place
 from carrel.fronts.cli.report import print_error, print_json, render_time, shown
 
 if TYPE_CHECKING:
+    from carrel.audit.chain import JournalCheck
     from carrel.errors import CarrelError
     from carrel.values import Limits
     from carrel.workspace.sweeper import SweepResult
@@ -245,6 +246,46 @@ def _print_status(place: Place, session_id: str, *, as_json: bool = True) -> Non
         print_json(status_as_json(status, limits))
     else:
         click.echo("\n".join(lines(status, limits, of_output())))
+
+
+# verify
+
+
+@session.command()
+@click.argument("session_id", metavar="ID", shell_complete=candidates.sessions)
+@json_option
+@click.pass_obj
+def verify(place: Place, session_id: str, as_json: bool) -> int:
+    """Check that no record of a session's journal was edited, removed or moved.
+
+    Every record holds a digest of the one before it, and the latest are kept apart. Prints these heads, or
+    the first record that is broken; the exit status is 1 then. Whoever can write all files of the journal can
+    write another chain as well, so keep the heads elsewhere to compare. Checking is no use of the session.
+    """
+    from dataclasses import asdict
+
+    from carrel.service.wire import ExitStatus
+
+    with place.around(session_id) as manager:
+        found = manager.verify(session_id)
+    if as_json:
+        print_json({"is_whole": found.is_whole, **asdict(found)})
+    else:
+        _print_check(found)
+    return ExitStatus.DONE if found.is_whole else ExitStatus.FAILED
+
+
+def _print_check(found: JournalCheck) -> None:
+    if found.problem is None:
+        click.echo(f"whole: {found.records} records")
+    else:
+        click.echo(f"broken: record {found.broken}: {found.problem}")
+    if found.unchained:
+        click.echo(f"not checked: {found.unchained} older records, from before records were chained")
+    if found.problem is None:
+        for name, head in (("changes", found.changes), ("refusals", found.refusals)):
+            if head.sequence:
+                click.echo(f"head of {name}: {head.sequence} {head.digest}")
 
 
 # extend

@@ -164,9 +164,10 @@ async def changes(call: Call, request: messages.ChangesRequest) -> AsyncIterator
             async for page in pages:
                 if call.is_stopping():
                     raise stopping()
-                if page:
-                    yield messages.ChangesResponse(events_json=render_json(page), next=page[-1].sequence)
+                if page.next > since:
+                    since = page.next
+                    yield messages.ChangesResponse(events_json=render_json(page.events), next=since)
         return
-    while page := await service.changes(call.caller, session_id, since, role=role):
-        since = page[-1].sequence
-        yield messages.ChangesResponse(events_json=render_json(page), next=since)
+    while (page := await service.changes(call.caller, session_id, since, role=role)).next > since:
+        since = page.next
+        yield messages.ChangesResponse(events_json=render_json(page.events), next=since)

@@ -12,6 +12,7 @@ from carrel.errors import CarrelError
 from carrel.fronts.http.call import VARY, Call
 from carrel.fronts.http.events import event, last_event, send_events, wants_events
 from carrel.remote.forms import render, render_error
+from carrel.service.feed import ChangesPage
 from carrel.service.wire import wire
 
 KNOWN_SECONDS = 5
@@ -39,18 +40,17 @@ async def changes(call: Call) -> None:
     service = call.app.service
     if not wants_events(call):
         found = await service.changes(call.who, call.session_id, since)
-        following = found[-1].sequence if found else since
-        await call.json(200, {"events": render(found), "next": following}, [VARY])
+        await call.json(200, {"events": render(found.events), "next": found.next}, [VARY])
         return
     since = last_event(call) or since
     pages = service.follow(call.who, call.session_id, since)
     # Records that are gone, or a session that is, are told before the stream begins.
-    first: list[Event] = await anext(pages, [])
+    first = await anext(pages, ChangesPage([], since))
     await send_events(call, _events(call, first, pages), have_end=False)
 
 
-async def _events(call: Call, first: list[Event], pages: AsyncIterator[list[Event]]) -> AsyncIterator[bytes]:
-    if first:
+async def _events(call: Call, first: ChangesPage, pages: AsyncIterator[ChangesPage]) -> AsyncIterator[bytes]:
+    if first.events:
         yield _page(first)
     known = time.monotonic()
     try:
@@ -58,11 +58,11 @@ async def _events(call: Call, first: list[Event], pages: AsyncIterator[list[Even
             if time.monotonic() - known >= KNOWN_SECONDS:
                 await call.app.identify(call)
                 known = time.monotonic()
-            if page:
+            if page.events:
                 yield _page(page)
     except CarrelError as error:
         yield event("error", render_error(error, retry=wire(error.code).retry))
 
 
-def _page(events: list[Event]) -> bytes:
-    return b"".join(event("change", render(each), each.sequence) for each in events)
+def _page(page: ChangesPage) -> bytes:
+    return b"".join(event("change", render(each), each.sequence) for each in page.events)

@@ -24,8 +24,8 @@ AGAIN_SECONDS = 1.0
 
 Tell = Callable[[Event | None], object]
 """Is given a change; nothing if it is not known what was changed."""
-Key = tuple[str | None, str]
-"""A tenant and one of its sessions."""
+Key = tuple[str | None, str, str | None]
+"""A tenant, one of its sessions, and the role of those who listen, which limits what they are shown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,7 @@ class _Followed:
     """A session whose journal is read while anybody listens."""
 
     caller: Principal
-    """Whoever came first; all have the same sessions."""
+    """Whoever came first; all have the same sessions and the same role."""
     watches: set[Watch] = field(default_factory=set)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when all that was before is read."""
@@ -70,7 +70,7 @@ class Watcher:
         self._require_room(caller)
         # Also for a session that is followed: this caller may not be allowed what another one is.
         await self._service.changes(caller, address.session, LATEST)
-        key = caller.tenant, address.session
+        key = caller.tenant, address.session, caller.role
         followed = self._followed.get(key)
         if followed is None:
             followed = self._followed[key] = _Followed(caller)
@@ -115,7 +115,7 @@ class Watcher:
 
     async def _follow(self, key: Key, followed: _Followed) -> None:
         """Tell of changes as long as anybody listens, also if the session is deleted and made anew."""
-        _, session = key
+        _, session, _ = key
         try:
             while True:
                 try:
@@ -133,11 +133,11 @@ class Watcher:
 
     async def _tell_changes(self, session: str, followed: _Followed) -> None:
         """Tell of them until the session is deleted."""
-        async for events in self._service.follow(followed.caller, session):
+        async for page in self._service.follow(followed.caller, session):
             if followed.caught_up.is_set():
-                for event in events:
+                for event in page.events:
                     _tell_all(followed.watches, event)
-            elif len(events) < PAGE:
+            elif len(page.events) < PAGE:
                 followed.caught_up.set()
 
 
