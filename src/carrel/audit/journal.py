@@ -145,7 +145,7 @@ class FileJournal:
     def _append(self, event: Event) -> None:
         rows = (self._changes, self._refusals)
         for row in rows:
-            # Both are opened by the first record, so that no later one has to look for the files of the other.
+            # Both are opened by the first record, so that no later one looks for the files of the other.
             row.prepare(self._directory, create=True)
         sequence = max(row.last.sequence for row in rows) + 1
         row = self._refusals if event.is_refusal else self._changes
