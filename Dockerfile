@@ -48,6 +48,6 @@ EXPOSE 8080 50051
 STOPSIGNAL SIGTERM
 # By a client that knows no proxy: an engine may tell every container of one.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["python", "-c", "import os, http.client as h; c = h.HTTPConnection('127.0.0.1', os.environ.get('CARREL_SERVE_PORT', '8080'), timeout=2); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
+    CMD ["python", "-c", "import os, ssl, http.client as h; tls = {'context': ssl._create_unverified_context()} if os.environ.get('CARREL_SERVE_TLS_CERT') else {}; c = (h.HTTPSConnection if tls else h.HTTPConnection)('127.0.0.1', os.environ.get('CARREL_SERVE_PORT', '8080'), timeout=2, **tls); c.request('GET', '/healthz'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["carrel"]
 CMD ["serve", "--host", "0.0.0.0"]

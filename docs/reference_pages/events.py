@@ -20,6 +20,9 @@ from docs.reference_pages.markdown import codes, page, table
 from docs.reference_pages.source import field_words, first_arguments, sources
 
 MEANINGS = {
+    "certificate.failed": "The certificate of the service or its key (`serve.tls_cert`, `serve.tls_key`)"
+    " cannot be used; the old ones stay.",
+    "certificate.reloaded": "The certificate and its key were read again, on SIGHUP.",
     "execution.complete": "Guest code has ended, well or not. Of each list of paths the first"
     f" {PATHS} are told, each cut at {PATH_CHARACTERS} characters.",
     "execution.start": "Guest code begins; the fields are what its policy lets it take. No value of a"

@@ -50,6 +50,7 @@ SAMPLES = {
         '"box:50051"', "box:50051", lambda s: s.sandbox_address, None, "box:50051", '"else:1"'
     ),
     "sandbox.key": Sample('"word"', "word", lambda s: s.sandbox_key, None, "word"),
+    "sandbox.ca": Sample('"/ca.pem"', Path("/ca.pem"), lambda s: s.sandbox_ca, None, "/ca.pem"),
     "python.workers": Sample("3", 3, lambda s: s.python.workers, 0, "3"),
     "python.ready": Sample("0", 0, lambda s: s.python.ready, 2, "0"),
     "python.memory_mb": Sample("6", 6 * 2**20, lambda s: s.python.memory_bytes, 64 * 2**20, "6"),
@@ -119,6 +120,8 @@ SAMPLES = {
     "serve.port": Sample("0", 0, lambda s: s.serve.port, 8080, "0"),
     "serve.grpc": Sample("false", False, lambda s: s.serve.grpc, True, "no"),
     "serve.grpc_port": Sample("9", 9, lambda s: s.serve.grpc_port, 50_051, "9"),
+    "serve.tls_cert": Sample('"/c.pem"', Path("/c.pem"), lambda s: s.serve.tls_cert, None, "/c.pem"),
+    "serve.tls_key": Sample('"/k.pem"', Path("/k.pem"), lambda s: s.serve.tls_key, None, "/k.pem"),
     "serve.require_key": Sample("false", False, lambda s: s.serve.require_key, True, "no"),
     "serve.isolate_sessions": Sample("false", False, lambda s: s.serve.isolate_sessions, True, "no"),
     "serve.rate_per_minute": Sample('"none"', None, lambda s: s.serve.rate_per_minute, 6_000, "none"),

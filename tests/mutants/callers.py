@@ -13,6 +13,7 @@ MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
 MCP_LINES = "tests/fronts/mcp/test_lines.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
+TLS = "tests/fronts/http/test_serve_tls.py"
 
 MUTANTS = [
     # Callers
@@ -211,6 +212,48 @@ MUTANTS = [
         'if place is None or not is_loopback(host.strip("[]")):',
         "if place is None:",
         f"{LOCAL_TOKEN}::test_a_token_is_not_sent_to_other_machines",
+    ),
+    Mutant(
+        "tls: no old version",
+        "fronts/certificate.py",
+        "context.minimum_version = ssl.TLSVersion.TLSv1_2",
+        'context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED; context.set_ciphers("ALL:@SECLEVEL=0")',
+        f"{TLS}::test_tls_is_1_2_at_least",
+    ),
+    Mutant(
+        "tls: of HTTP",
+        "fronts/serving.py",
+        "ssl_context_factory=None if certificate is None else",
+        "ssl_context_factory=None if True else",
+        f"{TLS}::test_nothing_but_tls_is_spoken",
+    ),
+    Mutant(
+        "tls: of gRPC",
+        "fronts/grpc/server.py",
+        "        if certificate is None:\n            port",
+        "        if True:\n            port",
+        f"{TLS}::test_nothing_but_tls_is_spoken",
+    ),
+    Mutant(
+        "tls: no password is asked for",
+        "fronts/certificate.py",
+        "context.load_cert_chain(cert, key, _refuse_password)",
+        'context.load_cert_chain(cert, key, "word")',
+        f"{TLS}::test_files_that_cannot_be_used_are_named",
+    ),
+    Mutant(
+        "client: no authorities without TLS",
+        "remote/api.py",
+        "if not is_encrypted:",
+        "if False:",
+        f"{TLS}::test_a_client_refuses_a_file_of_authorities_that_it_cannot_use",
+    ),
+    Mutant(
+        "client: the authorities over HTTP",
+        "remote/http_line.py",
+        "return True if ca is None else",
+        "return False if ca is None else",
+        f"{TLS}::test_a_client_refuses_a_certificate_of_another_authority_or_for_another_name",
     ),
     Mutant(
         "callers: elsewhere",

@@ -295,6 +295,13 @@ def test_a_page_of_the_service_itself_is_local(keys: Keys) -> None:
     assert Callers(settings(), keys).is_local("127.0.0.1", headers)
 
 
+def test_over_tls_a_page_of_the_service_itself_came_over_tls_too(keys: Keys) -> None:
+    callers = Callers(settings(TLS_CERT="/cert.pem"), keys)
+    host, site = ("host", "localhost:8080"), ("sec-fetch-site", "same-origin")
+    assert callers.is_local("127.0.0.1", [host, site, ("origin", "https://localhost:8080")])
+    assert not callers.is_local("127.0.0.1", [host, site, ("origin", "http://localhost:8080")])
+
+
 def test_a_page_that_is_allowed_is_local_and_no_other(keys: Keys) -> None:
     callers = Callers(settings(CORS_ORIGINS="https://ours.example"), keys)
     host, site = ("host", "localhost:8080"), ("sec-fetch-site", "cross-site")

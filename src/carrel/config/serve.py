@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from carrel.config.key import Key
-from carrel.config.kind import SWITCH, TEXT, ceiling, number
+from carrel.config.kind import ABSOLUTE, SWITCH, TEXT, ceiling, number
 from carrel.config.network import ALGORITHMS, DOCUMENT, HOST_NAME, ORIGINS
 
 YEAR_SECONDS = 365 * 86_400
@@ -35,6 +37,21 @@ GRPC_PORT = Key(
     default=50_051,
     meaning="The port of gRPC; 0 is any that is free.",
     variable="CARREL_SERVE_GRPC_PORT",
+)
+TLS_CERT: Key[Path | None] = Key(
+    name="serve.tls_cert",
+    kind=ABSOLUTE,
+    default=None,
+    meaning="A PEM file with the certificate of the service and those between it and its authority; with it,"
+    " HTTP and gRPC are spoken over TLS alone.",
+    variable="CARREL_SERVE_TLS_CERT",
+)
+TLS_KEY: Key[Path | None] = Key(
+    name="serve.tls_key",
+    kind=ABSOLUTE,
+    default=None,
+    meaning="A PEM file with the private key of that certificate, which must not be encrypted.",
+    variable="CARREL_SERVE_TLS_KEY",
 )
 REQUIRE_KEY = Key(
     name="serve.require_key",
@@ -196,6 +213,8 @@ SERVE_KEYS: tuple[Key[object], ...] = (
     PORT,
     GRPC,
     GRPC_PORT,
+    TLS_CERT,
+    TLS_KEY,
     REQUIRE_KEY,
     ISOLATE_SESSIONS,
     RATE_PER_MINUTE,

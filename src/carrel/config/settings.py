@@ -180,6 +180,8 @@ class ServeSettings:
     port: int
     grpc: bool
     grpc_port: int
+    tls_cert: Path | None
+    tls_key: Path | None
     require_key: bool
     isolate_sessions: bool
     rate_per_minute: int | None
@@ -203,6 +205,11 @@ class ServeSettings:
     jwt_roles_claim: str
     traces: bool
 
+    @property
+    def scheme(self) -> str:
+        """How URLs of the service begin."""
+        return "http" if self.tls_cert is None else "https"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -219,6 +226,8 @@ class Settings:
     """The `host:port` of the gRPC service that runs the calls of a toolbox; `None`: they run here."""
     sandbox_key: str | None = field(repr=False)
     """The key that is shown to it."""
+    sandbox_ca: Path | None
+    """The authorities that may vouch for it; `None`: the usual ones."""
     python: PythonSettings
     shell: ShellSettings
     operator: OperatorSettings

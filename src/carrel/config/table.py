@@ -127,6 +127,14 @@ SANDBOX_KEY: Key[str | None] = Key(
     variable="CARREL_SANDBOX_KEY",
     is_secret=True,
 )
+SANDBOX_CA: Key[Path | None] = Key(
+    name="sandbox.ca",
+    kind=ABSOLUTE,
+    default=None,
+    meaning="A PEM file with the authorities that may vouch for that service, instead of the usual ones; for"
+    " `grpcs://`.",
+    variable="CARREL_SANDBOX_CA",
+)
 PYTHON_WORKERS = Key(
     name="python.workers",
     kind=number(0, 64),
@@ -279,6 +287,7 @@ KEYS: tuple[Key[object], ...] = (
     SANDBOX,
     SANDBOX_ADDRESS,
     SANDBOX_KEY,
+    SANDBOX_CA,
     PYTHON_WORKERS,
     PYTHON_READY,
     PYTHON_MEMORY_MB,

@@ -21,6 +21,7 @@ import uvicorn
 
 from carrel.errors import ConfigError, UnavailableError
 from carrel.fronts import event_loop
+from carrel.fronts.certificate import Certificate
 from carrel.fronts.http.app import Application
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.protocol import SAFE_HEADERS, Protocol
@@ -50,9 +51,11 @@ class Served:
     http: str
     """A URL."""
     grpc: str | None
-    """Host and port."""
+    """Host and port, after `grpcs://` if it is spoken over TLS."""
     has_callers: bool
     """Whether there may be anybody whom it knows; if not, somebody has to be given a key."""
+    certificate: Certificate | None = None
+    """What it shows, if it speaks TLS."""
     token_problem: str | None = None
     """Why there is no local token, if one was to be stored."""
 
@@ -68,7 +71,10 @@ class _Server(uvicorn.Server):
 def run(service: Service, on_start: Callable[[Served], None], *, tokens: Path | None = None) -> None:
     """Serve until SIGTERM or SIGINT; *on_start* is told where, and *tokens* is where a local one is stored.
 
+    On SIGHUP, a service that speaks TLS reads its certificate again.
+
     Raises:
+        ConfigError: The certificate cannot be used.
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
@@ -100,6 +106,8 @@ async def _until_told(service: Service, on_start: Callable[[Served], None], toke
         # What was loaded stays, so that nobody need look through it again for what is not used any more.
         gc.collect()
         gc.freeze()
+        if served.certificate is not None:
+            loop.add_signal_handler(signal.SIGHUP, served.certificate.reload)
         on_start(served)
         await told.wait()
 
@@ -114,9 +122,11 @@ async def serving(
     a local token is stored there for as long as it runs.
 
     Raises:
+        ConfigError: The certificate cannot be used.
         UnavailableError: A port cannot be listened at.
     """
     settings = service.settings.serve
+    certificate = Certificate.of(settings, service.logger)
     async with AsyncExitStack() as stack:
         listener = _listener(settings.host, settings.port)
         stack.callback(listener.close)
@@ -129,15 +139,16 @@ async def serving(
         mcp = _mcp(service, callers, rates)
         routes = more_routes if mcp is None else (*more_routes, *_routes(mcp))
         app = Application(service, callers, rates, more_routes=routes)
-        grpc = await _started_grpc(service, callers, rates)
+        grpc = await _started_grpc(service, callers, rates, certificate)
         if mcp is not None:
             # As late as can be: what fails meanwhile comes out in a group of errors.
             await stack.enter_async_context(mcp.running())
-        http = await _started_http(app, listener)
+        http = await _started_http(app, listener, certificate)
         served = Served(
-            http=_url(listener),
-            grpc=None if grpc is None else grpc.address,
+            http=_url(settings.scheme, listener),
+            grpc=None if grpc is None else f"{'grpcs://' if certificate else ''}{grpc.address}",
             has_callers=callers.knows_some,
+            certificate=certificate,
         )
         if token is not None and tokens is not None:
             served = _stored(stack, served, tokens, token)
@@ -179,7 +190,7 @@ class _Http:
         self._app.log.flush()
 
 
-async def _started_http(app: Application, listener: socket.socket) -> _Http:
+async def _started_http(app: Application, listener: socket.socket, certificate: Certificate | None) -> _Http:
     server = _Server(
         uvicorn.Config(
             app,
@@ -194,6 +205,7 @@ async def _started_http(app: Application, listener: socket.socket) -> _Http:
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=app.settings.shutdown_seconds,
             backlog=BACKLOG,
+            ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
         )
     )
     # What it would tell is in our own log already.
@@ -204,14 +216,16 @@ async def _started_http(app: Application, listener: socket.socket) -> _Http:
     return _Http(app, server, running)
 
 
-async def _started_grpc(service: Service, callers: Callers, rates: Rates) -> GrpcServer | None:
+async def _started_grpc(
+    service: Service, callers: Callers, rates: Rates, certificate: Certificate | None
+) -> GrpcServer | None:
     settings = service.settings.serve
     if not settings.grpc:
         return None
     from carrel.fronts.grpc.server import serve_grpc
 
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return await serve_grpc(service, callers, rates, f"{host}:{settings.grpc_port}")
+    return await serve_grpc(service, callers, rates, f"{host}:{settings.grpc_port}", certificate)
 
 
 def _mcp(service: Service, callers: Callers, rates: Rates) -> McpApp | None:
@@ -257,6 +271,6 @@ def _listener(host: str, port: int) -> socket.socket:
         raise UnavailableError(f"cannot listen at {host} port {port}: {reason}") from None
 
 
-def _url(listener: socket.socket) -> str:
+def _url(scheme: str, listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from carrel.audit.event import Event
-from carrel.errors import CarrelError, ClosedError, ConfigError, UnauthenticatedError
+from carrel.errors import CarrelError, ClosedError, ConfigError, UnauthenticatedError, UnreachableError
 from carrel.values import FileInfo
 
 if TYPE_CHECKING:
@@ -16,6 +19,10 @@ if TYPE_CHECKING:
 
 Source = Iterable[bytes]
 """Content on its way to the service; what it raises comes to the caller."""
+
+
+_DISTRUST = ("CERTIFICATE_VERIFY_FAILED", "Hostname Verification Check failed")
+"""What OpenSSL and gRPC say of a certificate that is not trusted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +61,44 @@ def require_key(key: str | None) -> None:
     """
     if key is not None and not key.strip():
         raise ConfigError("the key is empty: give one, or `None` to call without")
+
+
+def read_ca(file: str | os.PathLike[str] | None, *, is_encrypted: bool) -> str | None:
+    """The certificates of the authorities in *file*; `None` for the usual ones.
+
+    Raises:
+        ConfigError: They cannot be read, or nothing is encrypted.
+    """
+    if file is None:
+        return None
+    if not is_encrypted:
+        raise ConfigError(
+            "ca is for an encrypted connection: the address must begin with https:// or grpcs://"
+        )
+    try:
+        # Names in comments need not be ASCII.
+        text = Path(file).read_bytes().decode("ascii", "ignore")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        problem = "it has no certificate in PEM"
+    except OSError as error:
+        problem = os.strerror(error.errno or 0)
+    else:
+        return text
+    raise ConfigError(f"the file {os.fspath(file)} cannot be used as ca: {problem}")
+
+
+def unreachable(address: object, reason: str) -> UnreachableError:
+    """What is told of a service that no connection can be made to, for a *reason* in the words of TLS."""
+    if any(words in reason for words in _DISTRUST):
+        return UnreachableError(
+            f"what answers at {address} has no certificate that is trusted for that name: check the address,"
+            " and give the file of the authority that vouches for the service as ca"
+        )
+    return UnreachableError(
+        f"no service answers at {address}: check that `carrel serve` runs there, that the address is right,"
+        " and that nothing in between stops it"
+    )
 
 
 def placed(error: CarrelError, address: object) -> CarrelError:

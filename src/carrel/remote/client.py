@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
@@ -9,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 from carrel.errors import ConfigError, SessionMissingError
 from carrel.paths.names import require_session_id
 from carrel.remote.aio import AsyncRemoteWorkspace
-from carrel.remote.api import Transport
+from carrel.remote.api import Transport, read_ca
 from carrel.remote.blocking import Answer, now
 from carrel.remote.forms import parse, render
 from carrel.remote.session import Session, SessionPage
@@ -31,6 +32,8 @@ class ClientOptions(TypedDict, total=False):
 
     key: str | None
     """Tells the service who calls; the user who runs the service needs none on the same machine."""
+    ca: str | os.PathLike[str] | None
+    """A PEM file with the authorities that may vouch for the service, instead of the usual ones; for TLS."""
     role: str | None
     """What to act as, among what the key allows; the key's own role by default."""
     timeout: float | None
@@ -305,8 +308,9 @@ def _http(
 
     address = HttpAddress.parse(url)
     headers = headers_of(options.get("key"), options.get("role"))
+    ca = read_ca(options.get("ca"), is_encrypted=address.url.startswith("https:"))
     kind = BlockingLine if blocking else AwaitingLine
-    line = kind(address.url, headers, timeout=timeout)
+    line = kind(address.url, headers, timeout=timeout, ca=ca)
     return HttpTransport(line, address.url, retries=retries, timeout_seconds=timeout)
 
 
@@ -319,6 +323,9 @@ def _grpc(
 
     kind = BlockingGrpcLine if blocking else AwaitingGrpcLine
     line = kind(
-        GrpcAddress.parse(url), key=options.get("key"), role=options.get("role"), timeout_seconds=timeout
+        GrpcAddress.parse(url, ca=options.get("ca")),
+        key=options.get("key"),
+        role=options.get("role"),
+        timeout_seconds=timeout,
     )
     return GrpcTransport(line, retries=retries)

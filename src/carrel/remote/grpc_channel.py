@@ -18,10 +18,9 @@ from carrel.errors import (
     StoppingError,
     UnauthenticatedError,
     UnknownRequestError,
-    UnreachableError,
 )
 from carrel.remote import local_token
-from carrel.remote.api import placed, require_key
+from carrel.remote.api import placed, read_ca, require_key, unreachable
 from carrel.remote.forms import parse_error
 
 PORT = 50051
@@ -60,13 +59,15 @@ class GrpcAddress:
     port: int
     secure: bool = False
     """Whether the connection is encrypted, by TLS."""
+    ca: str | None = None
+    """The authorities that may vouch for the service, in PEM; `None` for the usual ones."""
 
     @classmethod
-    def parse(cls, text: str) -> GrpcAddress:
+    def parse(cls, text: str, *, ca: str | os.PathLike[str] | None = None) -> GrpcAddress:
         """The address that *text* says: `host:port`, `grpc://host:port`, or `grpcs://host:port` for TLS.
 
         Raises:
-            ConfigError: It is no such address.
+            ConfigError: It is no such address, or the file *ca* has no certificates of authorities.
         """
         found = _ADDRESS.fullmatch(text)
         if found is None or not 0 < int(found[3] or PORT) < 2**16:
@@ -74,7 +75,13 @@ class GrpcAddress:
             raise ConfigError(
                 "the address of a service must be host:port, grpc://host:port or grpcs://host:port"
             )
-        return cls(host=found[2], port=int(found[3] or PORT), secure=found[1] == "grpcs")
+        secure = found[1] == "grpcs"
+        return cls(
+            host=found[2],
+            port=int(found[3] or PORT),
+            secure=secure,
+            ca=read_ca(ca, is_encrypted=secure),
+        )
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -85,18 +92,23 @@ class GrpcAddress:
         # A proxy leads to other machines, so what is on this one is asked directly.
         return (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if self.host.startswith(_LOCAL) else _OPTIONS
 
+    @property
+    def credentials(self) -> grpc.ChannelCredentials:
+        """How a service that speaks TLS is known."""
+        return grpc.ssl_channel_credentials(None if self.ca is None else self.ca.encode())
+
 
 def open_channel(address: GrpcAddress) -> grpc.Channel:
     """A channel to *address*, which connects when it is first used."""
     if address.secure:
-        return grpc.secure_channel(str(address), grpc.ssl_channel_credentials(), options=address.options)
+        return grpc.secure_channel(str(address), address.credentials, options=address.options)
     return grpc.insecure_channel(str(address), options=address.options)
 
 
 def open_async_channel(address: GrpcAddress) -> grpc.aio.Channel:
     """The same as `open_channel` for the running event loop."""
     if address.secure:
-        return grpc.aio.secure_channel(str(address), grpc.ssl_channel_credentials(), options=address.options)
+        return grpc.aio.secure_channel(str(address), address.credentials, options=address.options)
     return grpc.aio.insecure_channel(str(address), options=address.options)
 
 
@@ -164,10 +176,7 @@ def error_of(
         case grpc.StatusCode.CANCELLED:
             return StoppingError(f"the call to the service at {address} was ended")
         case grpc.StatusCode.UNAVAILABLE:
-            return UnreachableError(
-                f"no service answers at {address}: check that `carrel serve` runs there, that the address is"
-                " right, and that nothing in between stops it"
-            )
+            return unreachable(address, call.details() or "")
     return CarrelError(f"the service at {address} failed unexpectedly")
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import httpx2
 
 from carrel.errors import CarrelError, LimitError, RequestError, UnreachableError
-from carrel.remote.api import Source, placed
+from carrel.remote.api import Source, placed, unreachable
 from carrel.remote.forms import parse_error
 from carrel.remote.http_line import CONNECTIONS, Line
 from carrel.remote.patience import Patience
@@ -138,11 +138,8 @@ class Answers:
             ) from None
         except httpx2.TimeoutException as error:
             raise self._late(error) from None
-        except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol):
-            raise UnreachableError(
-                f"no service answers at {self.address}: check that `carrel serve` runs there, that the"
-                " address is right, and that nothing in between stops it"
-            ) from None
+        except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol) as error:
+            raise unreachable(self.address, str(error)) from None
         except httpx2.HTTPError:
             raise self.broken() from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
@@ -68,13 +69,16 @@ class Line(Protocol):
 class BlockingLine:
     """A line that blocks; its coroutines never wait for an event loop. Threads may share it."""
 
-    def __init__(self, url: str, headers: dict[str, str], *, timeout: float | None) -> None:
+    def __init__(
+        self, url: str, headers: dict[str, str], *, timeout: float | None, ca: str | None = None
+    ) -> None:
         self._timeouts = _timeouts(timeout)
         self._client = httpx2.Client(
             base_url=url,
             headers=headers,
             limits=_limits(),
             trust_env=not is_local(url),
+            verify=_trust(ca),
             auth=None if "authorization" in headers else _with_local_token,
         )
 
@@ -115,13 +119,16 @@ class BlockingLine:
 class AwaitingLine:
     """A line for the event loop in which it is first used."""
 
-    def __init__(self, url: str, headers: dict[str, str], *, timeout: float | None) -> None:
+    def __init__(
+        self, url: str, headers: dict[str, str], *, timeout: float | None, ca: str | None = None
+    ) -> None:
         self._timeouts = _timeouts(timeout)
         self._client = httpx2.AsyncClient(
             base_url=url,
             headers=headers,
             limits=_limits(),
             trust_env=not is_local(url),
+            verify=_trust(ca),
             auth=None if "authorization" in headers else _with_local_token,
         )
 
@@ -180,6 +187,11 @@ def _limits() -> httpx2.Limits:
     return httpx2.Limits(
         max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=30
     )
+
+
+def _trust(ca: str | None) -> bool | ssl.SSLContext:
+    """Whose certificates are trusted over TLS: of the authorities in *ca*, or of the usual ones."""
+    return True if ca is None else ssl.create_default_context(cadata=ca)
 
 
 def is_local(url: str) -> bool:

@@ -112,7 +112,7 @@ class Callers:
         origin = told.get("origin")
         if origin is None:
             return told.get("sec-fetch-site", "none") in _OWN_PAGES
-        own = f"http://{told.get('host')}"
+        own = f"{self._serve.scheme}://{told.get('host')}"
         return origin.lower() == own.lower() or origin.lower() in self._serve.cors_origins
 
     @property

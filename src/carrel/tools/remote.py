@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +39,7 @@ class RemoteTools:
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,
         key: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
     ) -> None:
         """Call the service at *address*, once there is something to call.
 
@@ -47,11 +49,12 @@ class RemoteTools:
             role: Who calls, among what the key allows; the key's own role by default.
             profile: Under which names the tools are offered.
             key: Tells the service who calls; the user who runs the service needs none on the same machine.
+            ca: A PEM file with the authorities that may vouch for the service, instead of the usual ones.
 
         Raises:
-            ConfigError: It is no such address, or the key or the role cannot be sent.
+            ConfigError: It is no such address, or the file, the key or the role cannot be sent.
         """
-        self.address = GrpcAddress.parse(address)
+        self.address = GrpcAddress.parse(address, ca=ca)
         self.session_id = session_id
         self.profile = Profile(profile)
         self._context = messages.Context(role=role or "")

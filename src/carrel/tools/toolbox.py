@@ -69,6 +69,7 @@ class Toolbox:
         clock: Callable[[], float] = time.monotonic,
         address: str | None = None,
         key: str | None = None,
+        ca: str | os.PathLike[str] | None = None,
         session_id: str | None = None,
         here: bool = False,
         **options: Unpack[ToolOptions],
@@ -82,6 +83,7 @@ class Toolbox:
             clock: Tells how long a call has taken, in seconds.
             address: The service that runs the calls, as `host:port`; the configured one by default.
             key: Tells the service who calls; the configured one by default.
+            ca: A PEM file with the authorities that may vouch for it; the configured one by default.
             session_id: The session of the service; that of the workspace by default.
             here: Run the calls here, whatever is configured.
             options: What is different from the configuration; see `ToolOptions`.
@@ -97,7 +99,7 @@ class Toolbox:
         self.role = role if isinstance(role, Role) else Role.find(role, chosen.roles)
         self._afar: RemoteTools | None = None
         if not here and (address or settings.sandbox_address):
-            self._afar = self._remote(workspace, settings, address, key, session_id, options)
+            self._afar = self._remote(workspace, settings, address, key, ca, session_id, options)
             return
         if workspace is None:
             raise ValueError("a workspace is needed, or the address of a service that has it")
@@ -118,6 +120,7 @@ class Toolbox:
         settings: Settings,
         address: str | None,
         key: str | None,
+        ca: str | os.PathLike[str] | None,
         session_id: str | None,
         options: ToolOptions,
     ) -> RemoteTools:
@@ -139,6 +142,7 @@ class Toolbox:
             role=self.role.name,
             profile=self.profile,
             key=key or settings.sandbox_key,
+            ca=ca or settings.sandbox_ca,
         )
 
     def _view(self, workspace: Workspace, mode: AccessMode, chosen: Chosen) -> Workspace:

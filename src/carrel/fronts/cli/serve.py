@@ -34,6 +34,19 @@ if TYPE_CHECKING:
     "--grpc/--no-grpc", default=None, help="Whether to speak gRPC as well.  [default: serve.grpc, else yes]"
 )
 @click.option(
+    "--tls-cert",
+    type=click.Path(),
+    metavar="FILE",
+    help="A PEM file with the certificate to show; HTTP and gRPC are spoken over TLS alone then, and it is"
+    " read again on SIGHUP.  [default: serve.tls_cert, else no TLS]",
+)
+@click.option(
+    "--tls-key",
+    type=click.Path(),
+    metavar="FILE",
+    help="A PEM file with its private key, not encrypted.  [default: serve.tls_key]",
+)
+@click.option(
     "--auth/--no-auth",
     default=None,
     help="Whether callers on loopback need a key or the local token. Without, everybody who reaches loopback"
@@ -48,6 +61,8 @@ def serve(
     port: int | None,
     grpc_port: int | None,
     grpc: bool | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     auth: bool | None,
     access_log: bool,
     as_json: bool,
@@ -63,6 +78,8 @@ def serve(
         "CARREL_SERVE_PORT": port,
         "CARREL_SERVE_GRPC_PORT": grpc_port,
         "CARREL_SERVE_GRPC": None if grpc is None else int(grpc),
+        "CARREL_SERVE_TLS_CERT": None if tls_cert is None else os.path.abspath(tls_cert),
+        "CARREL_SERVE_TLS_KEY": None if tls_key is None else os.path.abspath(tls_key),
         "CARREL_SERVE_REQUIRE_KEY": None if auth is None else int(auth),
     }
     given = {name: str(value) for name, value in options.items() if value is not None}

@@ -92,7 +92,12 @@ def _called_there(
         from carrel.tools.remote import RemoteTools
 
     tools = RemoteTools(
-        settings.sandbox_address or "", session, role=role, profile=profile, key=settings.sandbox_key
+        settings.sandbox_address or "",
+        session,
+        role=role,
+        profile=profile,
+        key=settings.sandbox_key,
+        ca=settings.sandbox_ca,
     )
     with closing(tools):
         return _called(tools, name, arguments)

@@ -65,7 +65,10 @@ def _print_theirs(
     from carrel.tools.table import TOOLS
 
     address = settings.sandbox_address or ""
-    with closing(RemoteTools(address, "", role=name, profile=profile, key=settings.sandbox_key)) as far:
+    far = RemoteTools(
+        address, "", role=name, profile=profile, key=settings.sandbox_key, ca=settings.sandbox_ca
+    )
+    with closing(far):
         if format is not None:
             print_json(far.schemas(format))
             return

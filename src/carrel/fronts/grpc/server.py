@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 import grpc.aio
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from carrel.errors import UnavailableError
+from carrel.fronts.certificate import Certificate
 from carrel.fronts.grpc.door import Door
 from carrel.fronts.grpc.introspection import Health, Reflection
 from carrel.fronts.grpc.table import METHODS
@@ -53,8 +56,12 @@ class GrpcServer:
         await self._server.stop(0)
 
 
-async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: str) -> GrpcServer:
+async def serve_grpc(
+    service: Service, callers: Callers, rates: Rates, address: str, certificate: Certificate | None = None
+) -> GrpcServer:
     """Answer calls at *address*, `host:port`; the port 0 chooses one that is free.
+
+    With a *certificate*, they are made over TLS alone.
 
     Raises:
         UnavailableError: It is not possible to listen there.
@@ -94,7 +101,10 @@ async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: 
     offered = (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME)
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(Reflection(door, offered), server)
     try:
-        port = server.add_insecure_port(address)
+        if certificate is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, _credentials(certificate))
     except RuntimeError:
         raise UnavailableError(
             f"gRPC cannot listen at {address!r}: is it taken, or not of this machine?"
@@ -103,3 +113,17 @@ async def serve_grpc(service: Service, callers: Callers, rates: Rates, address: 
         await state.set(name, health_pb2.HealthCheckResponse.SERVING)
     await server.start()
     return GrpcServer(server, door, state, address.rpartition(":")[0], port)
+
+
+def _credentials(certificate: Certificate) -> grpc.ServerCredentials:
+    shown = certificate.pem
+
+    def newer() -> Any:  # Any: grpc takes `None` as well, which its types do not say
+        """What to show from now on; asked in threads of gRPC, one after the other, for every connection."""
+        nonlocal shown
+        if certificate.pem is shown:
+            return None
+        shown = certificate.pem
+        return grpc.ssl_server_certificate_configuration([shown])
+
+    return grpc.dynamic_ssl_server_credentials(grpc.ssl_server_certificate_configuration([shown]), newer)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from collections import deque
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -73,6 +76,10 @@ class Protocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._end_watch()
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        self._watch_closing()
+
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         self._watch_closing()
@@ -85,6 +92,15 @@ class Protocol(HttpToolsProtocol):
         """End a connection that is closed as soon as its client takes no more of what was written."""
         if self.transport.is_closing():
             self._begin_watch()
+            if self.scheme == "https":
+                self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        """Close without waiting until the client ends TLS too: one that is idle never does."""
+        with suppress(OSError):
+            number = os.dup(self.transport.get_extra_info("socket").fileno())
+            with socket.socket(fileno=number) as connection:
+                connection.shutdown(socket.SHUT_RD)
 
     def _begin_watch(self) -> None:
         self._end_watch()
