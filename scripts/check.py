@@ -18,16 +18,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 BIN = Path(sys.executable).parent
 CODE = ("src", "tests", "bench", "docs/generate.py", "docs/manual.py", "docs/reference_pages", "scripts")
@@ -60,9 +57,6 @@ QUICK = (
     ),
 )
 """What `quick` runs after the tests of what changed: many guards per second."""
-MEMORY = Path("/dev/shm")  # noqa: S108  # a directory with a random name is made in it
-MEMORY_BYTES = 8 * 2**30
-"""Free space there with which the files of a run, some 3 GiB, are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +94,8 @@ def run_tests(tests: Tests, options: Sequence[str]) -> Part:
     begin = time.monotonic()
     LAST_FAILED.unlink(missing_ok=True)
     environment = {**os.environ, "THOROUGH": "1" if tests.thorough else ""}
-    with temporary_files(on_disk=tests.thorough) as place:
-        argv = _program("pytest", f"-n{WORKERS}", "--dist=worksteal", *place, *tests.arguments, *options)
-        status = subprocess.run(argv, env=environment, check=False).returncode
+    argv = _program("pytest", f"-n{WORKERS}", "--dist=worksteal", *tests.arguments, *options)
+    status = subprocess.run(argv, env=environment, check=False).returncode
     unsteady = os.environ.get("UNSTEADY_FILE")
     if status == FAILED and unsteady:
         failures = json.loads(LAST_FAILED.read_text("utf-8"))
@@ -113,23 +106,6 @@ def run_tests(tests: Tests, options: Sequence[str]) -> Part:
             with open(unsteady, "a", encoding="utf-8") as file:
                 file.writelines(f"{failure}\n" for failure in failures)
     return Part(tests.name, status not in ((0, NO_TESTS) if options else (0,)), time.monotonic() - begin)
-
-
-@contextmanager
-def temporary_files(*, on_disk: bool) -> Iterator[list[str]]:
-    """Options that keep the files of tests in memory, which halves their time, where there is room for that.
-
-    What goes deeper, and what is run again, uses the disk.
-    """
-    if on_disk or not _has_memory():
-        yield []
-        return
-    with TemporaryDirectory(prefix="carrel-tests-", dir=MEMORY) as place:
-        yield [f"--basetemp={place}/files"]
-
-
-def _has_memory() -> bool:
-    return MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES
 
 
 def _program(name: str, *arguments: str) -> list[str | Path]:
