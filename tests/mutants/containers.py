@@ -110,7 +110,7 @@ MUTANTS = [
         "runtimes/turns.py",
         "            if hold is not None:",
         "            if True:",
-        f"{CONTAINED}::test_calls_of_one_session_run_one_after_another_in_all_runtimes",
+        f"{CONTAINED}::test_a_call_waits_for_one_that_runs_in_another_runtime",
     ),
     Mutant(
         "contained: nobody for root",

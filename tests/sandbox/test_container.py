@@ -6,11 +6,14 @@ import asyncio
 import io
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import carrel
+from carrel.containers import hold
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.errors import (
@@ -25,7 +28,7 @@ from carrel.errors import (
 )
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.runtimes import quota_guard
+from carrel.runtimes import quota_guard, turns
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.sandbox.place import OpenPlace
@@ -447,6 +450,45 @@ def test_calls_of_one_session_run_one_after_another_in_all_runtimes(
         thread.join()
     other._engine.close()
     assert results == [True] * 4
+
+
+def test_a_call_waits_for_one_that_runs_in_another_runtime(
+    box: ContainerSandbox, box_files: Path, shared_container: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, refused = threading.Event(), threading.Semaphore(0)
+    held_alone = hold.held_alone
+
+    @contextmanager
+    def watched(path: Path) -> Iterator[object]:
+        with held_alone(path) as taken:
+            if taken is None:
+                refused.release()
+            yield taken
+
+    monkeypatch.setattr(turns, "held_alone", watched)
+    other = ContainerSandbox(box._place, engine=shared_container.contained.another())
+    found: list[bool] = []
+
+    def first() -> None:
+        line = "touch busy; echo x; until test -e go; do sleep 0.1; done; rm busy"
+        box.run(["sh", "-c", line], on_output=lambda name, data: begun.set())
+
+    def second() -> None:
+        found.append(other.run(["test", "-e", "busy"]).success)
+        refused.release(2)
+
+    threads = [threading.Thread(target=each) for each in (first, second)]
+    threads[0].start()
+    begun.wait()
+    threads[1].start()
+    # Until it was refused a second time, or did not wait at all.
+    refused.acquire()
+    refused.acquire()
+    (box_files / "go").touch()
+    for thread in threads:
+        thread.join()
+    other._engine.close()
+    assert found == [False]
 
 
 def test_waiting_for_a_turn_counts_as_time(box: ContainerSandbox) -> None:
