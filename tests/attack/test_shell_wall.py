@@ -82,9 +82,9 @@ def test_one_that_never_ends_is_killed_and_told_as_the_time_limit(
 ) -> None:
     shell = make_shell(unmetered)
     with shell.workspace.gate.watching() as events:
-        result = shell.run("cd /; X=1; echo x > f; hang", budget=Budget(seconds=0.2))
+        result = shell.run("cd /; X=1; echo x > f; hang", budget=Budget(seconds=2))
     assert (result.stdout, result.exit_code, result.error_code) == (b"begun\n", TIMED_OUT, "limit.time")
-    assert result.message == "Command timed out after 0.2s"
+    assert result.message == "Command timed out after 2s"
     # What it did before is in the journal, and so is told; what the shell remembered is as before.
     assert {event.path for event in events if event.error is None} == {"f"}
     assert shell.run("echo $X; pwd; cat f").stdout == b"\n/workspace\nx\n"

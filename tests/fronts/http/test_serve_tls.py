@@ -48,28 +48,41 @@ class Authority:
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")])
-        self.pem = self._signed(1, self._key, x509.BasicConstraints(ca=True, path_length=0), self.name)
+        signs = x509.KeyUsage(
+            digital_signature=False,
+            content_commitment=False,
+            key_encipherment=False,
+            data_encipherment=False,
+            key_agreement=False,
+            key_cert_sign=True,
+            crl_sign=True,
+            encipher_only=False,
+            decipher_only=False,
+        )
+        authority = x509.BasicConstraints(ca=True, path_length=0)
+        self.pem = self._signed(1, self._key, self.name, authority, signs)
 
     def issue(self, serial: int, encryption: KeySerializationEncryption | None = None) -> tuple[bytes, bytes]:
         """A certificate for 127.0.0.1 alone, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        chain = self._signed(serial, key, names, x509.Name([]))
+        chain = self._signed(serial, key, x509.Name([]), names)
         secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption or NoEncryption())
         return chain, secret
 
     def _signed(
-        self, serial: int, key: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType, name: x509.Name
+        self, serial: int, key: ec.EllipticCurvePrivateKey, name: x509.Name, *extensions: x509.ExtensionType
     ) -> bytes:
         day = datetime.timedelta(days=1)
         now = datetime.datetime.now(datetime.UTC)
         own, public = x509.SubjectKeyIdentifier.from_public_key, self._key.public_key()
         built = (
             x509.CertificateBuilder(self.name, name, key.public_key(), serial, now - day, now + day)
-            .add_extension(extension, critical=True)
             .add_extension(own(key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False)
         )
+        for extension in extensions:
+            built = built.add_extension(extension, critical=True)
         return built.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
