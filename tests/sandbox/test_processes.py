@@ -192,7 +192,7 @@ for end in (os._exit, sys.exit):
     if not child:
         end(0)
     os.waitpid(child, 0)
-    print(out(kept, "print(x)"), out(make(), "print('fine')"))
+    print(out(kept, "print(x)"), out(make(), "print('fine')"), flush=True)
 """
     assert ended(start(code)) == "1 fine\n1 fine\n"
     assert place.is_clean()
