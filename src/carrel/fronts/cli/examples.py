@@ -93,7 +93,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "key list": ("carrel key list", "carrel key list --json"),
         "key local": (
             "carrel key local",
-            'curl -H "Authorization: Bearer $(carrel key local)" :8080/v1/sessions',
+            'curl --oauth2-bearer "$(carrel key local)" localhost:8080/api/v1/sessions',
         ),
         "key revoke": ("carrel key revoke ci",),
         "serve": (
