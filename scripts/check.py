@@ -8,9 +8,12 @@
     core       tests that are neither slow nor need a Docker engine
     thorough   tests that repeat guards at length, and all that need a Docker engine
 
-Options go to pytest. Tests print as they run; a static check prints only if it fails. The exit status is 1 if
-anything failed. If UNSTEADY_FILE is set, tests that failed are run once more, alone, and those that pass only
-then are added to that file instead of failing the run.
+The test files are divided into shares of about the same time, each run by a pytest of its own: nothing is
+collected twice, and no test is reported from one process to another. A share prints its last line when it is
+done, and everything if it failed. Options go to pytest, except `--slowest=COUNT`, which lists the slowest
+tests; paths take the place of all tests. The exit status is 1 if anything failed. If UNSTEADY_FILE is set,
+tests that failed are run once more, alone, and those that pass only then are added to that file instead of
+failing the run.
 """
 
 from __future__ import annotations
@@ -18,13 +21,18 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
 
 BIN = Path(sys.executable).parent
 CODE = ("src", "tests", "bench", "docs/generate.py", "docs/manual.py", "docs/reference_pages", "scripts")
@@ -34,14 +42,17 @@ STATIC = {
     "types": ("mypy", *CODE),
     "imports": ("lint-imports",),
 }
-ADAPTERS = "tests/adapters"
-"""Run apart: the frameworks take so much memory that every fork beside them takes twice as long."""
-CORE = ("-q", "-m", "not slow and not engine")
-FAILED, NO_TESTS = 1, 5
-"""Pytest's exit status if tests failed, and if none was selected."""
-LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
-WORKERS = 2 * (os.cpu_count() or 1)
-"""Test processes: more than processors, because many tests wait for a server or a program."""
+CORE = ("-m", "not slow and not engine")
+ADAPTERS = "tests/adapters/"
+"""Never in one share with others: the frameworks take so much memory that every fork takes twice as long."""
+PASSED, FAILED, NO_TESTS = 0, 1, 5
+"""Exit statuses of pytest."""
+WORKERS = (os.cpu_count() or 1) + 1
+"""Shares run at a time: one more than processors, because many tests wait for a server or a program."""
+SHARES = 4 * WORKERS
+"""So many that the last ones end at about the same time."""
+SECONDS = Path(".cache/test-seconds.json")
+"""How long each test file took the last time it ran."""
 TIME_BOX = 45
 """Seconds after which `quick` starts no further test, so that it ends within a minute."""
 QUICK = (
@@ -57,16 +68,9 @@ QUICK = (
     ),
 )
 """What `quick` runs after the tests of what changed: many guards per second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tests:
-    """One run of pytest."""
-
-    name: str
-    arguments: Sequence[str]
-    thorough: bool = False
-    """Whether tests go as deep as they can."""
+MEMORY = Path("/dev/shm")  # noqa: S108  # only a directory with a random name is made in it
+MEMORY_BYTES = 4 * 2**30
+"""Free space in `MEMORY` from which on the files of tests are kept there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,56 +82,195 @@ class Part:
     seconds: float
 
 
+@dataclass(slots=True)
+class Results:
+    """What all shares of a run of tests have found."""
+
+    failed: list[str] = field(default_factory=list)
+    """The ids of the tests."""
+    is_broken: bool = False
+    """Whether a share ended in another way than by its tests."""
+    outcomes: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    """How many tests were skipped for each reason."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each test took."""
+
+
 def run_static(name: str) -> Part:
     """Run a static check, and show its output if it fails."""
     begin = time.monotonic()
-    done = subprocess.run(
-        _program(*STATIC[name]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
-    )
+    done = _run(STATIC[name])
     if done.returncode:
-        print(f"\n== {name} failed\n{done.stdout.decode(errors='replace')}", flush=True)
+        print(f"\n== {name} failed\n{done.stdout}", flush=True)
     return Part(name, done.returncode != 0, time.monotonic() - begin)
 
 
-def run_tests(tests: Tests, options: Sequence[str]) -> Part:
-    """Run tests, and those that failed once more if the environment asks for it."""
+def _run(words: Sequence[str], environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program of the virtual environment that runs this; both its streams are collected as one."""
+    return subprocess.run(
+        [BIN / words[0], *words[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=environ,
+        check=False,
+    )
+
+
+def run_tests(mode: str, options: Sequence[str]) -> Part:
+    """Run the tests of *mode*, and those that failed once more if the environment asks for it."""
     begin = time.monotonic()
-    LAST_FAILED.unlink(missing_ok=True)
-    environment = {**os.environ, "THOROUGH": "1" if tests.thorough else ""}
-    argv = _program("pytest", f"-n{WORKERS}", "--dist=worksteal", *tests.arguments, *options)
-    status = subprocess.run(argv, env=environment, check=False).returncode
+    paths = [option for option in options if Path(option.partition("::")[0]).exists()]
+    slowest = [option for option in options if option.startswith("--slowest=")]
+    options = [option for option in options if option not in (*paths, *slowest)]
+    environ = {**os.environ, "THOROUGH": "1" if mode == "thorough" else ""}
+    results = Results()
+    with _temporary_directory() as place, ThreadPoolExecutor(WORKERS) as pool:
+        shares = enumerate(_shares(mode, paths))
+        running = [
+            pool.submit(_run_share, [*words, *options], environ, place / str(number), results)
+            for number, words in shares
+        ]
+    for share in running:
+        share.result()
+    _remember(results)
+    for option in slowest:
+        _print_slowest(results, int(option.partition("=")[2]))
+    has_failed = bool(results.failed) and not _pass_now(results.failed, environ)
+    for reason, count in results.skipped.items():
+        print(f"skipped {count}: {reason}")
+    found = ", ".join(f"{results.outcomes[name]} {name}" for name in ("passed", "failed", "skipped"))
+    print(f"tests: {found}", flush=True)
+    is_empty = not results.outcomes and not options
+    return Part("tests", has_failed or results.is_broken or is_empty, time.monotonic() - begin)
+
+
+def _run_share(words: Sequence[str], environ: Mapping[str, str], place: Path, results: Results) -> None:
+    """Run one pytest, and add what it found to *results*."""
+    report = place / "report.xml"
+    place.mkdir()
+    settings = (f"cache_dir={place / 'cache'}", "junit_family=xunit1")
+    kept = (f"--junitxml={report}", f"--basetemp={place / 'files'}")
+    done = _run(("pytest", "-q", *(f"-o{setting}" for setting in settings), *kept, *words), environ)
+    *_, last = done.stdout.rstrip().rsplit("\n", 1)
+    print(done.stdout if done.returncode not in (PASSED, NO_TESTS) else last.strip("= "), flush=True)
+    results.is_broken |= done.returncode not in (PASSED, FAILED, NO_TESTS)
+    failed = place / "cache/v/cache/lastfailed"
+    if failed.exists():
+        results.failed += json.loads(failed.read_text("utf-8"))
+    if report.exists():
+        _read_report(report, results)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _read_report(report: Path, results: Results) -> None:
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314  # pytest wrote it
+        results.seconds[f"{case.get('file')}::{case.get('name')}"] = float(case.get("time", 0))
+        found = {child.tag: child for child in case}
+        if "failure" in found or "error" in found:
+            results.outcomes["failed"] += 1
+        elif "skipped" in found:
+            results.outcomes["skipped"] += 1
+            results.skipped[found["skipped"].get("message", "")] += 1
+        else:
+            results.outcomes["passed"] += 1
+
+
+def _pass_now(failures: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether tests pass when they are run again, alone; they are written down."""
     unsteady = os.environ.get("UNSTEADY_FILE")
-    if status == FAILED and unsteady:
-        failures = json.loads(LAST_FAILED.read_text("utf-8"))
-        print("\n== failed, and run again alone", flush=True)
-        argv = _program("pytest", "-q", "--everything", *failures)
-        status = subprocess.run(argv, env=environment, check=False).returncode
-        if status == 0:
-            with open(unsteady, "a", encoding="utf-8") as file:
-                file.writelines(f"{failure}\n" for failure in failures)
-    return Part(tests.name, status not in ((0, NO_TESTS) if options else (0,)), time.monotonic() - begin)
+    if not unsteady:
+        return False
+    print("\n== failed, and run again alone", flush=True)
+    done = _run(("pytest", "-q", "--everything", *failures), environ)
+    print(done.stdout, flush=True)
+    if done.returncode == PASSED:
+        with open(unsteady, "a", encoding="utf-8") as file:
+            file.writelines(f"{failure}\n" for failure in failures)
+    return done.returncode == PASSED
 
 
-def _program(name: str, *arguments: str) -> list[str | Path]:
-    """A program of the virtual environment that runs this."""
-    return [BIN / name, *arguments]
+def _print_slowest(results: Results, count: int) -> None:
+    print(f"\n== the {count} slowest tests")
+    for name, seconds in sorted(results.seconds.items(), key=lambda item: -item[1])[:count]:
+        print(f"{seconds:7.2f} s  {name[:150]}")
 
 
-def runs(mode: str) -> list[Tests]:
-    """The runs of tests in *mode*, one after the other."""
+# Shares
+
+
+def _shares(mode: str, paths: Sequence[str]) -> list[list[str]]:
+    """The words for each pytest of *mode*, those that take longest first."""
+    if mode == "quick":
+        changed, quick = _selected(_changed())
+        return [[*CORE, *share] for share in (*_divided(changed), *_divided(quick))]
+    found = _divided(_files(paths or ["tests"]))
     match mode:
-        case "quick":
-            return [Tests("tests", (*CORE, "-rs", "--dist=load", *_selected(_changed())))]
-        case "all":
-            return [Tests("tests", (f"--ignore={ADAPTERS}",)), Tests("adapters", (ADAPTERS,))]
         case "core":
-            return [Tests("tests", (*CORE, f"--ignore={ADAPTERS}")), Tests("adapters", (*CORE, ADAPTERS))]
+            return [[*CORE, *share] for share in found]
         case "thorough":
-            return [
-                Tests("tests", ("-m", "(thorough or deeper) and not engine"), thorough=True),
-                Tests("engine", ("-m", "thorough and engine", "--everything")),
-            ]
-    return []
+            marked = [["-m", "(thorough or deeper) and not engine", *share] for share in found]
+            return [*marked, *(["-m", "thorough and engine", "--everything", *share] for share in found)]
+    return found
+
+
+def _files(paths: Sequence[str]) -> list[str]:
+    """The test files in *paths*, which may name single tests too."""
+    found: list[str] = []
+    for path in paths:
+        below = sorted(map(str, Path(path).rglob("test_*.py"))) if Path(path).is_dir() else [path]
+        found += below
+    return list(dict.fromkeys(found))
+
+
+def _divided(files: Sequence[str]) -> list[list[str]]:
+    """Neighbours together, because they share servers and guests, in shares of about the same time."""
+    known = _seconds()
+    weights = {file: known.get(file.partition("::")[0], 1.0) for file in files}
+    full = max(1.0, sum(weights.values()) / SHARES)
+    shares: list[list[str]] = []
+    weight = full
+    for file in files:
+        is_apart = bool(shares) and shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
+        if is_apart or weight + weights[file] / 2 > full:
+            shares.append([])
+            weight = 0.0
+        shares[-1].append(file)
+        weight += weights[file]
+    return sorted(shares, key=lambda share: -sum(weights[file] for file in share))
+
+
+def _remember(results: Results) -> None:
+    """Keep how long each file took, for the next run."""
+    known: dict[str, float] = {}
+    for name, seconds in results.seconds.items():
+        file = name.partition("::")[0]
+        known[file] = known.get(file, 0) + seconds
+    if known:
+        seconds_of = {**_seconds(), **{name: round(seconds, 2) for name, seconds in known.items()}}
+        SECONDS.parent.mkdir(exist_ok=True)
+        SECONDS.write_text(json.dumps(seconds_of, indent=0), encoding="utf-8")
+
+
+def _seconds() -> dict[str, float]:
+    found: dict[str, float] = json.loads(SECONDS.read_text("utf-8")) if SECONDS.exists() else {}
+    return found
+
+
+@contextmanager
+def _temporary_directory() -> Iterator[Path]:
+    """A directory for the files of tests, in memory where there is room.
+
+    On disk a third of the time would go into making and removing them. Tests that are run again use the disk.
+    """
+    is_roomy = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= MEMORY_BYTES
+    with TemporaryDirectory(prefix="carrel-tests-", dir=MEMORY if is_roomy else None) as place:
+        yield Path(place)
+
+
+# What changed
 
 
 def _changed() -> list[str]:
@@ -137,15 +280,15 @@ def _changed() -> list[str]:
     return [line for done in found for line in done.stdout.splitlines() if Path(line).exists()]
 
 
-def _selected(changed: Sequence[str]) -> list[str]:
-    """The test files that are changed or name a changed module, and then the quick ones."""
+def _selected(changed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The test files that are changed or name a changed module, and the quick ones besides."""
     modules = [_module(path) for path in changed if path.endswith(".py")]
     named = re.compile("|".join(rf"\b{re.escape(module)}\b" for module in modules) or "(?!)")
-    tests = sorted(map(str, Path("tests").rglob("test_*.py")))
+    tests = _files(["tests"])
     touched = [path for path in tests if path in changed or named.search(Path(path).read_text("utf-8"))]
     if any(path.endswith(".md") for path in changed):
         touched.append("tests/docs/test_pages.py")
-    return list(dict.fromkeys((*touched, *(path for path in QUICK if Path(path).exists()))))
+    return touched, [path for path in _files(QUICK) if path not in touched and Path(path).exists()]
 
 
 def _module(path: str) -> str:
@@ -158,7 +301,7 @@ def main(mode: str, *options: str) -> int:
     os.environ["CHECK_UNTIL"] = str(time.monotonic() + TIME_BOX) if mode == "quick" else ""
     with ThreadPoolExecutor(len(STATIC)) as pool:
         static = [pool.submit(run_static, name) for name in STATIC if mode in ("lint", "quick", "all")]
-        tests = [run_tests(each, options) for each in runs(mode)]
+        tests = [] if mode == "lint" else [run_tests(mode, options)]
         parts = [*(part.result() for part in static), *tests]
     for part in parts:
         print(f"{'FAILED' if part.failed else 'ok':6} {part.name:10} {part.seconds:6.1f} s")

@@ -45,12 +45,14 @@ def check() -> ModuleType:
         ("docs/index.md", "tests/docs/test_pages.py"),
     ],
 )
-def test_the_tests_of_what_changed_come_before_the_quick_ones(
+def test_the_tests_of_what_changed_are_selected_once(
     check: ModuleType, monkeypatch: pytest.MonkeyPatch, changed: str, first: str
 ) -> None:
     monkeypatch.chdir(ROOT)
-    selected = check._selected([changed])
-    assert selected.index(first) < selected.index(check.QUICK[0])
+    touched, quick = check._selected([changed])
+    assert first in touched
+    assert first not in quick
+    assert check.QUICK[0] in quick
 
 
 def test_every_quick_test_is_there(check: ModuleType) -> None:
@@ -61,6 +63,17 @@ def test_an_unknown_mode_shows_the_usage() -> None:
     done = subprocess.run([sys.executable, SCRIPT, "slow"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "check.py MODE" in done.stderr
+
+
+def test_every_file_is_in_one_share_and_adapters_are_apart(
+    check: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    files = check._files(["tests"])
+    shares = check._divided(files)
+    assert sorted(file for share in shares for file in share) == files
+    assert check.WORKERS < len(shares) <= 2 * check.SHARES
+    assert all(len({file.startswith(check.ADAPTERS) for file in share}) == 1 for share in shares)
 
 
 @pytest.mark.thorough

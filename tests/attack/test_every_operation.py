@@ -10,6 +10,7 @@ from _pytest.mark import ParameterSet
 
 from tests.attack.everything import try_everything
 from tests.attack.more import MORE
+from tests.attack.operations import EVERY
 from tests.attack.special import marks
 from tests.attack.table import ROWS
 from tests.attack.world import PAIRS, RESOLVERS, MakeWorld, Variant
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 Call = TypeVar("Call")
 SUFFIXES = ("/", "//", "/.", "/./")
+OPERATIONS = tuple(EVERY)
 
 
 def suffixes(path: str) -> Sequence[str]:
@@ -28,7 +30,7 @@ def suffixes(path: str) -> Sequence[str]:
 
 
 def in_turn(calls: Sequence[Call], *place: str) -> Sequence[Call]:
-    """All of them, or a third, another one for the next place: behind every door is the same gate."""
+    """All of them, or a third, another one for the next place: behind all of them is the same gate."""
     return calls if IS_THOROUGH else calls[sum(map(len, place)) % 3 :: 3]
 
 
@@ -61,7 +63,7 @@ def tried(places: list[ParameterSet], variants: Sequence[Variant]) -> list[Param
 def test_no_operation_reaches_out(place: tuple[str, str], variant: Variant, world: MakeWorld) -> None:
     layout, path = place
     with world(layout, variant) as here:
-        try_everything(here, [path])
+        try_everything(here, [path], in_turn(OPERATIONS, layout, path))
 
 
 @pytest.mark.parametrize(("place", "variant"), tried(SHALLOW, RESOLVERS))
@@ -71,7 +73,8 @@ def test_no_operation_reaches_out_by_a_slash_more(
     """E21: what follows the path may only make it a directory's."""
     layout, path = place
     with world(layout, variant) as here:
-        try_everything(here, [path + suffix for suffix in suffixes(path)])
+        paths = [path + suffix for suffix in suffixes(path)]
+        try_everything(here, paths, in_turn(OPERATIONS, layout, *paths))
 
 
 @pytest.mark.parametrize(("place", "variant"), tried(LINKED, RESOLVERS))
@@ -83,4 +86,4 @@ def test_no_operation_reaches_out_by_a_slash_more_in_a_link(
     for suffix in suffixes(layout):
         lines = (line + suffix if " => " in line else line for line in layout.split("; "))
         with world("; ".join(lines), variant) as here:
-            try_everything(here, [path])
+            try_everything(here, [path], in_turn(OPERATIONS, layout, path, suffix))

@@ -17,8 +17,9 @@ from tests.attack.operations import prepare
 from tests.attack.privilege import USERS
 from tests.attack.test_guest_mount import LAYOUTS
 from tests.attack.world import HOST_TEXTS, Door, MakeWorld, Variant, World
+from tests.depth import IS_THOROUGH
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.deeper]
 
 TEXT = Path(__file__).with_name("guest_operations.py").read_text("utf-8")
 VARIANTS = [Variant(resolver, USERS[0], Door.SESSION) for resolver in ("kernel", "walk")]
@@ -97,7 +98,10 @@ class Barrier(io.BytesIO):
 
 def _run(engine: PythonRuntime, here: World, paths: list[str]) -> list[Tried]:
     prepare(here.workspace)
-    script = Script(source=f"PATHS = {paths!r}\n{TEXT}".encode(), cwd="/app", stdin=Barrier(here))
+    # All operations on each path, or a third in turn.
+    every = 1 if IS_THOROUGH else 3
+    source = f"PATHS, FIRST, EVERY = {paths!r}, {len(here.layout)}, {every}\n{TEXT}"
+    script = Script(source=source.encode(), cwd="/app", stdin=Barrier(here))
     result = engine.execute(script, here.workspace, ExecutionPolicy(), key=here.root)
     assert result.exit_code == 0, result.stderr
     here.require_untouched()

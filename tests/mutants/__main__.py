@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -101,6 +102,12 @@ def verdict(mutant: Mutant) -> str:
         return f"BROKEN: {error}"
 
 
+def timed_verdict(mutant: Mutant) -> tuple[str, float]:
+    """What became of *mutant*, and how many seconds that took."""
+    begin = time.monotonic()
+    return verdict(mutant), time.monotonic() - begin
+
+
 def unchanged() -> str:
     """What the tests of all mutants say of the sources as they are; nothing if they pass."""
     tests = sorted({mutant.tests for mutant in MUTANTS})
@@ -115,8 +122,8 @@ def main(names: list[str]) -> int:
     killed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         reference = None if names else pool.submit(unchanged)
-        for mutant, became in zip(chosen, pool.map(verdict, chosen), strict=True):
-            print(f"{became:10} {mutant.name}", flush=True)
+        for mutant, (became, seconds) in zip(chosen, pool.map(timed_verdict, chosen), strict=True):
+            print(f"{became:10} {seconds:5.1f} s  {mutant.name}", flush=True)
             killed += became == "killed"
         problem = reference.result() if reference else ""
     if problem:

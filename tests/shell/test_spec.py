@@ -31,7 +31,7 @@ def test_a_command_prints_what_the_real_tool_prints(spec: Spec, case: Case, tmp_
             missing("bash, to compare with")
         if not IS_ROOT:
             missing("root, since the real tools print who owns a file")
-        expected = tools.run(spec, case)
+        expected = tools.run(spec, case, tmp_path)
     top = tmp_path / "workspace"
     top.mkdir()
     spec.plant(top)

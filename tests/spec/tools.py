@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.spec.case import Case, Printed, Spec
 
 
-def run(spec: Spec, case: Case) -> Printed:
-    """What the real tools print for *case*, in a new tree that they know as `/workspace`."""
-    with tempfile.TemporaryDirectory() as scratch:
+def run(spec: Spec, case: Case, near: Path | None = None) -> Printed:
+    """What the real tools print for *case*, in a new tree in *near* that they know as `/workspace`."""
+    with tempfile.TemporaryDirectory(dir=near) as scratch:
         top = Path(scratch).resolve() / "workspace"
         top.mkdir()
         spec.plant(top)

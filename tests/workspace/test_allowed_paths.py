@@ -328,6 +328,7 @@ def test_an_allowed_path_that_is_a_link_is_known_by_both_its_names(directory: Pa
                 workspace.write(f"{tmp_path}/{name}/f", b"")
 
 
+@pytest.mark.disk
 def test_a_rule_for_the_whole_host_leaves_the_workspace_to_its_own_rule(
     directory: Path, outside: Path
 ) -> None:
@@ -364,6 +365,7 @@ def test_an_empty_list_of_rules_allows_nothing(directory: Path) -> None:
 
 
 @requirement("AP-12")
+@pytest.mark.disk
 def test_a_policy_switched_off_confines_nothing(directory: Path, outside: Path) -> None:
     plant(directory, "f", f"out => {outside}")
     on = SandboxPolicy.for_workspace(directory, RO)

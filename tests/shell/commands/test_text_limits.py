@@ -11,9 +11,9 @@ from carrel.shell.shell import BareShell
 from carrel.values import MIB, Limits
 from carrel.workspace.workspace import Workspace
 
-LITTLE = Budget(memory_bytes=3 * MIB)
-LINES = b"some words of a line\n" * 400_000
-"""Some 8 MiB."""
+LITTLE = Budget(memory_bytes=2 * MIB)
+LINES = b"some words of a line\n" * 266_000
+"""Some 5.3 MiB."""
 
 
 def shell_in(directory: Path, limits: Limits | None = None) -> BareShell:
@@ -24,12 +24,12 @@ def shell_in(directory: Path, limits: Limits | None = None) -> BareShell:
     "command",
     [
         "cat -n big",
-        "head -n 100000 big",
+        "head -n 66000 big",
         "head -n -5 big",
         "tail -n 5 big",
-        "tail -n 300000 big",
+        "tail -n 200000 big",
         "tail -n +5 big",
-        "tail -c 3000000 big",
+        "tail -c 2000000 big",
         "tac big",
         "wc big",
         "uniq -c big",
@@ -52,7 +52,7 @@ def test_a_large_file_is_never_held(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["sort big", "cat big | tac", "cat big | tail -n 300000", "head -n -300000 big"]
+    "command", ["sort big", "cat big | tac", "cat big | tail -n 200000", "head -n -200000 big"]
 )
 def test_what_must_be_held_is_charged(command: str, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(LINES)
