@@ -11,7 +11,7 @@ from tests.attack.privilege import acting_as
 from tests.attack.world import World
 
 
-def try_everything(here: World, paths: list[str], names: Sequence[str] = tuple(EVERY)) -> None:
+def try_everything(here: World, paths: Sequence[str], names: Sequence[str] = tuple(EVERY)) -> None:
     """Try the operations with each of *paths*; what changes the workspace is followed by a fresh one."""
     with acting_as(here.variant.user):
         prepare(here.workspace)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.command_line import execute, plain_words
 from tests.docs.pages import PAGES, Example, examples, name_of
@@ -17,6 +19,18 @@ from tests.docs.service import GRPC, HTTP, Running, is_needed, serving
 from tests.engines import PYTHON, require_engine
 
 MARK = "\n-- the next block --\n"
+FRAMEWORK = re.compile(r"use-with-[a-z-]+\.md")
+"""Pages that import an agent framework, which takes seconds; their adapters have tests of their own."""
+
+
+def pages(kind: str) -> list[ParameterSet]:
+    """The pages with examples of a kind."""
+    found = [page for page in PAGES if examples(page, kind)]
+    heavy = [pytest.mark.thorough]
+    return [
+        pytest.param(page, id=name_of(page), marks=heavy if FRAMEWORK.fullmatch(page.name) else [])
+        for page in found
+    ]
 
 
 def environment() -> dict[str, str]:
@@ -63,7 +77,7 @@ def service(blocks: list[Example], directory: Path) -> Iterator[Running]:
         yield running
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "python")], ids=name_of)
+@pytest.mark.parametrize("page", pages("python"))
 def test_the_python_of_a_page_runs_and_prints_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,7 +94,7 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
             assert text.rstrip("\n") == block.prints.rstrip("\n")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if examples(page, "console")], ids=name_of)
+@pytest.mark.parametrize("page", pages("console"))
 def test_the_commands_of_a_page_run_and_print_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
