@@ -52,7 +52,7 @@ WORKERS = (os.cpu_count() or 1) + 1
 SHARES = 4 * WORKERS
 """So many that the last ones end at about the same time."""
 SECONDS = Path(".cache/test-seconds.json")
-"""How long each test file took the last time it ran."""
+"""How long each test file took in the last run of `all`."""
 TIME_BOX = 45
 """Seconds after which `quick` starts no further test, so that it ends within a minute."""
 QUICK = (
@@ -135,7 +135,8 @@ def run_tests(mode: str, options: Sequence[str]) -> Part:
         ]
     for share in running:
         share.result()
-    _remember(results)
+    if mode == "all":
+        _remember(results)
     for option in slowest:
         _print_slowest(results, int(option.partition("=")[2]))
     has_failed = bool(results.failed) and not _pass_now(results.failed, environ)
