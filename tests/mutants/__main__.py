@@ -28,6 +28,8 @@ CACHE = TOP / ".cache"
 """Where copies of the sources are linked, because links do not cross file systems."""
 SECONDS = 120
 """Tests that hang on a mutant have noticed it."""
+WORKERS = (os.cpu_count() or 1) + 1
+"""One more than processors, because some tests hang on their mutant."""
 RUN = """
 import sys
 import carrel
@@ -120,7 +122,7 @@ def main(names: list[str]) -> int:
     """Run the mutants with these names, or all; the exit status is 1 unless all are killed."""
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     killed = 0
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(WORKERS) as pool:
         reference = None if names else pool.submit(unchanged)
         for mutant, (became, seconds) in zip(chosen, pool.map(timed_verdict, chosen), strict=True):
             print(f"{became:10} {seconds:5.1f} s  {mutant.name}", flush=True)
