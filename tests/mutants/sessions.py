@@ -110,7 +110,7 @@ MUTANTS = [
     Mutant(
         "journal: what is missing at the end",
         "audit/journal.py",
-        "                    chain.require_end(head)\n",
+        "                    chain.require_end(head, until.sequence)\n",
         "",
         "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
     ),
