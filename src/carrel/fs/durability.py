@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 
-from carrel.fs import _sys
 from carrel.fs.at_once import require_waiting
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -46,11 +45,6 @@ class Durability(StrEnum):
         """Flush a directory of the host."""
         if self is Durability.DISK:
             _flush_opened(path, None)
-
-    def flush_file_system(self, fd: int) -> None:
-        """Flush everything on the file system that the open file *fd* is on."""
-        if self is Durability.DISK:
-            _sys.syncfs_unchecked(fd)
 
     def require_waiting(self) -> None:
         """Do nothing where this thread may wait for the disk, or need not.

@@ -140,6 +140,7 @@ class Ledger:
         """Said, and not written down yet."""
         self._recorded: list[Event] = []
         """Written down."""
+        self._is_recording = False
         self._changed: list[Handle] = []
         """To be flushed before the change is acknowledged."""
         self._reentry = Reentry()
@@ -179,6 +180,7 @@ class Ledger:
 
     def _forget(self) -> None:
         self._page = self._next = None
+        self._is_recording = False
         for noted in (self._pending, self._recorded, self._changed):
             noted.clear()
 
@@ -188,6 +190,9 @@ class Ledger:
             for held in self._changed:
                 # If that fails nobody knows what the disk has, and the mark stays.
                 self._durability.flush_held(held.fd)
+        elif self._is_recording and self._next is not None:
+            # Nobody knows what the journal has of it: the mark stays, and the next one looks.
+            return
         else:
             for event in self._recorded:
                 self._recorder.take_back(event)
@@ -226,7 +231,9 @@ class Ledger:
             self._durability.flush_data(self._lock.fd)
             self._recorded += self._pending
             self._pending.clear()
+            self._is_recording = True
             self._recorder.write(*self._recorded)
+            self._is_recording = False
 
     def changed(self, *held: Handle) -> None:
         self._changed += held

@@ -263,9 +263,10 @@ class Claim:
 
     def make_workspace(self) -> None:
         """Make the empty workspace, and the ledger that says so."""
-        os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)
+        directory = self._store.directory
+        os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)
         self._has_made_workspace = True
-        self._flush(self._store.directory, self.state)
+        self._flush(directory, self.state)
         ledger.begin(self.ledger_fd)
 
     def unmake_workspace(self) -> None:
