@@ -15,6 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 
 from bench import _others as plain
@@ -30,6 +31,8 @@ from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 BATCH = 16
+FEW = 4
+"""Of what waits for the disk."""
 ROOMY = Limits(disk_bytes=2**40, entries=10**7)
 DAY_SECONDS = 86_400
 
@@ -38,6 +41,7 @@ RMTREE = "usual: shutil.rmtree"
 PRUNE = "usual: read JSON, rmtree"
 SCAN = "usual: scan, then write"
 UNCOUNTED = "ours, no ledger, no journal"
+DISK = "ours, durability disk"
 WRITE = "plain: open('wb').write()"
 
 AIMS = (Ceiling("ledger and journal together less than the write itself", "replace 4 KiB", UNCOUNTED, 2),)
@@ -73,6 +77,7 @@ class Bench:
         for size, workspace in crowded.items():
             yield self.scan(size, workspace)
         yield self.sweep()
+        yield from self.durable()
 
     # The life of a session
 
@@ -218,6 +223,47 @@ class Bench:
 
         ways = {OURS: Way(sweep_ours, fill_ours), PRUNE: Way(prune, fill_usual)}
         return race("sweep", f"{self.swept:,} sessions", ways, count=self.swept, effort=self.long)
+
+    # Durability
+
+    def durable(self) -> Iterator[Row]:
+        """The same changes, acknowledged when the kernel has them and when the disk has them."""
+        flushing = WorkspaceManager(self.base / "durable", limits=ROOMY, max_sessions=None, durability="disk")
+        managers = {OURS: self.manager, DISK: flushing}
+        opened = {name: manager.create("durable") for name, manager in managers.items()}
+        changes: dict[str, Callable[[Workspace, str], object]] = {
+            "create 4 KiB": lambda workspace, name: workspace.write(name, DATA),
+            "replace 4 KiB": lambda workspace, _: workspace.write("replaced", DATA),
+            "append 4 KiB": lambda workspace, _: workspace.append("appended", DATA),
+            "mkdir": lambda workspace, name: workspace.mkdir(f"{name}.d"),
+            "remove": lambda workspace, name: workspace.remove(name),
+        }
+        for operation, change in changes.items():
+            ways = {
+                name: self._named(partial(change, workspace), operation == "remove" and workspace)
+                for name, workspace in opened.items()
+            }
+            yield race(operation, "disk durability", ways, count=FEW, effort=self.short)
+        ways = {
+            name: Way(repeated(partial(self._create_and_close, manager), FEW))
+            for name, manager in managers.items()
+        }
+        yield race("create a session", "disk durability", ways, count=FEW, effort=self.short)
+
+    def _named(self, change: Callable[[str], object], planted: Workspace | bool) -> Way:
+        """Change names that are new, or have a file in the workspace *planted*."""
+        names: list[str] = []
+
+        def prepare() -> None:
+            names[:] = [f"new-{next(self._unused)}" for _ in range(FEW)]
+            if isinstance(planted, Workspace):
+                for name in names:
+                    planted.write(name, DATA)
+
+        return Way(lambda: [change(name) for name in names], prepare)
+
+    def _create_and_close(self, manager: WorkspaceManager) -> None:
+        manager.create(f"new-{next(self._unused)}").close()
 
     # The aims
 

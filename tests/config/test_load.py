@@ -62,6 +62,7 @@ BAD = {
     "SHANNON_MAX_WORKSPACE_SIZE_MB": "1.5",
     "CARREL_MAX_ENTRIES": "many",
     "CARREL_MIN_FREE_MB": "nan",
+    "CARREL_DURABILITY": "memory",
     "CARREL_TTL_SECONDS": "0",
     "CARREL_MAX_SESSIONS": "9" * 30,
     "CARREL_SHARED_WORKSPACE": "relative",

@@ -40,6 +40,9 @@ SAMPLES = {
     "session.max_workspace_mb": Sample("7", 7 * 2**20, lambda s: s.session.disk_bytes, 100 * 2**20, "7"),
     "session.entries": Sample("9", 9, lambda s: s.session.entries, 100_000, "9"),
     "session.min_free_mb": Sample("3", 3 * 2**20, lambda s: s.session.min_free_bytes, 100 * 2**20, "3"),
+    "session.durability": Sample(
+        '"disk"', "disk", lambda s: s.session.durability, "process", "disk", '"process"'
+    ),
     "session.ttl_seconds": Sample('"none"', None, lambda s: s.session.ttl_seconds, 86_400, "none"),
     "session.max_sessions": Sample("1", 1, lambda s: s.session.max_sessions, 1_000, "1"),
     "session.shared_workspace": Sample('"/all"', Path("/all"), lambda s: s.shared_workspace, None, "/all"),

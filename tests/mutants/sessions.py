@@ -8,6 +8,11 @@ FILES = "tests/faults/test_guards_of_files.py"
 GATE = "tests/faults/test_guards_of_the_gate.py"
 CLOSED = "tests/faults/test_closed.py"
 GROWTH = "tests/faults/test_growth.py"
+FLUSHING = "tests/faults/test_flushing_fails.py"
+POWER = (
+    "tests/faults/test_power_loss.py"
+    "::test_an_acknowledged_change_is_on_the_disk_and_one_in_the_middle_is_made_or_not"
+)
 
 MUTANTS = [
     Mutant(
@@ -110,7 +115,7 @@ MUTANTS = [
     Mutant(
         "journal: what is missing at the end",
         "audit/journal.py",
-        "                    chain.require_end(head)\n",
+        "                    chain.require_end(head, until.sequence)\n",
         "",
         "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
     ),
@@ -120,6 +125,93 @@ MUTANTS = [
         "        if line.digest != last.digest:\n",
         "        if not last:\n",
         "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
+    # Durability
+    Mutant(
+        "durability: the content before its name",
+        "fs/root.py",
+        "        self.account.flush(draft.fd)\n        with",
+        "        with",
+        POWER + "[write over]",
+    ),
+    Mutant(
+        "durability: the directory of a change",
+        "workspace/ledger.py",
+        "                self._durability.flush_held(held.fd)\n",
+        "                pass\n",
+        POWER + "[mkdir]",
+    ),
+    Mutant(
+        "durability: the mark before the record",
+        "workspace/ledger.py",
+        "            self._durability.flush_data(self._lock.fd)\n            self._recorded",
+        "            self._recorded",
+        POWER + "[move over]",
+    ),
+    Mutant(
+        "durability: the record",
+        "audit/journal.py",
+        "            self._flush(row.fd)\n        for row in used",
+        "            pass\n        for row in used",
+        POWER + "[append]",
+    ),
+    Mutant(
+        "durability: the head of the journal",
+        "audit/journal.py",
+        "row.last)\n        self._flush_data(self._heads.fd)\n",
+        "row.last)\n",
+        POWER + "[write over]",
+    ),
+    Mutant(
+        "durability: an append",
+        "fs/_content.py",
+        "        flush(fd)\n",
+        "",
+        POWER + "[append]",
+    ),
+    Mutant(
+        "durability: what programs changed",
+        "workspace/direct.py",
+        "        self._gate.ledger.flush_files()\n",
+        "",
+        POWER + "[programs]",
+    ),
+    Mutant(
+        "durability: a session that is deleted",
+        "workspace/store.py",
+        "        self._flush(directory, scratch.trash)\n",
+        "",
+        "tests/faults/test_power_loss.py"
+        "::test_a_session_stays_deleted_and_comes_back_whole_if_that_was_not_acknowledged",
+    ),
+    Mutant(
+        "durability: the registry",
+        "workspace/database.py",
+        'Durability.DISK: "EXTRA"',
+        'Durability.DISK: "NORMAL"',
+        "tests/faults/test_power_loss.py::test_a_longer_life_is_on_the_disk",
+    ),
+    Mutant(
+        "durability: a failed flush leaves its mark",
+        "workspace/ledger.py",
+        "            for held in self._changed:\n",
+        "            write_page(self._lock.fd, self._next or self._held)\n"
+        "            for held in self._changed:\n",
+        FLUSHING + "::test_a_change_whose_flush_fails_is_an_error_and_settled_by_whoever_comes_next",
+    ),
+    Mutant(
+        "durability: a record that cannot be flushed",
+        "workspace/record.py",
+        "if self._durability is Durability.PROCESS or all(",
+        "if self._durability or all(",
+        FLUSHING + "::test_a_record_that_cannot_be_flushed_refuses_the_change_and_says_so",
+    ),
+    Mutant(
+        "durability: an event loop does not wait",
+        "workspace/ledger.py",
+        "        self._durability.require_waiting()\n        position",
+        "        position",
+        FLUSHING + "::test_an_event_loop_does_not_wait_for_the_disk",
     ),
     # Policy
     Mutant(

@@ -99,6 +99,8 @@ def _apply(event: Event, found: Listing) -> None:
         assert event.other_path is not None
         moved = {event.other_path + name[len(path) :]: found.pop(name) for name in beneath(path, found)}
         found.update(moved)
+    elif event.operation == "touch":
+        assert path in found
     else:
         place = _followed(event.other_path or path, found)
         assert (place in found) == (event.before_bytes is not None), event

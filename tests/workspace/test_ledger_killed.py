@@ -12,18 +12,16 @@ from pathlib import Path
 import pytest
 
 from carrel.audit.event import UNDONE
-from carrel.policy.rules import Access, AccessMode, PathRule
+from carrel.policy.rules import AccessMode, PathRule
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH, STRIDE, pairs
 from tests.faults.inject import in_memory
-from tests.workspace.archives import directory, file, link, tar
+from tests.workspace.changes import CHANGES, plant_allowed, planted
 from tests.workspace.dying import Moment, arm, die, forked, survives
 from tests.workspace.ledgers import count, page, require_agreement
 
 pytestmark = pytest.mark.deeper
-
-NEW = b"new content"
 
 
 @pytest.fixture
@@ -40,67 +38,10 @@ def allowed(place: Path) -> Path:
     return made
 
 
-def plant_allowed(directory: Path) -> None:
-    directory.mkdir()
-    (directory / "f").write_bytes(b"from outside")
-
-
 @pytest.fixture
 def sessions(place: Path, allowed: Path) -> Iterator[WorkspaceManager]:
     with WorkspaceManager(place / "sessions", rules=[PathRule(str(allowed), AccessMode.READ_WRITE)]) as made:
         yield made
-
-
-def make_link(workspace: Workspace, path: str, target: str) -> None:
-    files, where = workspace.gate.permit(Access.WRITE, path)
-    files.link(where, target)
-
-
-def plant(workspace: Workspace) -> None:
-    """Something of everything."""
-    workspace.write("f", b"old")
-    workspace.write("g", b"other content")
-    workspace.write("d/x", b"xxx")
-    workspace.write("d/e/y", b"yyyy")
-    workspace.mkdir("empty")
-    make_link(workspace, "s", "f")
-    make_link(workspace, "d/s", "x")
-
-
-CHANGES: dict[str, Callable[[Workspace, Path], object]] = {
-    "write": lambda workspace, _: workspace.write("new", NEW),
-    "write without overwriting": lambda workspace, _: workspace.write("new", NEW, overwrite=False),
-    "write over": lambda workspace, _: workspace.write("f", NEW),
-    "write the same": lambda workspace, _: workspace.write("f", b"old"),
-    "write through a link": lambda workspace, _: workspace.write("s", NEW),
-    "write with parents": lambda workspace, _: workspace.write("p/q/new", NEW),
-    "write by chunks": lambda workspace, _: workspace.write_chunks("p/new", [NEW, NEW]),
-    "append": lambda workspace, _: workspace.append("f", NEW),
-    "append through a link": lambda workspace, _: workspace.append("s", NEW),
-    "append to a new one": lambda workspace, _: workspace.append("p/new", NEW),
-    "edit": lambda workspace, _: workspace.edit("f", "old", "other"),
-    "mkdir": lambda workspace, _: workspace.mkdir("p"),
-    "mkdir with parents": lambda workspace, _: workspace.mkdir("p/q/r"),
-    "link": lambda workspace, _: make_link(workspace, "l", "d/x"),
-    "remove": lambda workspace, _: workspace.remove("f"),
-    "remove a link": lambda workspace, _: workspace.remove("s"),
-    "remove a directory": lambda workspace, _: workspace.remove("empty"),
-    "remove a tree": lambda workspace, _: workspace.remove("d", recursive=True),
-    "move": lambda workspace, _: workspace.move("f", "d/f"),
-    "move over": lambda workspace, _: workspace.move("f", "g", overwrite=True),
-    "move a directory": lambda workspace, _: workspace.move("d", "empty/d"),
-    "move a directory over": lambda workspace, _: workspace.move("d", "empty", overwrite=True),
-    "copy": lambda workspace, _: workspace.copy("f", "p/f"),
-    "copy over": lambda workspace, _: workspace.copy("f", "g", overwrite=True),
-    "copy a tree": lambda workspace, _: workspace.copy("d", "c", recursive=True),
-    "copy from another rule": lambda workspace, allowed: workspace.copy(allowed / "f", "c"),
-    "copy to another rule": lambda workspace, allowed: workspace.copy("f", allowed / "c"),
-    "move from another rule": lambda workspace, allowed: workspace.move(allowed / "f", "c"),
-    "move to another rule": lambda workspace, allowed: workspace.move("d", allowed / "c"),
-    "extract": lambda workspace, _: workspace.extract(
-        tar(directory("p"), file("p/h"), link("p/l", "h"), file("f")), overwrite=True
-    ),
-}
 
 
 def test_a_touch_that_is_killed_at_any_step_is_told_as_it_is(sessions: WorkspaceManager, place: Path) -> None:
@@ -142,14 +83,6 @@ def test_a_touch_to_the_time_that_it_was_has_been_made(sessions: WorkspaceManage
     with sessions.open(session_id) as workspace:
         workspace.usage()
         assert [event.error for event in workspace.changes() if event.operation == "touch"] == [None]
-
-
-def planted(sessions: WorkspaceManager) -> str:
-    """A new session with something of everything in it; its id."""
-    with sessions.create() as workspace:
-        plant(workspace)
-        assert workspace.session_id is not None
-        return workspace.session_id
 
 
 def change(

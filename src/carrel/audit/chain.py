@@ -9,10 +9,14 @@ elsewhere tells then.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from carrel.audit.event import Line, digest_of
+
+TOGETHER = 64
+"""Most records that are written before the head is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +24,7 @@ class Head:
     """The latest record of one kind."""
 
     sequence: int = 0
-    """Its number, 0 if there is none."""
+    """Its number; 0 if there is none, and less if nothing tells."""
     digest: str = ""
     """That of the record as it is written."""
 
@@ -64,8 +68,8 @@ class Chain:
     is_from_start: bool
     """Whether no record was dropped before them."""
     last: Head = field(default_factory=Head)
-    before: Head = field(default_factory=Head)
-    """The one before the last."""
+    latest: deque[Head] = field(default_factory=lambda: deque(maxlen=TOGETHER))
+    """The ones before the last that the head may still tell of."""
     records: int = 0
     unchained: int = 0
 
@@ -77,7 +81,8 @@ class Chain:
         """
         for text, line in lines:
             self._require_next(line)
-            self.before, self.last = self.last, Head(sequence=line.event.sequence, digest=digest_of(text))
+            self.latest.append(self.last)
+            self.last = Head(sequence=line.event.sequence, digest=digest_of(text))
             if line.previous is None:
                 self.unchained += 1
             else:
@@ -100,17 +105,20 @@ class Chain:
         if line.digest != last.digest:
             raise BrokenError(last.sequence, "it was edited")
 
-    def require_end(self, head: Head) -> None:
-        """Do nothing if the last record is the one that *head* tells of, or the one after it.
+    def require_end(self, head: Head, until: int) -> None:
+        """Do nothing if the last record is the one that *head* tells of, or was written right after it.
 
-        A process that is killed right after it wrote a record leaves the head one behind.
+        A process that is killed in between leaves the head behind: by one record, or by several that were to
+        be written together, the last of them with the number *until*.
 
         Raises:
             BrokenError: It is another one.
         """
-        if not self.records and head == Head():
+        if not self.records and head.sequence <= 0:
             return
-        if head in (self.last, self.before):
+        if head == self.last or head in list(self.latest)[-1:]:
+            return
+        if head in self.latest and self.last.sequence <= until:
             return
         if head.sequence > self.last.sequence:
             raise BrokenError(head.sequence, "it was removed from the end")

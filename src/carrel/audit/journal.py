@@ -4,7 +4,10 @@ A journal on disk is two rows of files, one of changes and one of refusals, so t
 takes the place of a change. A file that has reached its size is never written again: whoever comes next
 begins another, and only the newest few are kept. All records of a journal are numbered in one sequence; each
 carries its number, and the number and the digest of the one before it in its row. The latest of each row is
-told by the file `head`, which is written right after a record.
+told by the file `head`, which is written right after the records of one change.
+
+Who is given a way to flush has each record on the disk before `record` returns: first the names of the files,
+then the record, then the head, which therefore never tells of a record that a power loss took.
 """
 
 from __future__ import annotations
@@ -16,13 +19,13 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from threading import RLock
 from typing import BinaryIO, Protocol
 
-from carrel.audit.chain import BrokenError, Chain, Head, JournalCheck
+from carrel.audit.chain import TOGETHER, BrokenError, Chain, Head, JournalCheck
 from carrel.audit.event import Event, Line, digest_of
 from carrel.errors import ClosedError, RotatedError
 from carrel.values import MIB
@@ -38,6 +41,8 @@ _HEADS = "head"
 """The file of the latest records."""
 _HEAD = re.compile(rb"([0-9]{20}) ([A-Za-z0-9_=-]{0,32}) *\n")
 _HEAD_BYTES = 54
+_UNTIL = 2
+"""The line of the file of heads that tells how far records are being written together."""
 _OFFSET_BITS = 32
 """Of the numbers of older records: the number of their file, and the offset of their end in it."""
 _TAIL_BYTES = 16 * 1024
@@ -45,6 +50,14 @@ _TAIL_BYTES = 16 * 1024
 _WAIT_SECONDS = 5.0
 """How long to wait for others who write; one record takes microseconds."""
 _PAUSE_SECONDS = 0.000_05
+
+
+Flush = Callable[[int], None]
+"""Flushes an open file or directory."""
+
+
+def _leave(fd: int) -> None:
+    """Leave it to the host when it writes that to the disk."""
 
 
 class Journal(Protocol):
@@ -115,11 +128,18 @@ class FileJournal:
         *,
         file_bytes: int = FILE_BYTES,
         refusal_file_bytes: int = REFUSAL_FILE_BYTES,
+        flush: Flush = _leave,
+        flush_data: Flush = _leave,
     ) -> None:
-        """Keep the journal in the open directory *directory*, whose descriptor this takes over."""
+        """Keep the journal in the open directory *directory*, whose descriptor this takes over.
+
+        Records are flushed by *flush*, and the file of the heads, which keeps its size, by *flush_data*.
+        """
+        self._flush = flush
+        self._flush_data = flush_data
         self._directory = directory
-        self._changes = _Row("journal", file_bytes)
-        self._refusals = _Row("refusals", refusal_file_bytes)
+        self._changes = _Row("journal", file_bytes, flush)
+        self._refusals = _Row("refusals", refusal_file_bytes, flush)
         self._heads = _Heads()
         self._process = os.getpid()
         # One that its own thread may take again, as a signal handler does that looks at the journal.
@@ -128,31 +148,46 @@ class FileJournal:
         self._late: deque[Event] = deque()
         """What a signal handler recorded in the middle of another record."""
 
-    def record(self, event: Event) -> None:
+    def record(self, *events: Event) -> None:
         with self._lock:
-            self._late.append(event)
+            self._late.extend(events)
             if self._is_recording:
                 return
             self._is_recording = True
             try:
-                with self._alone():
-                    while self._late:
-                        self._append(self._late.popleft())
+                while self._late:
+                    with self._alone():
+                        self._append_late()
             finally:
                 self._is_recording = False
                 self._late.clear()
 
-    def _append(self, event: Event) -> None:
+    def _append_late(self) -> None:
         rows = (self._changes, self._refusals)
         for row in rows:
             # Both are opened by the first record, so that no later one looks for the files of the other.
             row.prepare(self._directory, create=True)
-        sequence = max(row.last.sequence for row in rows) + 1
-        row = self._refusals if event.is_refusal else self._changes
         # Before the record, so that where there is no room for the head there is none without it.
-        self._heads.prepare(self._directory)
-        row.append(self._directory, event, sequence)
-        self._heads.write(rows.index(row), row.last)
+        is_new = self._heads.prepare(self._directory)
+        if is_new or any(row.is_new for row in rows):
+            self._flush(self._directory)
+            for row in rows:
+                row.is_new = False
+        events = [self._late.popleft() for _ in range(min(len(self._late), TOGETHER))]
+        sequence = max(row.last.sequence for row in rows)
+        if len(events) > 1:
+            self._heads.write(_UNTIL, Head(sequence=sequence + len(events)))
+            self._flush_data(self._heads.fd)
+        for event in events:
+            sequence += 1
+            row = self._refusals if event.is_refusal else self._changes
+            row.append(self._directory, event, sequence)
+        used = [row for row in rows if row.last.sequence > sequence - len(events)]
+        for row in used:
+            self._flush(row.fd)
+        for row in used:
+            self._heads.write(rows.index(row), row.last)
+        self._flush_data(self._heads.fd)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -234,7 +269,7 @@ class FileJournal:
         with ExitStack() as opened:
             with self._lock, self._alone():
                 # Read afterwards: those who write do not wait, and a file that goes meanwhile stays open.
-                heads = _Heads.read(self._directory)
+                *heads, until = _Heads.read(self._directory)
                 rows = [
                     (row.chain(self._directory), row.snapshot(self._directory, opened))
                     for row in (self._changes, self._refusals)
@@ -244,7 +279,7 @@ class FileJournal:
                 try:
                     for number, file, size in files:
                         chain.follow(_texts(file, number, size))
-                    chain.require_end(head)
+                    chain.require_end(head, until.sequence)
                 except BrokenError as error:
                     broken.append(error)
         first = min(broken, key=lambda error: error.sequence, default=None)
@@ -269,50 +304,57 @@ class FileJournal:
 
 
 class _Heads:
-    """The file that tells the latest record of each row, one line for each."""
+    """The file that tells the latest record of each row, one line for each.
+
+    Before several records are written together, a third line tells the number of the last of them.
+    """
 
     def __init__(self) -> None:
-        self._fd = -1
+        self.fd = -1
 
-    def prepare(self, directory: int) -> None:
-        """Have the file, with room for both lines."""
-        if self._fd >= 0:
-            return
+    def prepare(self, directory: int) -> bool:
+        """Have the file, with room for both lines; whether it is new."""
+        if self.fd >= 0:
+            return False
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(_HEADS, flags, 0o600, dir_fd=directory)
         try:
-            if os.lseek(fd, 0, os.SEEK_END) < 2 * _HEAD_BYTES:
+            is_new = os.lseek(fd, 0, os.SEEK_END) < 2 * _HEAD_BYTES
+            if is_new:
                 os.pwrite(fd, 2 * _head_line(Head()), 0)
         except BaseException:
             os.close(fd)
             raise
-        self._fd = fd
+        self.fd = fd
+        return is_new
 
     def write(self, row: int, head: Head) -> None:
         """Tell the latest record of the row of that number."""
-        os.pwrite(self._fd, _head_line(head), row * _HEAD_BYTES)
+        os.pwrite(self.fd, _head_line(head), row * _HEAD_BYTES)
 
     @staticmethod
     def read(directory: int) -> list[Head]:
-        """The latest record of each row, as the file tells; none, where it is missing or says nothing."""
+        """The latest record of each row, as the file tells; number -1 where it does not."""
         text = b""
         with suppress(FileNotFoundError):
             fd = os.open(_HEADS, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
             try:
-                text = os.pread(fd, 2 * _HEAD_BYTES, 0)
+                text = os.pread(fd, 3 * _HEAD_BYTES, 0)
             finally:
                 os.close(fd)
-        found = [_HEAD.fullmatch(text, row * _HEAD_BYTES, (row + 1) * _HEAD_BYTES) for row in range(2)]
+        found = [_HEAD.fullmatch(text, row * _HEAD_BYTES, (row + 1) * _HEAD_BYTES) for row in range(3)]
         return [
-            Head() if match is None else Head(sequence=int(match[1]), digest=match[2].decode("ascii"))
+            Head(sequence=-1)
+            if match is None
+            else Head(sequence=int(match[1]), digest=match[2].decode("ascii"))
             for match in found
         ]
 
     def close(self) -> None:
         """Release the file."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = -1
 
 
 def _head_line(head: Head) -> bytes:
@@ -322,19 +364,22 @@ def _head_line(head: Head) -> bytes:
 class _Row:
     """Files of one kind of records, one after the other."""
 
-    def __init__(self, name: str, file_bytes: int) -> None:
+    def __init__(self, name: str, file_bytes: int, flush: Flush) -> None:
         self._name = name
         self._pattern = re.compile(rf"{name}\.([0-9]{{1,9}})")
         self._file_bytes = file_bytes
-        self._fd = -1
+        self._flush = flush
+        self.fd = -1
         self._number = 0
         self._end = -1
         """How long the file was when `last` was its latest record."""
         self.last = Head()
+        self.is_new = False
+        """Whether the name of the file is perhaps not flushed."""
 
     def prepare(self, directory: int, *, create: bool = False) -> None:
         """Know the latest record, whoever wrote it; make the first file if so asked."""
-        if self._fd < 0:
+        if self.fd < 0:
             numbers = self.numbers(directory)
             if not numbers and not create:
                 return
@@ -347,17 +392,22 @@ class _Row:
                 size = self._size()
         if size != self._end:
             self.last, self._end = self.newest(directory), size
+            # Whoever wrote something into it had flushed its name before.
+            self.is_new = size == 0
 
     def append(self, directory: int, event: Event, sequence: int) -> None:
         """Write one record after the latest one; the row was prepared."""
         if self._size() >= self._file_bytes:
+            self._flush(self.fd)
             self._begin(directory, self._number + 1)
+            self._flush(directory)
+            self.is_new = False
             for number in self.numbers(directory)[:-KEPT_FILES]:
                 with suppress(FileNotFoundError):
                     os.unlink(f"{self._name}.{number}", dir_fd=directory)
         line = event.render(sequence, self.last.sequence, self.last.digest)
         self._end = -1
-        _write(self._fd, b"\n" + line)
+        _write(self.fd, b"\n" + line)
         self.last, self._end = Head(sequence=sequence, digest=digest_of(line)), self._size()
 
     def chain(self, directory: int) -> Chain:
@@ -424,16 +474,16 @@ class _Row:
         """Go on in the file *number*, making it if it is missing."""
         fd = self.open(directory, number, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.close()
-        self._fd, self._number = fd, number
+        self.fd, self._number = fd, number
 
     def _size(self) -> int:
-        return os.lseek(self._fd, 0, os.SEEK_END)
+        return os.lseek(self.fd, 0, os.SEEK_END)
 
     def close(self) -> None:
         """Release the file that is written."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd = self._end = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = self._end = -1
 
 
 def _lines(file: BinaryIO, number: int, since: int) -> Iterator[Line]:

@@ -165,6 +165,7 @@ def _session(values: _Values) -> SessionSettings:
         disk_bytes=None if size_mb is None else size_mb * MIB,
         entries=values.of(table.ENTRIES),
         min_free_bytes=values.of(table.MIN_FREE_MB) * MIB,
+        durability=values.of(table.DURABILITY),
         ttl_seconds=values.of(table.TTL_SECONDS),
         max_sessions=values.of(table.MAX_SESSIONS),
     )

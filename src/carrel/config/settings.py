@@ -66,6 +66,8 @@ class SessionSettings:
     """Files and directories of any kind of one session."""
     min_free_bytes: int
     """Writes are refused while the host's disk has less than this free."""
+    durability: str
+    """What an acknowledged change survives: `process` or `disk`."""
     ttl_seconds: int | None
     """A session that is not used for so long expires."""
     max_sessions: int | None

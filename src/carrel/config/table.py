@@ -66,6 +66,14 @@ MIN_FREE_MB = Key(
     meaning="Writes are refused while the host's disk has fewer MiB free than this.",
     variable="CARREL_MIN_FREE_MB",
 )
+DURABILITY = Key(
+    name="session.durability",
+    kind=choice("process", "disk"),
+    default="process",
+    meaning="What an acknowledged change survives: `process` the end of any process; `disk` a power loss,"
+    " too, and every change waits for the disk.",
+    variable="CARREL_DURABILITY",
+)
 TTL_SECONDS = Key(
     name="session.ttl_seconds",
     kind=ceiling(1, 100 * YEAR_SECONDS),
@@ -279,6 +287,7 @@ KEYS: tuple[Key[object], ...] = (
     MAX_WORKSPACE_MB,
     ENTRIES,
     MIN_FREE_MB,
+    DURABILITY,
     TTL_SECONDS,
     MAX_SESSIONS,
     SHARED_WORKSPACE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from carrel.fs._draft import Draft
 from carrel.fs.handle import Handle
@@ -72,13 +72,14 @@ def read_on(fd: int, data: bytes, limit: int | None, where: Where) -> bytes:
     raise too_large("read_bytes", ceiling, size, where)
 
 
-def append_all(fd: int, data: bytes, size: int) -> None:
-    """Append all of *data*, or leave the file as long as it was."""
+def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) -> None:
+    """Append all of *data* and flush it, or leave the file as long as it was."""
     done = 0
     view = memoryview(data)
     try:
         while done < len(data):
             done += os.write(fd, view[done:])
+        flush(fd)
     except OSError:
         os.ftruncate(fd, size)
         raise

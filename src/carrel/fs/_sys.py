@@ -45,6 +45,10 @@ if _renameat2 is not None:
         ctypes.c_uint,
     )
 
+_syncfs = _libc.syncfs
+_syncfs.restype = ctypes.c_int
+_syncfs.argtypes = (ctypes.c_int,)
+
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
 """A server far away, which has no say about mounts, is not asked."""
@@ -164,3 +168,11 @@ def touch_held_unchecked(fd: int, modified_ns: int) -> None:
 def link_held_unchecked(fd: int, target_dir: int, target: bytes) -> None:
     """Give the unnamed file *fd* a name; EEXIST if the name is taken."""
     os.link(f"/proc/self/fd/{fd}", target, dst_dir_fd=target_dir, follow_symlinks=True)
+
+
+def syncfs_unchecked(fd: int) -> None:
+    """Write back everything on the file system that *fd* is on, and wait for that."""
+    while _syncfs(fd) != 0:
+        number = ctypes.get_errno()
+        if number != errno.EINTR:
+            raise OSError(number, os.strerror(number))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
+from carrel.fs.handle import Handle
 from carrel.paths.rel import Where
 from carrel.values import Change, FileInfo, Limits, Named, Usage
 
@@ -63,7 +64,8 @@ class Account(Protocol):
     """Answers for every change of a tree.
 
     A tree changes only inside `with account:`, which one caller has at a time. There, all that the change
-    takes is charged, then it is recorded, and then it is made. What raises in between has not happened.
+    takes is charged, then it is recorded and prepared, and then it is made. What raises in between has not
+    happened.
     """
 
     def __enter__(self) -> Account: ...
@@ -90,7 +92,23 @@ class Account(Protocol):
         before_bytes: int | None = None,
         after_bytes: int | None = None,
     ) -> None:
-        """Write down a change that comes next."""
+        """Say what changes."""
+        ...
+
+    def prepare(self) -> None:
+        """Write down what was recorded; the change comes next.
+
+        Raises:
+            DiskError: It cannot be written down, and must be.
+        """
+        ...
+
+    def changed(self, *held: Handle) -> None:
+        """Say which directories and files were changed; those are flushed at the end, where that is due."""
+        ...
+
+    def flush(self, fd: int) -> None:
+        """Flush the content of an open file, where that is due."""
         ...
 
     def spoil(self) -> None:

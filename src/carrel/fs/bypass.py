@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from carrel.fs import ownership
+from carrel.fs import _sys, ownership
 from carrel.fs._beneath import Beneath
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN
@@ -45,6 +45,10 @@ class Bypass:
         """Tells the directory from all others that are there now."""
         return self._identity(_TOP)
 
+    def flush(self) -> None:
+        """Flush everything on the host's disk, however much it is."""
+        self._flush(_TOP)
+
     @contextmanager
     def marked(self) -> Iterator[str]:
         """Put an empty file at the top for the time, with a name that nobody can guess; gives the name.
@@ -77,6 +81,11 @@ class Bypass:
         top = self._open(where)
         found = os.fstat(top.fd)
         return found.st_dev, found.st_ino
+
+    @translated
+    def _flush(self, where: Where) -> None:
+        top = self._open(where)
+        _sys.syncfs_unchecked(top.fd)
 
     @translated
     def _mark(self, where: Where) -> tuple[Handle, bytes]:

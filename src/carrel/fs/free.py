@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from threading import Lock
 
+from carrel.fs.handle import Handle
 from carrel.values import Usage
 
 
@@ -33,6 +34,15 @@ class FreeAccount:
         after_bytes: int | None = None,
     ) -> None:
         """Nothing is written down."""
+
+    def prepare(self) -> None:
+        """Nothing is written down."""
+
+    def changed(self, *held: Handle) -> None:
+        """Nothing is flushed."""
+
+    def flush(self, fd: int) -> None:
+        """Nothing is flushed."""
 
     def spoil(self) -> None:
         """Nothing was counted."""

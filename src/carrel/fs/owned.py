@@ -12,13 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from carrel.errors import UnavailableError
+from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 
 _TRIES = 100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def open_store(path: Path) -> Handle:
+def open_store(path: Path, durability: Durability = Durability.PROCESS) -> Handle:
     """Open a directory of the host that only we may write to, making it and those above if missing.
 
     Raises:
@@ -26,9 +27,7 @@ def open_store(path: Path) -> Handle:
     """
     problem: str | None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            path.mkdir(0o700)
+        _make(path, 0o700, durability)
         handle = Handle(os.open(path, _DIRECTORY))
     except OSError as error:
         problem = _open_problem(error, path)
@@ -40,7 +39,22 @@ def open_store(path: Path) -> Handle:
     raise UnavailableError(f"sessions directory {path.name!r} cannot be used: {problem}")
 
 
-def make_own(parent: Handle, name: str) -> Handle:
+def _make(path: Path, mode: int, durability: Durability) -> None:
+    """Make a directory and those above it, as far as they are missing."""
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        if path == path.parent:
+            raise
+        _make(path.parent, 0o777, durability)
+        with suppress(FileExistsError):
+            os.mkdir(path, mode)
+    durability.flush_directory(path.parent)
+
+
+def make_own(parent: Handle, name: str, durability: Durability = Durability.PROCESS) -> Handle:
     """Open the directory *name* in one of ours, making it if it is missing.
 
     Raises:
@@ -48,7 +62,7 @@ def make_own(parent: Handle, name: str) -> Handle:
     """
     problem: str | None
     try:
-        handle = Handle(_open_made(parent, name))
+        handle = Handle(_open_made(parent, name, durability))
     except OSError as error:
         problem = os.strerror(error.errno or errno.EIO)
     else:
@@ -58,11 +72,12 @@ def make_own(parent: Handle, name: str) -> Handle:
     raise UnavailableError(f"state directory {name!r} cannot be used: {problem}")
 
 
-def _open_made(parent: Handle, name: str) -> int:
+def _open_made(parent: Handle, name: str, durability: Durability) -> int:
     """Open a directory that others may be making or removing."""
     for _ in range(_TRIES):
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent.fd)
+            durability.flush(parent.fd)
         with suppress(FileNotFoundError):
             return os.open(name, _DIRECTORY, dir_fd=parent.fd)
     raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))

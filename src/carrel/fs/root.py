@@ -146,7 +146,8 @@ class Root(RootReading):
             shown = self._beneath.shown(where)
             account.charge(len(data), 0, inode=found.st_ino)
             account.record("append", shown, before_bytes=before, after_bytes=after)
-            append_all(held.fd, data, before)
+            account.prepare()
+            append_all(held.fd, data, before, account.flush)
             return Change(before_bytes=before, info=tree.info_of(shown, os.fstat(held.fd)))
 
     def _require_held(self, held: Handle, where: Where, expect: str) -> os.stat_result:
@@ -177,7 +178,9 @@ class Root(RootReading):
             was_ns = -1 if found.st_mtime_ns == modified_ns else found.st_mtime_ns
             account.charge(0, 0, inode=was_ns % 2**64)
             account.record("touch", shown)
+            account.prepare()
             _sys.touch_held_unchecked(held.fd, modified_ns)
+            account.changed(held)
             return tree.info_of(shown, os.fstat(held.fd))
 
     @translated
@@ -185,6 +188,7 @@ class Root(RootReading):
         """Cut what an append that was interrupted left; for the account, which has counted neither."""
         held = Handle(self._beneath.open(where, _APPEND))
         os.ftruncate(held.fd, size)
+        self.account.flush(held.fd)
 
     @translated
     def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
@@ -217,6 +221,7 @@ class Root(RootReading):
             account.charge(0, len(paths))
             for path in paths:
                 account.record("mkdir", path)
+            account.prepare()
             parent, made = self._beneath.make(near, missing, account.spoil)
             if len(made) != len(missing):
                 account.spoil()
@@ -226,6 +231,7 @@ class Root(RootReading):
                 if not unmake(made):
                     account.spoil()
                 raise
+            account.changed(*(each.parent for each in made), parent)
             return paths
 
     def _is_directory(self, where: Where) -> bool:
@@ -257,10 +263,12 @@ class Root(RootReading):
                 raise translate(errno.ENOENT, where)
             account.charge(-_freed(before), 1 if before is None else 0)
             account.record("link", self._beneath.shown(where), other=target)
+            account.prepare()
             if existing is Existing.REPLACE:
                 replace_by_link(text, self._names(where), parent, where.name)
             else:
                 os.symlink(text, where.name, dir_fd=parent.fd)
+            account.changed(parent)
 
     # Removing and moving
 
@@ -278,6 +286,7 @@ class Root(RootReading):
                 os.rmdir(where.name, dir_fd=parent.fd)
             else:
                 os.unlink(where.name, dir_fd=parent.fd)
+            account.changed(parent)
             del held
             return info
 
@@ -285,6 +294,7 @@ class Root(RootReading):
         is_last = info.kind is FileKind.FILE and info.links == 1
         account.charge(-counted_bytes(info.size_bytes, info.blocks) if is_last else 0, -1)
         account.record("remove", self._beneath.shown(where), before_bytes=info.size_bytes)
+        account.prepare()
 
     @translated
     def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
@@ -299,16 +309,20 @@ class Root(RootReading):
             if info.kind is not FileKind.DIRECTORY:
                 self._charge_removal(account, where, info)
                 os.unlink(where.name, dir_fd=parent.fd)
+                account.changed(parent)
                 del held
                 return info
             account.charge(0, 0)
             account.record("remove", self._beneath.shown(where), before_bytes=0)
+            account.prepare()
             if scratch is None:
                 account.spoil()
                 Removal(open_child).remove(parent.fd, where.name)
+                account.changed(parent)
                 return info
             mark = account.postpone()
             thrown = scratch.throw_away(open_child, parent, where.name)
+            account.changed(parent, scratch.trash)
         # As long as it is in the trash and locked, nobody else takes it for one that was left there.
         account.give_back(mark, thrown.empty())
         thrown.remove()
@@ -353,6 +367,7 @@ class Root(RootReading):
         except OSError as error:
             number = error.errno
         else:
+            account.changed(parent, target_parent)
             return
         raise translate(number, source if number == errno.ENOENT else target)
 
@@ -372,11 +387,14 @@ class Root(RootReading):
             before_bytes=info.size_bytes,
             after_bytes=info.size_bytes,
         )
+        account.prepare()
 
     # Drafts
 
     def _publish(self, draft: Draft, place: _Place) -> Change:
         """Put a finished draft in its place and say what changed."""
+        # Before it gets its name, so that no name ever stands for content that the disk does not have.
+        self.account.flush(draft.fd)
         with self.account as account:
             target = self._beneath.target(place.where, place.existing, place.parents)
             held = self._require_expected(place, target)
@@ -385,6 +403,7 @@ class Root(RootReading):
             found = os.fstat(draft.fd)
             if keep is not None and (keep ^ found.st_mode) & 0o777:
                 os.fchmod(draft.fd, keep & 0o777)
+                account.flush(draft.fd)
                 found = os.fstat(draft.fd)
             made_paths = self._charge_write(account, target, found, place.cause)
             parent, made = self._beneath.make(target.near, target.missing, account.spoil)
@@ -399,6 +418,7 @@ class Root(RootReading):
                 if not unmake(made):
                     account.spoil()
                 raise
+            account.changed(*(each.parent for each in made), parent)
             del held
         if not found.st_nlink:
             found = os.fstat(draft.fd)
@@ -434,6 +454,7 @@ class Root(RootReading):
             before_bytes=None if before is None else before.st_size,
             after_bytes=found.st_size,
         )
+        account.prepare()
         return made
 
     def _draft(self, where: Where, target: Target | None = None) -> Draft:

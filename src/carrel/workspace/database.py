@@ -23,6 +23,7 @@ from threading import Lock
 from urllib.parse import quote
 
 from carrel.errors import ClosedError, UnavailableError
+from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.workspace._forks import forks
 
@@ -30,6 +31,9 @@ _OWN_FILES = "/proc/self/fd"
 _MODE = 0o600
 _TURNS = 100
 """How often the change to WAL is tried while others try it too."""
+
+_SYNCHRONOUS = {Durability.PROCESS: "NORMAL", Durability.DISK: "EXTRA"}
+"""How often SQLite flushes; `EXTRA` flushes the directory as well, where there is no write-ahead log."""
 
 Identity = tuple[int, int]
 """Device and inode."""
@@ -61,6 +65,7 @@ class Database:
         prepare: Callable[[sqlite3.Connection], None],
         busy_seconds: float,
         path: Path | None = None,
+        durability: Durability = Durability.PROCESS,
     ) -> None:
         """Use the file *name*, made at the first use if it is missing.
 
@@ -71,6 +76,7 @@ class Database:
             prepare: Makes tables that are missing, and refuses those of a later version.
             busy_seconds: How long to wait for other processes.
             path: The directory on the host, for where /proc is missing.
+            durability: Whether what was changed is on the disk when a call or a transaction has ended.
         """
         self._directory = directory
         self._name = name
@@ -78,6 +84,7 @@ class Database:
         self._prepare = prepare
         self._busy_seconds = busy_seconds
         self._path = path
+        self._durability = durability
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity | None = None
         """Of the file that was opened last; once there was one, a missing file is not made again."""
@@ -162,7 +169,7 @@ class Database:
         try:
             self._require_ours(place, ("",))
             mode = _use_wal(connection)
-            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._prepare(connection)
             self._require_ours(place, ("", "-wal", "-shm") if mode == "wal" else ("",))
@@ -178,6 +185,7 @@ class Database:
         if self._identity is None:
             try:
                 os.mknod(self._name, stat.S_IFREG | _MODE, dir_fd=place.fd)
+                self._durability.flush(place.fd)
             except FileExistsError:
                 pass
             except OSError as error:

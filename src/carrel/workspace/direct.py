@@ -139,6 +139,8 @@ class DirectUse:
 
     def end(self) -> Changes:
         """See what was changed, write that into the journal, and count again."""
+        # Before the records, which must not tell of what a power loss took.
+        self._gate.ledger.flush_files()
         after = self._survey()
         # What is at both ends of an incomplete survey was perhaps only not looked at.
         is_whole = self._before.is_whole and after.is_whole

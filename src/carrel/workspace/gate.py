@@ -69,6 +69,14 @@ class Ledger(Account, Protocol):
         """Say that they do no longer, and count what there is."""
         ...
 
+    def flush_files(self) -> None:
+        """Flush all that programs changed by themselves, where that is due.
+
+        Raises:
+            DiskError: That failed.
+        """
+        ...
+
     def spool(self) -> Draft | None:
         """A file for an archive that is not judged yet, on the disk of the sessions; `None` for any place."""
         ...

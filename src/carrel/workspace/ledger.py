@@ -5,6 +5,11 @@ writes the journal, makes the change, and writes the new count. A mark that is f
 who was killed in between. Then the records since the mark are compared with the tree, those that did not come
 true are taken back, and the tree is counted, once.
 
+Where changes must survive a power loss, the ledger with its mark is on the disk before the records are, these
+before the change is made, and the change before the mark goes. So what the disk has of a change that was not
+acknowledged is settled like one that was cut short by a kill. The count without a mark is not flushed: that
+of another run of the host is not relied on anyway.
+
 A tree that is removed goes to the trash first and is given back when it is gone. Until then it is owed;
 if nobody alive is removing it, the workspace is counted as well.
 
@@ -39,6 +44,7 @@ from carrel.errors import (
 from carrel.fs._draft import Draft
 from carrel.fs.api import Links
 from carrel.fs.at_once import require_waiting
+from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
@@ -110,6 +116,7 @@ class Ledger:
         scratch: Scratch,
         at_end: Callable[[], None],
         end_programs: Callable[[], bool] | None = None,
+        durability: Durability = Durability.PROCESS,
     ) -> None:
         """Answer for the changes of *root*, whose `account` this is to be; closing calls *at_end*.
 
@@ -128,7 +135,14 @@ class Ledger:
         self._next: Page | None = None
         """What it will hold when the change is made."""
         self._spoiled = False
+        self._durability = durability
+        self._pending: list[Event] = []
+        """Said, and not written down yet."""
         self._recorded: list[Event] = []
+        """Written down."""
+        self._is_recording = False
+        self._changed: list[Handle] = []
+        """To be flushed before the change is acknowledged."""
         self._reentry = Reentry()
         self._direct: Handle | None = None
         """Held while programs that this one lets run change the files."""
@@ -140,8 +154,7 @@ class Ledger:
         self._reentry.require_none()
         self._lock.acquire()
         try:
-            self._page = self._next = None
-            self._recorded.clear()
+            self._forget()
             self._page = self._turned(read_page(self._lock.fd))
             self._reentry.begin()
         except BaseException as error:
@@ -161,13 +174,26 @@ class Ledger:
             # Otherwise nobody knows how far the change came: the mark stays, and the next one looks.
         finally:
             self._reentry.end()
-            self._page = self._next = None
+            self._forget()
             self._spoiled = False
-            self._recorded.clear()
             self._lock.release()
 
+    def _forget(self) -> None:
+        self._page = self._next = None
+        self._is_recording = False
+        for noted in (self._pending, self._recorded, self._changed):
+            noted.clear()
+
     def _end(self, *, is_made: bool) -> None:
-        if not is_made:
+        if is_made:
+            self.prepare()
+            for held in self._changed:
+                # If that fails nobody knows what the disk has, and the mark stays.
+                self._durability.flush_held(held.fd)
+        elif self._is_recording and self._next is not None:
+            # Nobody knows what the journal has of it: the mark stays, and the next one looks.
+            return
+        else:
             for event in self._recorded:
                 self._recorder.take_back(event)
         if self._next is None:
@@ -180,6 +206,7 @@ class Ledger:
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
         mark, disk_bytes, entries, owed, recounts, _, _ = page = self._held
         self._quota.require(disk_bytes, entries, more_bytes, more_entries)
+        self._durability.require_waiting()
         position = self._recorder.position()
         write_page(self._lock.fd, Page(mark | _OPEN, disk_bytes, entries, owed, recounts, position, inode))
         self._next = page.plus(more_bytes, more_entries)
@@ -193,10 +220,27 @@ class Ledger:
         before_bytes: int | None = None,
         after_bytes: int | None = None,
     ) -> None:
-        event = self._recorder.record(
+        event = self._recorder.event(
             operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes
         )
-        self._recorded.append(event)
+        self._pending.append(event)
+
+    def prepare(self) -> None:
+        if self._pending:
+            # Whatever it holds: a mark of this change, or none, which must not be an older one on the disk.
+            self._durability.flush_data(self._lock.fd)
+            self._recorded += self._pending
+            self._pending.clear()
+            self._is_recording = True
+            self._recorder.write(*self._recorded)
+            self._is_recording = False
+
+    def changed(self, *held: Handle) -> None:
+        self._changed += held
+
+    def flush(self, fd: int) -> None:
+        self._durability.require_waiting()
+        self._durability.flush(fd)
 
     def spoil(self) -> None:
         self._spoiled = True
@@ -263,6 +307,13 @@ class Ledger:
             self.charge(0, 0)
             self._direct = self._lock.join_direct()
             self._next = self._held._replace(mark=_DIRECT)
+        # What they do must not be taken for the end of an earlier change.
+        self._durability.flush_data(self._lock.fd)
+
+    def flush_files(self) -> None:
+        """Flush all that programs changed by themselves, where that is due."""
+        if self._durability is Durability.DISK:
+            self._root.bypass().flush()
 
     def end_direct(self) -> Usage:
         """They do no longer; count what there is."""
@@ -305,9 +356,11 @@ class Ledger:
             raise SessionMissingError(f"no such session: {self._recorder.session_id!r}: it was deleted")
         if page is None:
             require_waiting()
+            self.flush_files()
             return self._counted(_EMPTY)
         if page.mark & _OPEN:
             require_waiting()
+            self.flush_files()
             self._settle(page)
             return self._counted(page)
         if page.mark & _DIRECT and not self._lock.has_direct():

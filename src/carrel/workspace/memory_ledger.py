@@ -10,6 +10,7 @@ from carrel.errors import ClosedError
 from carrel.fs._draft import Draft
 from carrel.fs.api import Files
 from carrel.fs.at_once import may_wait, require_waiting
+from carrel.fs.handle import Handle
 from carrel.values import Limits, Usage
 from carrel.workspace.quota import Quota
 from carrel.workspace.record import Recorder
@@ -81,6 +82,15 @@ class MemoryLedger:
         )
         self._recorded.append(event)
 
+    def prepare(self) -> None:
+        """It is written down already."""
+
+    def changed(self, *held: Handle) -> None:
+        """Nothing is flushed."""
+
+    def flush(self, fd: int) -> None:
+        """Nothing is flushed."""
+
     def spoil(self) -> None:
         self._used = self._next = None
 
@@ -93,6 +103,9 @@ class MemoryLedger:
     def end_direct(self) -> Usage:
         """They do no longer; count what there is."""
         return self.recount()
+
+    def flush_files(self) -> None:
+        """Nothing is flushed."""
 
     def postpone(self) -> int:
         self.spoil()

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from carrel.audit.event import UNDONE, Event
-from carrel.audit.journal import Journal
+from carrel.audit.journal import FileJournal, Journal
 from carrel.audit.logger import SandboxLogger
-from carrel.errors import ClosedError, UnavailableError
+from carrel.errors import ClosedError, DiskError, DiskFullError, UnavailableError
+from carrel.fs.durability import Durability
 from carrel.values import Clock
 
 
@@ -27,12 +28,15 @@ class Recorder:
         session_id: str | None = None,
         actor: str = "host",
         clock: Clock = time.time_ns,
+        durability: Durability = Durability.PROCESS,
     ) -> None:
+        """Record into *journal*; where changes must be durable, one that cannot be recorded is refused."""
         self.session_id = session_id
         self.logger = logger
         self._journal = journal
         self._actor = actor
         self._clock = clock
+        self._durability = durability
 
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""
@@ -60,7 +64,7 @@ class Recorder:
 
     def relay(self, events: Iterable[Event]) -> None:
         """Give what another process recorded in this session to those who watch in this context."""
-        told = list(events)
+        told = tuple(events)
         for recorder, seen in _WATCHES.get():
             if recorder is self:
                 seen.extend(told)
@@ -75,8 +79,25 @@ class Recorder:
         after_bytes: int | None = None,
         error: str | None = None,
     ) -> Event:
-        """Add one event to the journal; where that fails, the operation stands and the log says so."""
-        event = Event(
+        """Make one event and add it to the journal; see `write`."""
+        event = self.event(
+            operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes, error=error
+        )
+        self.write(event)
+        return event
+
+    def event(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+        error: str | None = None,
+    ) -> Event:
+        """Make one event that is not written yet."""
+        return Event(
             time_ns=self._clock(),
             session_id=self.session_id,
             actor=self._actor,
@@ -87,16 +108,35 @@ class Recorder:
             after_bytes=after_bytes,
             error=error,
         )
-        for recorder, events in _WATCHES.get():
-            if recorder is self:
-                events.append(event)
+
+    def write(self, *events: Event) -> None:
+        """Add events to the journal; where that fails, the operation stands and the log says so.
+
+        Raises:
+            DiskError: It failed, one of them is a change, and changes must be durable.
+        """
+        self._durability.require_waiting()
+        self.relay(events)
         try:
-            self._journal.record(event)
-        except (OSError, ClosedError):
-            self.logger.log_security_event(
-                "journal_lost", session_id=self.session_id, operation=operation, path=path
-            )
-        return event
+            if isinstance(self._journal, FileJournal):
+                self._journal.record(*events)
+            else:
+                for event in events:
+                    self._journal.record(event)
+        except (OSError, ClosedError) as error:
+            for event in events:
+                self.logger.log_security_event(
+                    "journal_lost", session_id=self.session_id, operation=event.operation, path=event.path
+                )
+            if self._durability is Durability.PROCESS or all(event.is_refusal for event in events):
+                return
+            if isinstance(error, ClosedError):
+                raise
+            number = error.errno or errno.EIO
+        else:
+            return
+        kind = DiskFullError if number in (errno.ENOSPC, errno.EDQUOT) else DiskError
+        raise kind(f"the journal of the session cannot be written: {os.strerror(number)}")
 
     def take_back(self, event: Event) -> None:
         """Say that *event* did not come true."""

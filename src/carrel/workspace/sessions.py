@@ -21,6 +21,7 @@ from carrel.config.load import load
 from carrel.config.settings import ContainerSettings, session_rules
 from carrel.errors import LimitError, SessionExistsError, SessionMissingError, UnavailableError
 from carrel.fs.api import Confinement
+from carrel.fs.durability import Durability
 from carrel.fs.platform import require_platform
 from carrel.fs.root import Root
 from carrel.paths.names import require_session_id
@@ -83,6 +84,7 @@ class WorkspaceManager:
         ttl_seconds: float | None = TTL_SECONDS,
         max_sessions: int | None = MAX_SESSIONS,
         min_free_bytes: int = 0,
+        durability: Durability | str = Durability.PROCESS,
         rules: Iterable[PathRule] = (),
         containers: ContainerSettings | None = None,
         logger: SandboxLogger | None = None,
@@ -97,6 +99,8 @@ class WorkspaceManager:
             ttl_seconds: How long a session may be idle; `None` means for ever.
             max_sessions: Most sessions at one time; `None` means no ceiling.
             min_free_bytes: Writes are refused while the host's disk has less than this free.
+            durability: `process`: what was changed survives the end of this process. `disk`: it survives a
+                power loss, too, and each change waits for the disk.
             rules: Other directories that every session may use.
             containers: Where the engine is that has the containers of sessions, if there are any.
             logger: Where events go.
@@ -114,14 +118,15 @@ class WorkspaceManager:
         """How long a session may be idle that was made for no other time; `None` for ever."""
         self._max_sessions = max_sessions
         self._min_free_bytes = min_free_bytes
+        self._durability = Durability(durability)
         self._rules = tuple(rules)
         self._logger = SandboxLogger.of(logger)
         self._confinement = None if confinement is None else Confinement(confinement)
         self._clock = clock
-        self._store = Store(self.root)
+        self._store = Store(self.root, self._durability)
         self._container_settings = containers or ContainerSettings()
         self._containers = SessionContainers(self._store, self._container_settings, logger=self._logger)
-        self._registry: Registry = SqliteRegistry(self._store.state)
+        self._registry: Registry = SqliteRegistry(self._store.state, durability=self._durability)
         self._containers.start()
 
     @classmethod
@@ -146,6 +151,7 @@ class WorkspaceManager:
             ttl_seconds=session.ttl_seconds,
             max_sessions=session.max_sessions,
             min_free_bytes=session.min_free_bytes,
+            durability=session.durability,
             rules=[
                 PathRule(os.fspath(rule.path), AccessMode.parse(rule.mode))
                 for rule in session_rules(settings, os.getcwd())
@@ -166,6 +172,7 @@ class WorkspaceManager:
             ttl_seconds=self.ttl_seconds,
             max_sessions=self._max_sessions,
             min_free_bytes=self._min_free_bytes,
+            durability=self._durability,
             rules=self._rules,
             containers=self._container_settings,
             logger=self._logger,
@@ -179,6 +186,7 @@ class WorkspaceManager:
             "root": str(self.root),
             "limits": asdict(self.limits),
             "min_free_bytes": self._min_free_bytes,
+            "durability": self._durability.value,
             "rules": [(rule.root, rule.mode.value) for rule in self._rules],
             "confinement": None if self._confinement is None else self._confinement.value,
         }
@@ -190,6 +198,7 @@ class WorkspaceManager:
             described["root"],
             limits=Limits(**described["limits"]),
             min_free_bytes=described["min_free_bytes"],
+            durability=described["durability"],
             rules=[PathRule(root, AccessMode(mode)) for root, mode in described["rules"]],
             logger=logger,
             confinement=described["confinement"],
@@ -384,11 +393,14 @@ class WorkspaceManager:
         clock = self._clock
         lease = claim.lease(clock())
         recorder = Recorder(
-            FileJournal(claim.open_state()),
+            FileJournal(
+                claim.open_state(), flush=self._durability.flush, flush_data=self._durability.flush_data
+            ),
             logger=self._logger,
             session_id=record.session_id,
             actor=actor,
             clock=self._clock,
+            durability=self._durability,
         )
         ledger = Ledger(
             root,
@@ -398,6 +410,7 @@ class WorkspaceManager:
             scratch=scratch,
             at_end=lambda: lease.end(clock()),
             end_programs=partial(self._containers.end_left, record.session_id),
+            durability=self._durability,
         )
         workspace = Workspace(
             root,

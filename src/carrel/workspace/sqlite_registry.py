@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from carrel.errors import UnavailableError
+from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.fs.owned import open_store
 from carrel.paths.names import require_session_id
@@ -88,7 +89,13 @@ class SqliteRegistry:
     not a handle, if the directory itself may be away for a while.
     """
 
-    def __init__(self, directory: Directory, *, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(
+        self,
+        directory: Directory,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        durability: Durability = Durability.PROCESS,
+    ) -> None:
         self._database = Database(
             _opener(directory),
             FILE,
@@ -96,6 +103,7 @@ class SqliteRegistry:
             prepare=_prepare,
             busy_seconds=busy_seconds,
             path=Path(directory) if isinstance(directory, str | os.PathLike) else None,
+            durability=durability,
         )
 
     def add(self, record: SessionRecord, *, most: int | None = None) -> None:

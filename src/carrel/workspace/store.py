@@ -30,6 +30,7 @@ from pathlib import Path
 from threading import RLock
 
 from carrel.errors import BusyError, CarrelError, SessionMissingError, UnavailableError
+from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.fs.listing import directories_in, names_in
 from carrel.fs.owned import make_own, open_own, open_store
@@ -52,14 +53,15 @@ _LEASE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 class Store:
     """The directories of all sessions; opened anew when the disk was away."""
 
-    def __init__(self, root: Path) -> None:
-        """Use the directory *root*, making it if it is missing.
+    def __init__(self, root: Path, durability: Durability = Durability.PROCESS) -> None:
+        """Use the directory *root*, making it if it is missing; its names are kept as *durability* says.
 
         Raises:
             UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
         """
         self.root = root
-        self._opened = _Opened(open_store(root))
+        self.durability = durability
+        self._opened = _Opened(open_store(root, durability))
         self._id = _read_id(root)
 
     @property
@@ -97,7 +99,7 @@ class Store:
     def _state(self, opened: _Opened) -> Handle:
         found = opened.own.get(STATE)
         if found is None:
-            found = make_own(opened.directory, STATE)
+            found = make_own(opened.directory, STATE, self.durability)
             self._id = _agree_on_id(found)
             opened.own[STATE] = found
         return found
@@ -114,7 +116,7 @@ class Store:
         opened = self._now()
         found = opened.own.get(name)
         if found is None:
-            found = opened.own[name] = make_own(self._state(opened), name)
+            found = opened.own[name] = make_own(self._state(opened), name, self.durability)
         return found
 
     # One session
@@ -145,7 +147,7 @@ class Store:
     def _claim(self, session_id: str, wait_seconds: float) -> Claim:
         for _ in range(_TRIES):
             states = self.states()
-            state = make_own(states, session_id)
+            state = make_own(states, session_id, self.durability)
             lock = SessionLock(state, wait_seconds=wait_seconds)
             # If it is not there any more, the session was deleted meanwhile, and its state with it.
             with suppress(SessionMissingError):
@@ -261,8 +263,10 @@ class Claim:
 
     def make_workspace(self) -> None:
         """Make the empty workspace, and the ledger that says so."""
-        os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)
+        directory = self._store.directory
+        os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)
         self._has_made_workspace = True
+        self._flush(directory, self.state)
         ledger.begin(self.ledger_fd)
 
     def unmake_workspace(self) -> None:
@@ -311,16 +315,24 @@ class Claim:
         The state goes at the end of the claim, because with it goes the lock: whoever comes then begins anew.
         """
         if self.workspace() is not None:
-            name = self.session_id.encode()
-            thrown = self.scratch.throw_away(open_child, self._store.directory, name)
-            self._thrown_workspace = thrown
-            self._thrown.append(thrown)
+            self._thrown_workspace = self._throw(self._store.directory)
 
     def _throw_state_away(self) -> None:
         """Take away the state; those who still use the session will hear of it."""
         ledger.end(self.ledger_fd)
-        name = self.session_id.encode()
-        self._thrown.append(self.scratch.throw_away(open_child, self._store.states(), name))
+        self._throw(self._store.states())
+
+    def _throw(self, directory: Handle) -> Thrown:
+        """Move what *directory* has of the session into the trash."""
+        scratch = self.scratch
+        thrown = scratch.throw_away(open_child, directory, self.session_id.encode())
+        self._thrown.append(thrown)
+        self._flush(directory, scratch.trash)
+        return thrown
+
+    def _flush(self, *directories: Handle) -> None:
+        for directory in directories:
+            self._store.durability.flush(directory.fd)
 
 
 class Lease:

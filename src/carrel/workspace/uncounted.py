@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from carrel.fs.api import Account
+from carrel.fs.handle import Handle
 from carrel.values import Usage
 
 
@@ -33,6 +34,15 @@ class Uncounted:
         after_bytes: int | None = None,
     ) -> None:
         self._account.record(operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes)
+
+    def prepare(self) -> None:
+        self._account.prepare()
+
+    def changed(self, *held: Handle) -> None:
+        self._account.changed(*held)
+
+    def flush(self, fd: int) -> None:
+        self._account.flush(fd)
 
     def spoil(self) -> None:
         """Nothing was charged."""

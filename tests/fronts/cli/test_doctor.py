@@ -200,6 +200,13 @@ def test_the_quota_is_told(patient: Patient) -> None:
     assert quota == {"disk_bytes": 7 * 2**20, "entries": None}
 
 
+def test_the_durability_is_told(patient: Patient) -> None:
+    assert "  durability        process: a change survives" in patient.doctor().out.decode()
+    told = patient.doctor("--json", CARREL_DURABILITY="disk").json
+    assert told["durability"] == "disk"
+    assert {each["subject"]: each["found"] for each in told["findings"]}["durability"].startswith("disk: ")
+
+
 def test_the_option_goes_before_the_configuration(patient: Patient) -> None:
     words = ("--sessions-dir", str(patient.home / "else"))
     document = patient(*words, "doctor", "--json", CARREL_SESSIONS_DIR="/own").json

@@ -20,6 +20,11 @@ COMPILING_MEMORY_MIB = 2_700
 FAR_AWAY = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "fuse.sshfs", "fuse.rclone")
 """File systems that are on another machine, where locks and databases are not to be relied on."""
 
+_DURABILITY = {
+    "process": "process: a change survives the end of any process, but not a power loss",
+    "disk": "disk: a change survives a power loss, and waits for the disk",
+}
+
 
 def diagnose(document: Document) -> Iterator[Finding]:
     """All findings, in the order in which they are told."""
@@ -109,6 +114,8 @@ def _sessions_findings(document: Document) -> Iterator[Finding]:
     yield from _disk_findings(area, sessions, document["limits"]["min_free_bytes"])
     yield from _feature_findings(area, document["confinement"])
     yield Finding(area=area, subject="quota", state=State.OK, found=_quota(document["quota"]))
+    told = _DURABILITY[document["durability"]]
+    yield Finding(area=area, subject="durability", state=State.OK, found=told)
 
 
 def _sessions_remedy(sessions: Document) -> str:

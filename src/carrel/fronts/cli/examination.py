@@ -77,6 +77,7 @@ def examine(settings: Settings, given: Path | None, problem: ConfigError | None 
             "min_free_bytes": settings.session.min_free_bytes,
             "max_sessions": settings.session.max_sessions,
         },
+        "durability": settings.session.durability,
         "quota": {"disk_bytes": settings.session.disk_bytes, "entries": settings.session.entries},
         "confinement": _confinement(_nearest(directory)),
         "parts": [_part(part) for part in PARTS],
