@@ -19,9 +19,12 @@ from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.containers.spec import Bind
 from carrel.errors import CarrelError
+from carrel.runtimes import quota_guard
+from carrel.runtimes.call import Ending
+from carrel.runtimes.container_run import ContainerRun
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
-from carrel.values import MIB, Limits
+from carrel.values import MIB, Limits, Usage
 from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
 from tests.containers.conftest import Make
@@ -152,6 +155,18 @@ def test_files_that_are_moved_about_cannot_hide_for_long(contained: Contained) -
     assert is_calm(contained, sandbox)
 
 
+def test_nothing_is_frozen_for_a_look_before_the_program_has_begun(
+    shared_container: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine would wait for the frozen beginning of a program for ever, and so would all who ask it."""
+    monkeypatch.setattr(quota_guard, "_LEAST_SECONDS", 0)
+    monkeypatch.setattr(quota_guard, "_FROZEN_EVERY", 1)
+    sandbox = shared_container.empty()
+    for _ in range(5):
+        said(sandbox.run(["true"]))
+    assert said(sandbox.run(["sh", "-c", "echo on; sleep 0.1; echo still"])) == "on\nstill\n"
+
+
 def test_one_that_makes_too_many_entries_is_ended(contained: Contained) -> None:
     sandbox = contained.new(limits=Limits(entries=500))
     result = sandbox.execute(
@@ -199,15 +214,59 @@ def test_when_time_is_up_everything_that_was_started_ends(shared_container: Shar
     assert is_calm(contained, sandbox)
 
 
-def test_what_is_looked_at_before_a_program_begins_belongs_to_its_time(contained: Contained) -> None:
-    sandbox = contained.new(limits=Limits(entries=100_000))
+class SlowDisk:
+    """Lets a second pass with every directory that is read, by the clock of this process."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.is_slow = True
+        self.read = 0
+        """How many were."""
+        self._scandir = os.scandir
+        patch.setattr(os, "scandir", self._scan)
+        monotonic = time.monotonic
+        patch.setattr(time, "monotonic", lambda: monotonic() + self.read)
+
+    def _scan(self, directory: int) -> object:
+        self.read += self.is_slow
+        return self._scandir(directory)
+
+
+def test_what_is_looked_at_before_a_program_begins_belongs_to_its_time(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = contained.new()
     said(sandbox.run(["true"]))
     top = contained.files(sandbox)
-    for number in range(20_000):
-        os.mkdir(top / str(number))
-    result = sandbox.run(["touch", "begun"], timeout_seconds=0.3)
+    for number in range(100):
+        (top / str(number)).mkdir()
+    disk = SlowDisk(monkeypatch)
+    result = sandbox.run(["touch", "begun"], timeout_seconds=20)
     assert result.trap_reason is TrapReason.TIMEOUT
     assert not (top / "begun").exists()
+    assert disk.read < 30
+
+
+def test_what_is_looked_at_after_a_program_has_ended_belongs_to_its_time(
+    contained: Contained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not seen by then is not told; the next one counts everything."""
+    sandbox = contained.new()
+    disk, run = SlowDisk(monkeypatch), ContainerRun.run
+    disk.is_slow = False
+
+    def slow_afterwards(self: ContainerRun, timeout_seconds: float) -> Ending:
+        ending = run(self, timeout_seconds)
+        disk.is_slow = True
+        return ending
+
+    monkeypatch.setattr(ContainerRun, "run", slow_afterwards)
+    script = "for i in $(seq 100); do mkdir $i; echo x >$i/f; done; echo made"
+    result = sandbox.run(["sh", "-c", script], timeout_seconds=20)
+    assert said(result) == "made\n"
+    assert disk.read < 30
+    assert result.metadata["changes_complete"] is False
+    with contained.open(sandbox) as workspace:
+        assert workspace.usage() == Usage(disk_bytes=200, entries=200)
 
 
 def test_temporary_files_outlive_a_timeout(shared_container: Shared) -> None:

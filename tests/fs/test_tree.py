@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +16,10 @@ import pytest
 from carrel.errors import LimitError
 from carrel.fs._resolve import Open, Resolver
 from carrel.fs.api import Confinement, Unreadable
+from carrel.fs.cancel import WalkCancelledError, cancelled_when
 from carrel.fs.handle import Handle
 from carrel.fs.removal import LEVELS, Removal
-from carrel.fs.tree import Visit, info_of, scan
+from carrel.fs.tree import Visit, info_of, measure, scan
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind
 from tests.contract.places import at_once, show
@@ -330,3 +333,47 @@ def test_a_tree_that_is_filled_meanwhile_is_removed_all_the_same(
     monkeypatch.setattr(os, "rmdir", refilling)
     removed(open_child, tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+# Cancelled walks
+
+
+def cancelled_after(directories: int) -> AbstractContextManager[None]:
+    """Cancel at the directory after so many."""
+    looks = iter(range(2 * directories))
+    return cancelled_when(lambda: next(looks, None) is None)
+
+
+def test_a_count_that_is_cancelled_looks_no_further(
+    tmp_path: Path, open_child: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree(tmp_path, *(f"{number}/" for number in range(20)))
+    reads, scandir = itertools.count(), os.scandir
+    monkeypatch.setattr(os, "scandir", lambda fd: (next(reads), scandir(fd))[1])
+    with cancelled_after(3), pytest.raises(WalkCancelledError):
+        measure(open_child, opened(tmp_path))
+    assert next(reads) < 10
+    assert measure(open_child, opened(tmp_path)).entries == 20
+
+
+def test_one_large_directory_can_be_cancelled_as_well(tmp_path: Path, open_child: Open) -> None:
+    tree(tmp_path, *(f"{number}" for number in range(600)))
+    with cancelled_after(1), pytest.raises(WalkCancelledError):
+        measure(open_child, opened(tmp_path))
+
+
+def test_directories_that_were_opened_for_a_walk_are_shut_when_it_is_cancelled(
+    unprivileged: Path, open_child: Open
+) -> None:
+    here = unprivileged
+    for name in "abcd":
+        here = here / name
+        here.mkdir()
+    for shut in (here.parent, here.parent.parent):
+        shut.chmod(0)
+    with cancelled_after(4), pytest.raises(WalkCancelledError):
+        measure(open_child, opened(unprivileged))
+    assert stat.S_IMODE((unprivileged / "a" / "b").stat().st_mode) == 0
+    (unprivileged / "a" / "b").chmod(0o700)
+    assert stat.S_IMODE((unprivileged / "a" / "b" / "c").stat().st_mode) == 0
+    (unprivileged / "a" / "b" / "c").chmod(0o700)

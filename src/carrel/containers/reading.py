@@ -27,6 +27,7 @@ from carrel.containers.steps import (
 from carrel.containers.walk import Entry, Level, Visit, by_name
 from carrel.errors import ClosedError
 from carrel.fs.api import Content, Enter, Links, Unreadable, Wants
+from carrel.fs.cancel import checkpoint
 from carrel.fs.rules import counted_bytes, not_a_file, too_large
 from carrel.fs.translate import translated, translating
 from carrel.fs.tree import SOME, info_of, too_many, too_many_listed
@@ -239,6 +240,7 @@ class ContainerReading:
         directories: builtins.list[Parts] = []
         todo = [parts]
         while todo:
+            checkpoint()
             here = todo.pop()
             directories.append(here)
             for name, found in self._entered_if(steps, here, shut) or ():

@@ -14,7 +14,7 @@ import stat
 from carrel.fs import _sys
 from carrel.fs._resolve import Open
 from carrel.fs.handle import Handle
-from carrel.fs.tree import descend
+from carrel.fs.tree import descend, entries_of
 
 _MOST_TOLD = 10
 
@@ -26,6 +26,7 @@ def hand_over(open_child: Open, top: Handle, *, user: int, group: int) -> list[s
 
     Raises:
         OSError: EAGAIN if directories were moved meanwhile.
+        WalkCancelledError: There was no time for all of it.
     """
     if os.geteuid() != 0 or user == 0:
         # Others cannot give anything away, and root need not give to itself.
@@ -54,16 +55,15 @@ class _HandingOver:
     def enter(self, fd: int, name: bytes) -> list[bytes]:
         """Give what is in the directory *fd*, and return the names of its directories."""
         directories: list[bytes] = []
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                    if found.st_uid == self._ours and not stat.S_ISLNK(found.st_mode):
-                        self._give(fd, entry.name)
-                except (FileNotFoundError, NotADirectoryError):
-                    continue
-                if stat.S_ISDIR(found.st_mode):
-                    directories.append(os.fsencode(entry.name))
+        for entry in entries_of(fd):
+            try:
+                found = entry.stat(follow_symlinks=False)
+                if found.st_uid == self._ours and not stat.S_ISLNK(found.st_mode):
+                    self._give(fd, entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if stat.S_ISDIR(found.st_mode):
+                directories.append(os.fsencode(entry.name))
         return directories
 
     def leave(self) -> None:

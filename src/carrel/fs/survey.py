@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from carrel.fs._resolve import Open
+from carrel.fs.cancel import WalkCancelledError
 from carrel.fs.handle import Handle
-from carrel.fs.tree import KINDS, descend
+from carrel.fs.tree import KINDS, descend, entries_of
 from carrel.paths.rel import PATH_BYTES
 from carrel.values import FileKind
 
@@ -35,7 +36,7 @@ class Survey:
 
     entries: dict[str, Seen] = field(default_factory=dict)
     is_whole: bool = True
-    """Whether that is everything; not if there were too many, or some deeper than a path can name."""
+    """Whether that is everything; not if there were too many, or too deep to name, or if it was cancelled."""
 
 
 def survey(open_child: Open, top: Handle, most: int) -> Survey:
@@ -45,7 +46,10 @@ def survey(open_child: Open, top: Handle, most: int) -> Survey:
         OSError: EAGAIN if directories were moved meanwhile.
     """
     look = _Surveying(most)
-    descend(open_child, top, look)
+    try:
+        descend(open_child, top, look)
+    except WalkCancelledError:
+        look.found.is_whole = False
     return look.found
 
 
@@ -62,13 +66,12 @@ class _Surveying:
         prefix = f"{self._prefixes[-1]}{os.fsdecode(name)}/" if self._prefixes else ""
         self._prefixes.append(prefix)
         directories: list[bytes] = []
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                if len(self.found.entries) >= self._most:
-                    self.found.is_whole = False
-                    return []
-                if self._see(prefix, entry, fd):
-                    directories.append(os.fsencode(entry.name))
+        for entry in entries_of(fd):
+            if len(self.found.entries) >= self._most:
+                self.found.is_whole = False
+                return []
+            if self._see(prefix, entry, fd):
+                directories.append(os.fsencode(entry.name))
         return directories
 
     def leave(self) -> None:

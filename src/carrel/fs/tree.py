@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -18,6 +19,7 @@ from typing import NamedTuple, Protocol
 from carrel.errors import LimitError
 from carrel.fs._resolve import Open
 from carrel.fs.api import Enter, Unreadable
+from carrel.fs.cancel import WalkCancelledError, checkpoint
 from carrel.fs.handle import Handle
 from carrel.fs.removal import SCAN, unlock
 from carrel.fs.rules import counted_bytes
@@ -219,28 +221,29 @@ def descend(open_child: Open, top: Handle, look: Look) -> None:
 
     Raises:
         OSError: EAGAIN if directories were moved meanwhile.
+        WalkCancelledError: There was no time for all of it.
     """
-    here = top
-    levels = [_Level(_identity(top.fd), look.enter(top.fd, b""), None)]
-    while True:
-        _, directories, shut = levels[-1]
-        if directories:
-            name = directories.pop()
-            child, mode = _open_shut(open_child, here.fd, name)
-            if child is not None:
-                here = child
-                levels.append(_Level(_identity(here.fd), look.enter(here.fd, name), mode))
-            continue
-        look.leave()
-        levels.pop()
-        if not levels:
-            return
-        above = Handle(os.open("..", SCAN, dir_fd=here.fd))
-        if shut is not None:
-            os.fchmod(here.fd, shut)
-        here = above
-        if _identity(here.fd) != levels[-1].identity:
-            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    descent = _Descent(open_child, top)
+    try:
+        descent.levels[-1].directories.extend(look.enter(top.fd, b""))
+        while descent.levels:
+            if not descent.levels[-1].directories:
+                look.leave()
+                descent.leave()
+            elif (name := descent.enter()) is not None:
+                descent.levels[-1].directories.extend(look.enter(descent.here.fd, name))
+    except WalkCancelledError:
+        descent.shut_again()
+        raise
+
+
+def entries_of(fd: int) -> Iterator[os.DirEntry[str]]:
+    """The entries of the directory *fd*, for a walk that can be cancelled."""
+    with os.scandir(fd) as entries:
+        checkpoint()
+        while some := list(islice(entries, SOME)):
+            yield from some
+            checkpoint()
 
 
 def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
@@ -249,10 +252,49 @@ def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
     Raises:
         LimitError: There are more than *limit* entries.
         OSError: EAGAIN if directories were moved meanwhile.
+        WalkCancelledError: There was no time for all of it.
     """
     count = _Count(limit)
     descend(open_child, top, count)
     return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
+
+
+class _Descent:
+    """The way from the top of a tree to where a walk is."""
+
+    def __init__(self, open_child: Open, top: Handle) -> None:
+        self._open = open_child
+        self.here = top
+        self.levels = [_Level(_identity(top.fd), [], None)]
+
+    def enter(self) -> bytes | None:
+        """Go into the next directory; its name, or `None` if it cannot be opened."""
+        name = self.levels[-1].directories.pop()
+        child, mode = _open_shut(self._open, self.here.fd, name)
+        if child is None:
+            return None
+        self.here = child
+        self.levels.append(_Level(_identity(child.fd), [], mode))
+        return name
+
+    def leave(self) -> None:
+        """Go back to the directory above, and shut this one if it was."""
+        shut = self.levels.pop().shut
+        if not self.levels:
+            return
+        above = Handle(os.open("..", SCAN, dir_fd=self.here.fd))
+        if shut is not None:
+            os.fchmod(self.here.fd, shut)
+        self.here = above
+        if _identity(above.fd) != self.levels[-1].identity:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def shut_again(self) -> None:
+        """Go back as far as directories had to be opened, as long as nobody moves them."""
+        first = next((at for at, level in enumerate(self.levels) if level.shut is not None), len(self.levels))
+        with suppress(OSError):
+            while len(self.levels) > first:
+                self.leave()
 
 
 class _Level(NamedTuple):
@@ -283,19 +325,18 @@ class _Count:
     def enter(self, fd: int, name: bytes) -> list[bytes]:
         """Count what the directory *fd* holds, and return the names of its directories."""
         directories: list[bytes] = []
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                try:
-                    found = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                if self.entries == self._limit:
-                    raise too_many(self._limit, "")
-                self.entries += 1
-                if stat.S_ISDIR(found.st_mode):
-                    directories.append(os.fsencode(entry.name))
-                elif stat.S_ISREG(found.st_mode):
-                    self._add_file(found)
+        for entry in entries_of(fd):
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if self.entries == self._limit:
+                raise too_many(self._limit, "")
+            self.entries += 1
+            if stat.S_ISDIR(found.st_mode):
+                directories.append(os.fsencode(entry.name))
+            elif stat.S_ISREG(found.st_mode):
+                self._add_file(found)
         return directories
 
     def leave(self) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -40,6 +40,7 @@ from carrel.errors import (
     RuntimeMissingError,
     SandboxExecutionError,
 )
+from carrel.fs.cancel import WalkCancelledError, cancelled_when
 from carrel.policy.execution import MEMORY_BYTES, MOST_MEMORY_BYTES, ExecutionPolicy
 from carrel.runtimes.call import Call, Ending, OnOutput
 from carrel.runtimes.command import Command
@@ -60,6 +61,8 @@ from carrel.workspace.workspace import Workspace
 TEMPORARY = "/tmp"  # noqa: S108  # the container's own
 _CHECK = ExecutionPolicy(timeout_seconds=10.0)
 _CHECK_KEY = "check"
+_FINISH_SECONDS = 1.0
+"""So much longer than its time a call may take to see what its program did; then the next one counts."""
 _MOST_CONTAINERS = 32
 """So many are kept for the next call; of more, those go that were not used for the longest time."""
 
@@ -232,17 +235,15 @@ class ContainerRuntime:
         until = started + policy.timeout_seconds
         use = DirectUse(workspace)
         home = self._home(workspace, use)
-        ended = _Ended(Ending(reason=TrapReason.TIMEOUT))
+        turn = _Turn(command, policy, memory_bytes, call, on_output, until)
+        ended: _Ended | None = None
         with (
             self._turns.hold(home.name, call, until) as had,
             turn_of_processes(home.turn, call, until if had else 0) as alone,
         ):
-            if call.is_cancelled:
-                ended.ending.reason = TrapReason.CANCELLED
-            elif had and alone and time.monotonic() < until:
-                ended = self._use(
-                    _Turn(command, policy, memory_bytes, call, on_output, until), home, use, workspace
-                )
+            if had and alone and not turn.is_over():
+                ended = self._use(turn, home, use, workspace)
+        ended = ended or _Ended(Ending(reason=turn.reason))
         state: dict[str, object] = {
             "runtime": "container",
             "image": self._settings.image,
@@ -258,18 +259,11 @@ class ContainerRuntime:
 
     def _use(self, turn: _Turn, home: Home, use: DirectUse, workspace: Workspace) -> _Ended:
         """Run a program while nobody else runs one."""
-        use.require_room()
-        container = self._container(home)
-        if end_left(container):
-            # Somebody was killed while a program ran.
-            use.recount()
-            use.require_room()
-        left = [] if use.bypass is None else use.bypass.hand_over(*home.owner)
-        container = self._with_the_directory(container, home, use, workspace)
-        limit_memory(container, turn.memory_bytes)
-        use.begin()
-        if time.monotonic() >= turn.until:
-            return _Ended(Ending(reason=TrapReason.TIMEOUT), use.end(), left)
+        try:
+            with cancelled_when(turn.is_over):
+                container, left = self._prepared(turn, home, use, workspace)
+        except WalkCancelledError:
+            return _Ended(Ending(reason=turn.reason))
         try:
             with QuotaGuard(use, container) as guard:
                 run = ContainerRun(
@@ -288,17 +282,38 @@ class ContainerRuntime:
                         container.restart()
                     raise
         except BaseException:
-            with suppress(CarrelError):
+            with suppress(CarrelError, WalkCancelledError), turn.finishing():
                 use.end()
                 # It may still run, if the engine is gone.
                 use.spoil()
             raise
-        changes = use.end()
+        with turn.finishing():
+            changes = use.end()
         if ending.exit_code == KILLED and self._ran_out_of_memory(container):
             ending.exit_code, ending.reason = None, TrapReason.MEMORY
         if ending.reason is None and changes.problem is not None:
             ending.reason, ending.detail = TrapReason.QUOTA, changes.problem
         return _Ended(ending, changes, left, run.has_begun)
+
+    def _prepared(
+        self, turn: _Turn, home: Home, use: DirectUse, workspace: Workspace
+    ) -> tuple[Container, list[str]]:
+        """The container in which the program can begin, and the files that it is not given.
+
+        Raises:
+            WalkCancelledError: Its time was up before, or it was cancelled.
+        """
+        use.require_room()
+        container = self._container(home)
+        if end_left(container):
+            # Somebody was killed while a program ran.
+            use.recount()
+            use.require_room()
+        left = [] if use.bypass is None else use.bypass.hand_over(*home.owner)
+        container = self._with_the_directory(container, home, use, workspace)
+        limit_memory(container, turn.memory_bytes)
+        use.begin()
+        return container, left
 
     # The container
 
@@ -394,6 +409,20 @@ class _Turn:
     on_output: OnOutput | None
     until: float
     """When its time is up, by the monotonic clock; what is looked at before it begins belongs to it."""
+
+    def is_over(self) -> bool:
+        """Whether it must not begin any more."""
+        return self.call.is_cancelled or time.monotonic() >= self.until
+
+    @property
+    def reason(self) -> TrapReason:
+        """Why it is over."""
+        return TrapReason.CANCELLED if self.call.is_cancelled else TrapReason.TIMEOUT
+
+    def finishing(self) -> AbstractContextManager[None]:
+        """Limit the walks of the block to what is left of its time, and a little more."""
+        until = max(time.monotonic(), self.until) + _FINISH_SECONDS
+        return cancelled_when(lambda: time.monotonic() >= until)
 
 
 @dataclass(slots=True)

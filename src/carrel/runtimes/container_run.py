@@ -41,6 +41,8 @@ class Guard(Protocol):
 
     problem: str | None
     """Why it has to end."""
+    may_freeze: bool
+    """Whether the program has begun; the engine hangs if a container is frozen while it starts one."""
 
     def stop(self) -> None:
         """Watch no more, and leave the container alone."""
@@ -51,6 +53,7 @@ class Unguarded:
     """Watches nothing."""
 
     problem: str | None = None
+    may_freeze = False
 
     def stop(self) -> None:
         """There is nothing to stop."""
@@ -128,13 +131,17 @@ class ContainerRun:
             except EOFError:
                 return self._wait(stream, feeder)
             if piece is not None:
+                self._guard.may_freeze = True
                 self._take(*piece)
             elif stream.exit_code() is not None:
                 # What it left running holds its output open.
                 return self._must_end(feeder)
+            elif not self._guard.may_freeze:
+                self._guard.may_freeze = stream.has_begun()
 
     def _wait(self, stream: ExecStream, feeder: Feeder) -> TrapReason | None:
         """Wait for one that has closed its output."""
+        self._guard.may_freeze = True
         pause = 0.001
         while stream.exit_code() is None:
             if reason := self._must_end(feeder):

@@ -16,6 +16,7 @@ from threading import Event, Thread
 
 from carrel.containers.container import Container
 from carrel.errors import CarrelError, ClosedError
+from carrel.fs.cancel import WalkCancelledError, cancelled_when
 from carrel.values import Usage
 from carrel.workspace.direct import DirectUse
 
@@ -34,6 +35,8 @@ class QuotaGuard:
     def __init__(self, use: DirectUse, container: Container) -> None:
         self.problem: str | None = None
         """What was too much, with both numbers; everything has been ended then."""
+        self.may_freeze = False
+        """Whether the program has begun; the engine hangs if a container is frozen while it starts one."""
         self._use = use
         self._container = container
         self._over = Event()
@@ -54,7 +57,7 @@ class QuotaGuard:
         self.stop()
 
     def stop(self) -> None:
-        """Look no more; nothing is frozen afterwards."""
+        """Look no more, not even to the end; nothing is frozen afterwards."""
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -62,8 +65,9 @@ class QuotaGuard:
     def _watch(self) -> None:
         while not self._over.wait(_LEAST_SECONDS):
             try:
-                used = self._measured() if self._is_due() else None
-            except ClosedError:
+                with cancelled_when(self._over.is_set):
+                    used = self._measured() if self._is_due() else None
+            except (ClosedError, WalkCancelledError):
                 return
             except CarrelError:
                 self._end("the workspace could not be counted")
@@ -91,13 +95,13 @@ class QuotaGuard:
         """Look; `None` if that failed, as it may for some times."""
         started = time.monotonic()
         self._looks += 1
-        is_frozen = self._failed >= _TRIES or self._looks % _FROZEN_EVERY == 0
+        is_frozen = self.may_freeze and (self._failed >= _TRIES or self._looks % _FROZEN_EVERY == 0)
         try:
             used = self._measured_frozen() if is_frozen else self._use.measure()
         except ClosedError:
             raise
         except CarrelError:
-            if self._failed >= _TRIES:
+            if is_frozen and self._failed >= _TRIES:
                 raise
             self._failed += 1
             return None

@@ -7,7 +7,8 @@ Not covered: what they did is not in the journal if the process that let them ru
 the count of the session does not grow with what they write; whoever lets them run measures it meanwhile and
 ends them. What others change through the gate at the same time is in the journal already, and the same file
 is not recorded a second time. A file that is made and removed again is not seen. Where there is more than can
-be surveyed, what is recorded is only a part, and `Changes` says so.
+be surveyed, or no time for it (`carrel.fs.cancel`), what is recorded is only a part, and `Changes` says so.
+If there was no time to count, the next one to look does.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from carrel.audit.event import Event
 from carrel.errors import AccessError, CarrelError, LimitError, QuotaError
 from carrel.fs.api import Files
 from carrel.fs.bypass import Bypass
+from carrel.fs.cancel import WalkCancelledError, checkpoint, is_cancelled
 from carrel.fs.checked import unchecked
 from carrel.fs.root import Root
 from carrel.fs.survey import Seen, Survey
@@ -121,10 +123,15 @@ class DirectUse:
         return self.files.measure()
 
     def begin(self) -> None:
-        """See what there is; should this process be killed, the next one to look counts again."""
-        self._gate.ledger.begin_direct()
+        """See what there is; should this process be killed, the next one to look counts again.
+
+        Raises:
+            WalkCancelledError: There was no time for that; nothing has begun.
+        """
         self._position = self._gate.position()
         self._before = self._survey()
+        checkpoint()
+        self._gate.ledger.begin_direct()
 
     def spoil(self) -> None:
         """Let the next one to look count again."""
@@ -141,14 +148,23 @@ class DirectUse:
         """See what was changed, write that into the journal, and count again."""
         # Before the records, which must not tell of what a power loss took.
         self._gate.ledger.flush_files()
-        after = self._survey()
-        # What is at both ends of an incomplete survey was perhaps only not looked at.
-        is_whole = self._before.is_whole and after.is_whole
+        changes = self._record(self._survey())
+        # A directory that nobody limits may have more than anybody wants to count.
+        with suppress(LimitError, WalkCancelledError):
+            changes.problem = self.problem(self._gate.ledger.end_direct())
+        for names in (changes.created, changes.modified, changes.deleted):
+            names.sort()
+        return changes
+
+    def _record(self, after: Survey) -> Changes:
+        """Write what was changed into the journal, as far as there is time."""
         recorded = self._recorded()
-        changes = Changes(is_whole=is_whole)
-        with self._gate.ledger as ledger:
+        changes = Changes(is_whole=False)
+        with suppress(WalkCancelledError), self._gate.ledger as ledger:
             for each in differences(self._before, after):
-                if recorded.has(each.path) or not (is_whole or _is_certain(each, self._before, after)):
+                if is_cancelled():
+                    break
+                if recorded.has(each.path) or not _is_certain(each, self._before, after):
                     continue
                 ledger.record(
                     each.operation,
@@ -158,11 +174,8 @@ class DirectUse:
                     after_bytes=each.after_bytes,
                 )
                 _list(each, changes)
-        # A directory that nobody limits may have more than anybody wants to count.
-        with suppress(LimitError):
-            changes.problem = self.problem(self._gate.ledger.end_direct())
-        for names in (changes.created, changes.modified, changes.deleted):
-            names.sort()
+            else:
+                changes.is_whole = self._before.is_whole and after.is_whole
         return changes
 
     def _recorded(self) -> _Recorded:
@@ -186,9 +199,10 @@ class DirectUse:
         found = Survey()
         try:
             for info in self.files.walk(_TOP, self._gate.limits):
+                checkpoint()
                 size, modified = (0, 0) if info.is_directory else (info.size_bytes, info.modified_ns)
                 found.entries[info.path] = Seen(info.kind, info.inode, size, modified, 0, info.target)
-        except CarrelError:
+        except (CarrelError, WalkCancelledError):
             found.is_whole = False
         return found
 
@@ -219,8 +233,9 @@ class _Recorded:
 
 
 def _is_certain(change: Difference, before: Survey, after: Survey) -> bool:
-    """Whether a change is true though not everything was looked at: it is there on both sides."""
-    return change.path in before.entries and change.path in after.entries
+    """Whether a change is true, though perhaps not everything was looked at on both sides."""
+    was_looked_at = before.is_whole or change.path in before.entries
+    return was_looked_at and (after.is_whole or change.path in after.entries)
 
 
 def _list(change: Difference, changes: Changes) -> None:

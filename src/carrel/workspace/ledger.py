@@ -44,6 +44,7 @@ from carrel.errors import (
 from carrel.fs._draft import Draft
 from carrel.fs.api import Links
 from carrel.fs.at_once import require_waiting
+from carrel.fs.cancel import WalkCancelledError
 from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.fs.root import Root
@@ -317,8 +318,8 @@ class Ledger:
 
     def end_direct(self) -> Usage:
         """They do no longer; count what there is."""
+        held, self._direct = self._direct, None
         with self:
-            held, self._direct = self._direct, None
             if held is not None:
                 # Also for a child that was forked meanwhile and has it open.
                 fcntl.flock(held.fd, fcntl.LOCK_UN)
@@ -372,9 +373,14 @@ class Ledger:
         return page
 
     def _counted(self, page: Page) -> Page:
-        """Count the workspace, and write that down."""
+        """Count the workspace, and write that down; if there is no time for that, the next one counts."""
         is_calm = self._end_programs()
-        found = self._root.measure()
+        try:
+            found = self._root.measure()
+        except WalkCancelledError:
+            position = self._recorder.position()
+            write_page(self._lock.fd, page._replace(mark=page.mark | _OPEN, position=position))
+            raise
         # What programs write from now on is not in this count either.
         mark = page.mark & _DIRECT if self._lock.has_direct() else 0
         page = Page(mark, found.disk_bytes, found.entries, 0, page.recounts + 1, 0, 0)
