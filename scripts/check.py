@@ -232,9 +232,9 @@ def _divided(files: Sequence[str]) -> list[list[str]]:
     weights = {file: known.get(file.partition("::")[0], 1.0) for file in files}
     full = max(1.0, sum(weights.values()) / SHARES)
     shares: list[list[str]] = []
-    weight = full
+    weight = 0.0
     for file in files:
-        is_apart = bool(shares) and shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
+        is_apart = not shares or shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
         if is_apart or weight + weights[file] / 2 > full:
             shares.append([])
             weight = 0.0
