@@ -26,8 +26,8 @@ MUTANTS = [
     Mutant(
         "ledger: the quota is asked",
         "workspace/ledger.py",
-        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        position",
-        "        position",
+        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        self._dura",
+        "        self._dura",
         "tests/workspace/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
     ),
     Mutant(
@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "ledger: what must be counted is not counted at once",
         "workspace/ledger.py",
-        "            require_waiting()\n            self._settle(page)",
-        "            self._settle(page)",
+        "            require_waiting()\n            self.flush_files()\n            self._settle(page)",
+        "            self.flush_files()\n            self._settle(page)",
         "tests/workspace/test_at_once.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
     ),
     Mutant(
@@ -316,8 +316,8 @@ MUTANTS = [
     Mutant(
         "record: a lost record is not the operation's failure",
         "workspace/record.py",
-        "        except (OSError, ClosedError):",
-        "        except ZeroDivisionError:",
+        "        except (OSError, ClosedError) as error:",
+        "        except ZeroDivisionError as error:",
         "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
     ),
     Mutant(
@@ -425,8 +425,8 @@ MUTANTS = [
     Mutant(
         "session: closed to others",
         "workspace/store.py",
-        "os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)",
-        "os.mkdir(self.session_id, dir_fd=self._store.directory.fd)",
+        "os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)",
+        "os.mkdir(self.session_id, dir_fd=directory.fd)",
         f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
     ),
     Mutant(
@@ -461,8 +461,8 @@ MUTANTS = [
     Mutant(
         "journal: torn lines",
         "audit/journal.py",
-        '_write(self._fd, b"\\n" + line)',
-        "_write(self._fd, line)",
+        '_write(self.fd, b"\\n" + line)',
+        "_write(self.fd, line)",
         f"{GATE}::test_a_torn_record_spoils_no_other",
     ),
     Mutant(

@@ -441,9 +441,9 @@ def test_the_journal_is_read_on_from_a_sequence_number(carrel: Carrel, recorded:
 def test_what_the_journal_no_longer_keeps_is_an_error(
     carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        journal.FileJournal.__init__, "__kwdefaults__", {"file_bytes": 200, "refusal_file_bytes": 200}
-    )
+    small = {"file_bytes": 200, "refusal_file_bytes": 200}
+    defaults = journal.FileJournal.__init__.__kwdefaults__ or {}
+    monkeypatch.setattr(journal.FileJournal.__init__, "__kwdefaults__", {**defaults, **small})
     with WorkspaceManager(carrel.sessions).create("s1") as workspace:
         workspace.write("a", b"")
         (first,) = workspace.changes()
