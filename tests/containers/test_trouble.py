@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
-from carrel.containers.trouble import why_unstarted
+from carrel.containers.trouble import translated, why_unstarted
+from carrel.fs.at_once import releasing
 
 START = "OCI runtime exec failed: exec failed: "
 
@@ -36,3 +40,19 @@ def test_a_program_that_cannot_be_started_is_told_from_a_container_that_cannot(
     told: str, why: str | None
 ) -> None:
     assert why_unstarted(START + told) == why
+
+
+def test_a_wait_for_the_engine_is_marked_as_blocking() -> None:
+    is_blocked = False
+
+    @contextmanager
+    def release() -> Iterator[None]:
+        nonlocal is_blocked
+        is_blocked = True
+        yield
+        is_blocked = False
+
+    with releasing(release):
+        with translated("trying"):
+            assert is_blocked
+        assert not is_blocked

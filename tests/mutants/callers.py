@@ -14,6 +14,7 @@ TENANTS = "tests/service/test_two_tenants.py"
 MCP_LINES = "tests/fronts/mcp/test_lines.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
 TLS = "tests/fronts/http/test_serve_tls.py"
+THREADS = "tests/service/test_threads.py"
 
 MUTANTS = [
     # Callers
@@ -305,11 +306,39 @@ MUTANTS = [
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
-        "admission: a tenant leaves threads to others",
-        "service/admission.py",
+        "threads: a tenant leaves threads to others",
+        "service/threads.py",
         "                if self._busy[tenant] < self._free:\n",
         "                if self._free:\n",
-        "tests/service/test_admission.py::test_a_tenant_that_has_much_to_do_leaves_threads_to_others",
+        f"{THREADS}::test_a_tenant_that_has_much_to_do_leaves_threads_to_others",
+    ),
+    Mutant(
+        "threads: few execute code at the same time",
+        "service/threads.py",
+        "if tenant not in self._waiting and self._busy[tenant] < self._free:",
+        "if True:",
+        f"{THREADS}::test_fewer_threads_execute_code_than_there_are",
+    ),
+    Mutant(
+        "threads: a slot is released while blocking",
+        "service/threads.py",
+        "            with releasing(partial(self._released, tenant)):\n                yield\n",
+        "            yield\n",
+        f"{THREADS}::test_a_thread_that_blocks_releases_its_slot",
+    ),
+    Mutant(
+        "threads: uploads need a slot",
+        "service/threads.py",
+        "        with self._slots.held(tenant):\n            return work()\n",
+        "        return work()\n",
+        f"{THREADS}::test_threads_that_block_on_clients_share_the_slots",
+    ),
+    Mutant(
+        "threads: waiting for a session is marked as blocking",
+        "workspace/session_lock.py",
+        "            with blocking():\n                self._wait_longer()\n",
+        "            self._wait_longer()\n",
+        "tests/workspace/test_at_once.py::test_a_wait_for_another_process_is_marked_as_blocking",
     ),
     Mutant(
         "admission: half of the places for one tenant",

@@ -33,15 +33,15 @@ MUTANTS = [
     Mutant(
         "ledger: one at a time",
         "workspace/session_lock.py",
-        "                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
-        "                pass\n",
+        "            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "            pass\n",
         "tests/workspace/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
     ),
     Mutant(
         "ledger: a lock of others is not waited for at once",
         "workspace/session_lock.py",
-        "            require_waiting()\n            now",
-        "            now",
+        "            require_waiting()\n            with blocking():\n                self._wait_longer",
+        "            with blocking():\n                self._wait_longer",
         "tests/workspace/test_at_once.py"
         "::test_what_another_process_holds_is_not_waited_for_and_nothing_is_changed",
     ),

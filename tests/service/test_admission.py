@@ -1,22 +1,18 @@
-"""Places and threads, shared between tenants."""
+"""Places, and work that many ask for at one time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from concurrent.futures import Future
-from contextvars import copy_context
-from threading import Event
 
 import pytest
 
 from carrel.errors import LimitError
-from carrel.service.admission import Admission, FairThreads, Shared, works_for
+from carrel.service.admission import Admission, Shared
 from carrel.service.principal import Principal
 from carrel.service.service import Service
 from carrel.service.session_info import NewSession
 from carrel.values import Usage
-from tests.service.conftest import OPERATOR, STRANGER, WRITER, House
+from tests.service.conftest import OPERATOR, WRITER, House
 from tests.workspace.holding import held
 
 
@@ -52,75 +48,6 @@ def test_a_place_is_given_back_once() -> None:
     for one in (admission.enter(), admission.enter()):
         one.leave()
     admission.take(WRITER)
-
-
-class Pool:
-    """Threads whose work ends when it is told to."""
-
-    def __init__(self, count: int) -> None:
-        self.threads = FairThreads(count)
-        self.end = Event()
-
-    def begin(self, who: Principal) -> tuple[Event, Future[bool]]:
-        """Hand over work of *who*; the event tells that it has begun."""
-        begun = Event()
-
-        def work() -> bool:
-            begun.set()
-            return self.end.wait()
-
-        def submit() -> Future[bool]:
-            works_for(who)
-            return self.threads.submit(work)
-
-        return begun, copy_context().run(submit)
-
-
-@pytest.fixture
-def pool() -> Iterator[Pool]:
-    found = Pool(8)
-    yield found
-    found.end.set()
-    found.threads.shutdown()
-
-
-def test_a_tenant_that_has_much_to_do_leaves_threads_to_others(pool: Pool) -> None:
-    many = [pool.begin(WRITER) for _ in range(20)]
-    for begun, _ in many[:4]:
-        begun.wait()
-    for who in (STRANGER, OPERATOR):
-        begun, _ = pool.begin(who)
-        begun.wait()
-    assert [begun.is_set() for begun, _ in many] == [True] * 4 + [False] * 16
-    pool.end.set()
-    assert all(future.result() for _, future in many)
-
-
-def test_who_had_one_thread_gets_the_next_also_if_another_tenant_is_first(pool: Pool) -> None:
-    for _ in range(8):
-        pool.begin(WRITER)
-    ended = pool.threads.submit(lambda: None)
-    ended.result()
-    for who in (STRANGER, STRANGER, OPERATOR):
-        begun, _ = pool.begin(who)
-        begun.wait()
-
-
-def test_work_that_nobody_waits_for_is_not_begun(pool: Pool) -> None:
-    waiting = [pool.begin(WRITER) for _ in range(5)]
-    begun, future = waiting[-1]
-    assert future.cancel()
-    pool.end.set()
-    pool.threads.shutdown()
-    assert not begun.is_set()
-
-
-def test_errors_come_to_who_waits(pool: Pool) -> None:
-    def fail() -> None:
-        raise ValueError("wrong")
-
-    with pytest.raises(ValueError, match="wrong"):
-        pool.threads.submit(fail).result()
 
 
 def test_whoever_asks_while_work_runs_shares_what_begins_after_it() -> None:

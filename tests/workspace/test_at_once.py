@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from carrel import AsyncWorkspace, Limits, Workspace
 from carrel.errors import EscapeError
-from carrel.fs.at_once import WouldWait, at_once
+from carrel.fs.at_once import WouldWait, at_once, blocking, releasing
 from carrel.workspace.sessions import WorkspaceManager
 from tests.workspace.holding import held
 from tests.workspace.ledgers import state
@@ -118,3 +119,67 @@ def test_a_loop_goes_on_while_an_awaited_operation_waits(sessions: WorkspaceMana
             await work(workspace)
 
     asyncio.run(main())
+
+
+class Blocked:
+    """Notes when a thread blocks."""
+
+    def __init__(self) -> None:
+        self.began, self.ended = Event(), Event()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self.began.set()
+        yield
+        self.ended.set()
+
+    def touch(self, workspace: Workspace) -> Thread:
+        """Touch a file in another thread."""
+
+        def run() -> None:
+            with releasing(self):
+                workspace.touch("f")
+
+        thread = Thread(target=run)
+        thread.start()
+        return thread
+
+
+def test_a_wait_for_another_process_is_marked_as_blocking(sessions: WorkspaceManager) -> None:
+    blocked = Blocked()
+    with sessions.create("s") as workspace, held(sessions.root, "s") as release:
+        thread = blocked.touch(workspace)
+        blocked.began.wait()
+        assert not blocked.ended.is_set()
+        release()
+        thread.join()
+        assert blocked.ended.is_set()
+
+
+def test_a_wait_for_another_thread_is_marked_as_blocking(sessions: WorkspaceManager) -> None:
+    blocked = Blocked()
+    with sessions.create("s") as workspace:
+        with workspace.gate.ledger:
+            thread = blocked.touch(workspace)
+            blocked.began.wait()
+            assert not blocked.ended.is_set()
+        thread.join()
+        assert blocked.ended.is_set()
+
+
+def test_a_lock_that_is_free_does_not_block(sessions: WorkspaceManager) -> None:
+    blocked = Blocked()
+    with sessions.create("s") as workspace:
+        blocked.touch(workspace).join()
+    assert not blocked.began.is_set()
+
+
+def test_a_blocking_wait_within_another_is_marked_once() -> None:
+    blocked = Blocked()
+    with releasing(blocked), blocking():
+        blocked.began.clear()
+        with blocking():
+            pass
+        assert not blocked.began.is_set()
+        assert not blocked.ended.is_set()
+    assert blocked.ended.is_set()

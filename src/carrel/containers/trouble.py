@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from carrel.errors import CarrelError, ContainerError, EngineError
+from carrel.fs.at_once import blocking
 
 _UNSTARTED = {
     "too_long": ("argument list too long",),
@@ -39,9 +40,13 @@ def why_unstarted(told: str) -> str | None:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Let what is *doing* raise errors of ours only: `EngineError` or `ContainerError`."""
+    """Let what is *doing* raise errors of ours only: `EngineError` or `ContainerError`.
+
+    Waiting for the engine counts as blocking.
+    """
     try:
-        yield
+        with blocking():
+            yield
         return
     except CarrelError:
         raise

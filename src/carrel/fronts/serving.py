@@ -42,6 +42,8 @@ BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MCP = "/mcp"
 DESCRIPTORS = 2**16
+SWITCH_SECONDS = 0.0005
+"""The interpreter's switch interval: how long the event loop waits for a thread that executes Python code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,7 @@ def run(service: Service, on_start: Callable[[Served], None], *, tokens: Path | 
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
+    sys.setswitchinterval(SWITCH_SECONDS)
     event_loop.run(_until_told(service, on_start, tokens))
 
 

@@ -9,7 +9,8 @@ Not covered: a disk or a network file system that does not answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import local
 from typing import TypeVar
 
@@ -23,8 +24,12 @@ class WouldWait(BaseException):
     """
 
 
+Release = Callable[[], AbstractContextManager[None]]
+
+
 class _Thread(local):
     may_wait = True
+    release: Release = nullcontext
 
 
 _thread = _Thread()
@@ -58,3 +63,20 @@ def require_waiting() -> None:
     """
     if not _thread.may_wait:
         raise WouldWait
+
+
+@contextmanager
+def releasing(release: Release) -> Iterator[None]:
+    """Enter *release* around every blocking wait that this thread marks with `blocking`."""
+    before, _thread.release = _thread.release, release
+    try:
+        yield
+    finally:
+        _thread.release = before
+
+
+@contextmanager
+def blocking() -> Iterator[None]:
+    """Mark a blocking wait, so that the owner of this thread can run another one in the meantime."""
+    with _thread.release(), releasing(nullcontext):
+        yield

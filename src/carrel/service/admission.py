@@ -1,37 +1,26 @@
-"""Who may come in, and whose work is done next, for all fronts of a service.
+"""Who may come in, for all fronts of a service.
 
 A request takes a place: there are so many for all, half of them for one tenant, and an eighth for one caller.
-What it has to do in a thread waits in the queue of its tenant. A tenant begins another piece of work only
-while it has fewer threads than are free, so whatever it does others find some, and takes turns with them.
-
-Not covered: the processors and the disk, which all share.
+`threads` says whose work is done next.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from contextvars import ContextVar
-from functools import partial
-from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from carrel.errors import LimitError
 from carrel.service.principal import Principal
+from carrel.service.threads import count_down
 
 CALLER_SHARES = 8
 """One caller may make this part of all requests at one time, or two of them if that is more."""
 RETRY_SECONDS = 1
 """When somebody may try again who found no place."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-_TENANT: ContextVar[str | None] = ContextVar("carrel_tenant", default=None)
-"""For whom this task works; `None` for the operator and for the service itself."""
 
 
 class Admission:
@@ -76,8 +65,8 @@ class Admission:
     def give_back(self, caller: Principal) -> None:
         """End a request of *caller* that was counted by `take`."""
         if caller.tenant is not None:
-            _count_down(self._of_tenants, caller.tenant)
-            _count_down(self._of_callers, (caller.tenant, caller.name))
+            count_down(self._of_tenants, caller.tenant)
+            count_down(self._of_callers, (caller.tenant, caller.name))
 
 
 class Place:
@@ -106,17 +95,6 @@ class Place:
             self._admission.leave(self._caller)
 
 
-def works_for(caller: Principal) -> None:
-    """Let the threads that this task uses from now on be counted as those of the caller's tenant."""
-    _TENANT.set(caller.tenant)
-
-
-async def working_for(caller: Principal, work: Coroutine[Any, Any, T]) -> T:
-    """What *work* gives, whose threads are counted as those of the caller's tenant."""
-    works_for(caller)
-    return await work
-
-
 def _require(running: int, most: int, whose: str) -> None:
     if running > most:
         raise LimitError(
@@ -126,73 +104,6 @@ def _require(running: int, most: int, whose: str) -> None:
             message=f"too many requests {whose}at one time; try again in a moment",
             retry_after_seconds=RETRY_SECONDS,
         )
-
-
-def _count_down(counter: Counter[Any], key: Hashable) -> None:
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]
-
-
-class FairThreads(ThreadPoolExecutor):
-    """Threads in which tenants take turns; the tenant is that of the task which hands over the work."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(count, thread_name_prefix="carrel-service")
-        self._free = count
-        self._turns = Lock()
-        self._busy: Counter[str | None] = Counter()
-        self._waiting: OrderedDict[str | None, deque[Callable[[], None]]] = OrderedDict()
-        """Whoever is next comes first."""
-
-    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Do *work* when it is the turn of this tenant."""
-        future: Future[T] = Future()
-        job = partial(_do, future, partial(work, *args, **kwargs))
-        with self._turns:
-            self._waiting.setdefault(_TENANT.get(), deque()).append(job)
-        super().submit(self._work)
-        return future
-
-    def _work(self) -> None:
-        """Do what there is, as long as there is anything that may be begun."""
-        while (found := self._next()) is not None:
-            tenant, job = found
-            if self._waiting:
-                # Another tenant's end may have let in two, and this thread can only do one.
-                with suppress(RuntimeError):  # none is begun any more; those that run do the rest
-                    super().submit(self._work)
-            try:
-                job()
-            finally:
-                del job, found
-                with self._turns:
-                    self._free += 1
-                    _count_down(self._busy, tenant)
-
-    def _next(self) -> tuple[str | None, Callable[[], None]] | None:
-        with self._turns:
-            for tenant, jobs in self._waiting.items():
-                if self._busy[tenant] < self._free:
-                    job = jobs.popleft()
-                    self._waiting.move_to_end(tenant)
-                    if not jobs:
-                        del self._waiting[tenant]
-                    self._free -= 1
-                    self._busy[tenant] += 1
-                    return tenant, job
-            return None
-
-
-def _do(future: Future[T], work: Callable[[], T]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    try:
-        result = work()
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
 
 
 class Shared:

@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
 from functools import partial
@@ -21,7 +21,7 @@ from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.service import feed
-from carrel.service.admission import Admission, FairThreads, Shared
+from carrel.service.admission import Admission, Shared
 from carrel.service.caller_sessions import CallerSessions
 from carrel.service.desk import Desk
 from carrel.service.desks import Desks
@@ -32,6 +32,7 @@ from carrel.service.operations import OPERATIONS
 from carrel.service.operations import operation as find_operation
 from carrel.service.principal import Principal
 from carrel.service.tenants import Tenants
+from carrel.service.threads import BlockingThreads, FairThreads, Slots
 from carrel.service.work import Work
 from carrel.tools.deadline import Deadline
 from carrel.tools.formats import Format, render
@@ -47,6 +48,8 @@ from carrel.workspace.sessions import WorkspaceManager
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
 _WAITING_THREADS = 1024
+_SLOTS = 4
+"""Threads that execute code at the same time, half of them for one tenant; each slows the event loop down."""
 RECOUNT = OPERATIONS["recount"]
 
 T = TypeVar("T")
@@ -95,10 +98,11 @@ class Service:
         self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
         self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.waiting_threads = ThreadPoolExecutor(
-            min(settings.serve.max_requests, _WAITING_THREADS), thread_name_prefix="carrel-waiting"
+        self._slots = Slots(_SLOTS)
+        self.waiting_threads = BlockingThreads(
+            min(settings.serve.max_requests, _WAITING_THREADS), self._slots
         )
-        """For work that waits for what a client sends; it must not hold up anybody else."""
+        """For work that blocks on what a client sends."""
 
     @classmethod
     def from_env(
@@ -128,7 +132,7 @@ class Service:
     # Its own life
 
     async def __aenter__(self) -> Self:
-        asyncio.get_running_loop().set_default_executor(FairThreads(_THREADS))
+        asyncio.get_running_loop().set_default_executor(FairThreads(_THREADS, self._slots))
         self._begin(self._every(IDLE_LOOK_SECONDS, self._close_idle))
         self._begin(self._every(self.settings.serve.sweep_seconds, self._sweep))
         return self

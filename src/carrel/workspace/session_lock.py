@@ -9,7 +9,7 @@ import time
 from threading import RLock
 
 from carrel.errors import BusyError, CarrelError, ClosedError, SessionMissingError, UnavailableError
-from carrel.fs.at_once import may_wait, require_waiting
+from carrel.fs.at_once import blocking, require_waiting
 from carrel.fs.handle import Handle
 
 FILE = "ledger"
@@ -56,9 +56,11 @@ class SessionLock:
             UnavailableError: The file cannot be opened or locked.
             WouldWait: Somebody has it, and this thread must not wait.
         """
-        if not self.turn.acquire(self._wait_seconds if may_wait() else 0):
+        if not self.turn.acquire(0):
             require_waiting()
-            raise _busy()
+            with blocking():
+                if not self.turn.acquire(self._wait_seconds):
+                    raise _busy()
         try:
             if self.turn.file is None or self._process != os.getpid():
                 self._open()
@@ -126,22 +128,27 @@ class SessionLock:
         return _FLAGS if self._session_id is None else _FLAGS & ~os.O_CREAT
 
     def _wait(self) -> None:
-        deadline = 0.0
-        pause = _PAUSE_SECONDS
-        while True:
-            try:
-                fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                pass
-            else:
-                return
+        if not self._is_locked():
             require_waiting()
-            now = time.monotonic()
-            deadline = deadline or now + self._wait_seconds
-            if now >= deadline:
+            with blocking():
+                self._wait_longer()
+
+    def _wait_longer(self) -> None:
+        deadline = time.monotonic() + self._wait_seconds
+        pause = _PAUSE_SECONDS
+        while not self._is_locked():
+            if time.monotonic() >= deadline:
                 raise _busy()
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+    def _is_locked(self) -> bool:
+        """Whether the lock is ours now."""
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 class Turn:

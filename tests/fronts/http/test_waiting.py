@@ -74,6 +74,8 @@ def test_a_session_that_is_locked_holds_up_nobody_else(
         eventually(lambda: are_running(front, len(CHANGES)))
         # The lock is released only when everybody else was answered.
         assert front.client.get("/healthz").status_code == 200
+        # This needs a thread and a slot.
+        assert front.client.get("/readyz").status_code == 200
         assert other.post("/operations/touch", json={"path": "f"}).status_code == 200
         assert other.post("/operations/stat", json={"path": "../x"}).status_code == 400
         assert session.get("/files/f").content == b"text"

@@ -31,10 +31,10 @@ from carrel.fronts.grpc.stream import next_of
 from carrel.fronts.grpc.table import Function
 from carrel.fronts.grpc.visit import Visit
 from carrel.remote.grpc_channel import ROLE
-from carrel.service.admission import works_for
 from carrel.service.callers import Callers, shown_once
 from carrel.service.rate import Rates
 from carrel.service.service import Service
+from carrel.service.threads import works_for
 
 STALLED_SECONDS = 60
 """How long a client may take to take the next piece."""

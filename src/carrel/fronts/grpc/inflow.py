@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from carrel.errors import RequestError
 from carrel.fronts.grpc.call import Call
 from carrel.fronts.grpc.stream import next_of
+from carrel.fs.at_once import blocking
 from carrel.service.desk import Desk
 
 T = TypeVar("T")
@@ -59,11 +60,12 @@ class Inflow:
 
     def _pieces(self) -> Iterator[bytes]:
         """The data, for the thread that waits for it."""
-        while True:
-            piece = asyncio.run_coroutine_threadsafe(self._piece(), self._loop).result()
-            if piece is None:
-                return
+        while (piece := self._awaited()) is not None:
             yield piece
+
+    def _awaited(self) -> bytes | None:
+        with blocking():
+            return asyncio.run_coroutine_threadsafe(self._piece(), self._loop).result()
 
     async def _piece(self) -> bytes | None:
         """The next data; `None` at the end."""

@@ -30,11 +30,11 @@ from carrel.fronts.http.openapi import describe
 from carrel.fronts.http.route import Route, Router
 from carrel.fronts.http.table import ROUTES
 from carrel.fronts.http.traces import Traces
-from carrel.service.admission import working_for
 from carrel.service.callers import Callers
 from carrel.service.principal import Principal
 from carrel.service.rate import Rates
 from carrel.service.service import Service
+from carrel.service.threads import working_for
 
 STATUS = "service"
 """The group of those routes that are answered however busy the service is."""

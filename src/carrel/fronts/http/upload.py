@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from carrel.fronts.http.call import GoneError
+from carrel.fs.at_once import blocking
 
 T = TypeVar("T")
 PIECE_BYTES = 2**18
@@ -47,8 +48,12 @@ class Upload:
             raise
 
     def __iter__(self) -> Iterator[bytes]:
-        while piece := asyncio.run_coroutine_threadsafe(self._next(), self._loop).result():
+        while piece := self._awaited():
             yield piece
+
+    def _awaited(self) -> bytes:
+        with blocking():
+            return asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
 
     async def _next(self) -> bytes:
         """The next piece, empty at the end."""

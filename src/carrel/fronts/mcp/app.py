@@ -25,11 +25,11 @@ from carrel.fronts.mcp.server import Context, make_server
 from carrel.fronts.mcp.subscriptions import Subscriptions
 from carrel.fronts.mcp.visit import DEFAULT_PROFILES, SESSIONS, Visit
 from carrel.remote.forms import render_error
-from carrel.service.admission import works_for
 from carrel.service.callers import Callers, shown_once
 from carrel.service.principal import Principal
 from carrel.service.rate import Rates
 from carrel.service.service import Service
+from carrel.service.threads import works_for
 from carrel.service.wire import wire
 from carrel.tools.spec import Profile
 from carrel.values import MIB
