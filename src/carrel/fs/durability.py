@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 
-from carrel.fs.at_once import require_waiting
+from carrel.fs.at_once import blocking, require_waiting
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -29,12 +29,14 @@ class Durability(StrEnum):
     def flush(self, fd: int) -> None:
         """Flush an open file or directory, with what is known about it."""
         if self is Durability.DISK:
-            os.fsync(fd)
+            with blocking():
+                os.fsync(fd)
 
     def flush_data(self, fd: int) -> None:
         """Flush the content and the size of an open file."""
         if self is Durability.DISK:
-            os.fdatasync(fd)
+            with blocking():
+                os.fdatasync(fd)
 
     def flush_held(self, fd: int) -> None:
         """Flush the file or directory that an `O_PATH` descriptor holds."""
@@ -70,6 +72,7 @@ def _flush_opened(path: str | bytes | os.PathLike[str], held: int | None) -> Non
         os.sync()
         return
     try:
-        os.fsync(fd)
+        with blocking():
+            os.fsync(fd)
     finally:
         os.close(fd)
