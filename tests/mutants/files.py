@@ -324,7 +324,7 @@ MUTANTS = [
         "draft: directories taken away on failure",
         "fs/root.py",
         "                if not unmake(made):\n                    account.spoil()\n                raise\n"
-        "            del held",
+        "            account.changed(*(each.parent for each in made), parent)\n            del held",
         "                raise\n            del held",
         f"{FILES}::test_a_write_that_cannot_be_put_in_place_leaves_no_directory",
     ),

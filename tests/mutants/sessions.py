@@ -26,8 +26,8 @@ MUTANTS = [
     Mutant(
         "ledger: the quota is asked",
         "workspace/ledger.py",
-        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        position",
-        "        position",
+        "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        self._dur",
+        "        self._dur",
         "tests/workspace/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
     ),
     Mutant(
@@ -48,7 +48,7 @@ MUTANTS = [
     Mutant(
         "ledger: what must be counted is not counted at once",
         "workspace/ledger.py",
-        "            require_waiting()\n            self._settle(page)",
+        "            require_waiting()\n            self.flush_files()\n            self._settle(page)",
         "            self._settle(page)",
         "tests/workspace/test_at_once.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
     ),
@@ -125,6 +125,29 @@ MUTANTS = [
         "        if line.digest != last.digest:\n",
         "        if not last:\n",
         "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
+    ),
+    # Refusals that are repeated
+    Mutant(
+        "repeats: by the path",
+        "audit/repeats.py",
+        "event.operation, event.path, event.other_path",
+        "event.operation, event.other_path",
+        "tests/audit/test_repeats.py::test_nothing_that_differs_is_a_repeat",
+    ),
+    Mutant(
+        "repeats: counted, not recorded",
+        "audit/repeats.py",
+        "                known.repeats += 1\n                return due\n",
+        "                return [*due, event]\n",
+        "tests/workspace/test_record.py"
+        "::test_twenty_thousand_refusals_of_the_same_are_one_record_and_a_number",
+    ),
+    Mutant(
+        "repeats: recorded at the end",
+        "workspace/record.py",
+        "        self.record_repeats()\n        self._journal.close()",
+        "        self._journal.close()",
+        "tests/workspace/test_record.py::test_what_was_counted_is_recorded_when_the_workspace_is_closed",
     ),
     # Durability
     Mutant(
@@ -295,15 +318,15 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "        self._recorder.record(operation, path, error=error.code)\n",
+        "        self._recorder.refuse(operation, path, error.code)\n",
         "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(
         "gate: refusals are logged",
-        "workspace/gate.py",
-        '            error.code.replace(".", "_"), session_id=self.session_id,',
-        '            "something", session_id=self.session_id,',
+        "workspace/record.py",
+        '                (event.error or "").replace(".", "_"),',
+        '                "something",',
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(
@@ -316,8 +339,8 @@ MUTANTS = [
     Mutant(
         "record: a lost record is not the operation's failure",
         "workspace/record.py",
-        "        except (OSError, ClosedError):",
-        "        except ZeroDivisionError:",
+        "        except (OSError, ClosedError) as error:",
+        "        except ZeroDivisionError as error:",
         "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
     ),
     Mutant(
@@ -425,8 +448,8 @@ MUTANTS = [
     Mutant(
         "session: closed to others",
         "workspace/store.py",
-        "os.mkdir(self.session_id, 0o700, dir_fd=self._store.directory.fd)",
-        "os.mkdir(self.session_id, dir_fd=self._store.directory.fd)",
+        "os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)",
+        "os.mkdir(self.session_id, dir_fd=directory.fd)",
         f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
     ),
     Mutant(
@@ -461,8 +484,8 @@ MUTANTS = [
     Mutant(
         "journal: torn lines",
         "audit/journal.py",
-        '_write(self._fd, b"\\n" + line)',
-        "_write(self._fd, line)",
+        '_write(self.fd, b"\\n" + line)',
+        "_write(self.fd, line)",
         f"{GATE}::test_a_torn_record_spoils_no_other",
     ),
     Mutant(
