@@ -9,11 +9,24 @@ from carrel.audit.repeats import KEPT, WINDOW_NS, Repeats
 from tests.workspace.dying import forked, survives
 
 
-def refusal(path: str = "x", time_ns: int = 0, **changed: str) -> Event:
-    event = Event(
-        time_ns=time_ns, session_id="one", actor="guest", operation="read", path=path, error="path.escape"
+def refusal(
+    path: str = "x",
+    time_ns: int = 0,
+    *,
+    actor: str = "guest",
+    operation: str = "read",
+    other_path: str | None = None,
+    error: str = "path.escape",
+) -> Event:
+    return Event(
+        time_ns=time_ns,
+        session_id="one",
+        actor=actor,
+        operation=operation,
+        path=path,
+        other_path=other_path,
+        error=error,
     )
-    return replace(event, **changed)
 
 
 def numbers(events: list[Event]) -> list[tuple[str, int]]:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from carrel.audit.logger import SandboxLogger
 from carrel.errors import CarrelError, DiskError, DiskFullError, UnavailableError
 from carrel.fs.at_once import WouldWait, at_once
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.workspace import sessions as manager_module
 from carrel.workspace.sessions import WorkspaceManager
 from tests.faults.inject import Call, failing, in_memory
 from tests.workspace.changes import CHANGES, plant_allowed, planted
@@ -229,7 +229,7 @@ def test_managers_elsewhere_and_in_workers_are_as_durable(sessions: WorkspaceMan
     for other in (
         sessions.elsewhere(place / "other"),
         WorkspaceManager.from_description(
-            sessions.description() | {"root": str(place / "worker")}, logger=manager_module.SandboxLogger()
+            sessions.description() | {"root": str(place / "worker")}, logger=SandboxLogger()
         ),
         WorkspaceManager.from_env({"CARREL_DURABILITY": "disk"}, root=place / "configured"),
     ):

@@ -162,7 +162,7 @@ MUTANTS = [
         "workspace/ledger.py",
         "                self._durability.flush_held(held.fd)\n",
         "                pass\n",
-        POWER + "[mkdir]",
+        POWER + "[mkdir with parents]",
     ),
     Mutant(
         "durability: the mark before the record",

@@ -443,8 +443,8 @@ def test_the_journal_is_read_on_from_a_sequence_number(carrel: Carrel, recorded:
 def test_what_the_journal_no_longer_keeps_is_an_error(
     carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = {**journal.FileJournal.__init__.__kwdefaults__, "file_bytes": 200, "refusal_file_bytes": 200}
-    monkeypatch.setattr(journal.FileJournal.__init__, "__kwdefaults__", defaults)
+    for name in ("file_bytes", "refusal_file_bytes"):
+        monkeypatch.setitem(journal.FileJournal.__init__.__kwdefaults__ or {}, name, 200)
     with WorkspaceManager(carrel.sessions).create("s1") as workspace:
         workspace.write("a", b"")
         (first,) = workspace.changes()
