@@ -51,7 +51,7 @@ def make() -> str:
                 (
                     "`session show --journal`",
                     'each line `{"time_ns", "session_id", "actor", "operation", "path", "other_path",'
-                    ' "before_bytes", "after_bytes", "error", "sequence"}`',
+                    ' "before_bytes", "after_bytes", "error", "repeats", "sequence"}`',
                 ),
                 (
                     "`session delete`",

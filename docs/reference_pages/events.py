@@ -110,7 +110,8 @@ def make() -> str:
         What the rules, the quota or the confinement refuse is logged as the warning `security.` with the code
         of the [error](errors.md), a `_` for its dot: {codes(refusals())}. A command line that is refused or
         stopped is told in the same way with the operation `shell`, and a command that wants to change the
-        rules without being allowed to with `workspace`.
+        rules without being allowed to with `workspace`. The same refusal within ten seconds is logged once,
+        and then once more with the number of its `repeats`.
         """,
         "## Requests",
         f"""
@@ -131,7 +132,8 @@ def make() -> str:
         is followed by the same record with the error `{UNDONE}`.
 
         In a file of the journal a record is one line, a JSON array in ASCII: the version of the form, 1, and
-        the fields from `time_ns` to `error` in the order above. Its place is its `sequence`.
+        the fields from `time_ns` to `error` in the order above, then `repeats` if there are any. Its place is
+        its `sequence`.
         """,
         f"```json\n{example().render().decode()}\n```",
     )

@@ -6,10 +6,12 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from carrel.errors import EscapeError
 from carrel.remote.forms import render
 from carrel.values import Limits
 from tests.conformance.answer import REQUEST, Answer
@@ -44,6 +46,14 @@ def _told(workspace: Anyone) -> list[tuple[object, ...]]:
         (event.operation, event.path, event.before_bytes, event.after_bytes, event.error)
         for event in events[-3:]
     ]
+
+
+def _refused_again_and_again(workspace: Anyone) -> list[tuple[object, ...]]:
+    for _ in range(3):
+        with suppress(EscapeError):
+            workspace.read("../again")
+    events = list(workspace.changes(0))
+    return [(event.operation, event.path, event.error, event.repeats) for event in events[-2:]]
 
 
 def _read(path: str, options: dict[str, int]) -> Call:
@@ -118,6 +128,7 @@ CHANGING: dict[str, Call] = {
     "extract in a wrong format": lambda workspace: workspace.extract(GOOD, format="zip"),
     "extract outside": lambda workspace: workspace.extract(GOOD, "../x"),
     "changes": _told,
+    "changes of what is refused again": _refused_again_and_again,
 }
 JUDGED_BY_CODE = (REQUEST, "quota.bytes")
 """The library says what Python says; and how much was asked for depends on the size of the pieces."""

@@ -17,6 +17,7 @@ from carrel.workspace.direct import DirectUse
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH
+from tests.faults.inject import in_memory
 from tests.faults.power import FLUSHES, Disk, disk
 from tests.workspace.changes import CHANGES, plant_allowed, planted
 from tests.workspace.ledgers import count, require_agreement
@@ -87,9 +88,12 @@ def run_programs(workspace: Workspace, _: Path) -> None:
 ALL: dict[str, Callable[[Workspace, Path], object]] = {**CHANGES, "touch": touch, "programs": run_programs}
 INSIDE = ("write with parents", "write over", "append", "move over", "remove a tree", "programs")
 """Of these every moment is looked at in `make test`."""
+ENDS = ("mkdir with parents", "link", "remove", "move to another rule", "copy a tree", "extract", "touch")
+"""Of these the end is; of all others, everything in `make thorough`."""
+NAMES = [name if name in (*INSIDE, *ENDS) else pytest.param(name, marks=pytest.mark.thorough) for name in ALL]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_acknowledged_change_is_on_the_disk_and_one_in_the_middle_is_made_or_not(
     power: Disk, sessions: WorkspaceManager, name: str
 ) -> None:
@@ -223,19 +227,17 @@ def test_without_flushing_a_new_session_is_lost(power: Disk) -> None:
             assert "lost" not in (*workspaces_in(found.root), *records_in(found.root))
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_without_flushing_nothing_is_asked_of_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_without_flushing_nothing_is_asked_of_the_disk(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def flush(*_: object) -> None:
         pytest.fail("flushed")
 
     for module, call in FLUSHES:
         monkeypatch.setattr(module, call, flush)
-    plant_allowed(tmp_path / "allowed")
-    with manager(tmp_path, "process") as hasty:
+    with in_memory() as place, manager(place, "process") as hasty:
+        plant_allowed(place / "allowed")
         session_id = planted(hasty)
         with hasty.open(session_id) as workspace:
-            ALL[name](workspace, tmp_path / "allowed")
+            ALL[name](workspace, place / "allowed")
         hasty.extend(session_id, 5.0)
         assert hasty.delete_workspace(session_id)

@@ -126,6 +126,29 @@ MUTANTS = [
         "        if not last:\n",
         "tests/audit/test_chain.py::test_a_record_that_is_not_as_it_was_written_is_named",
     ),
+    # Refusals that are repeated
+    Mutant(
+        "repeats: by the path",
+        "audit/repeats.py",
+        "event.operation, event.path, event.other_path",
+        "event.operation, event.other_path",
+        "tests/audit/test_repeats.py::test_nothing_that_differs_is_a_repeat",
+    ),
+    Mutant(
+        "repeats: counted, not recorded",
+        "audit/repeats.py",
+        "                known.repeats += 1\n                return due\n",
+        "                return [*due, event]\n",
+        "tests/workspace/test_record.py"
+        "::test_twenty_thousand_refusals_of_the_same_are_one_record_and_a_number",
+    ),
+    Mutant(
+        "repeats: recorded at the end",
+        "workspace/record.py",
+        "        self.record_repeats()\n        self._journal.close()",
+        "        self._journal.close()",
+        "tests/workspace/test_record.py::test_what_was_counted_is_recorded_when_the_workspace_is_closed",
+    ),
     # Durability
     Mutant(
         "durability: the content before its name",
@@ -139,7 +162,7 @@ MUTANTS = [
         "workspace/ledger.py",
         "                self._durability.flush_held(held.fd)\n",
         "                pass\n",
-        POWER + "[mkdir]",
+        POWER + "[mkdir with parents]",
     ),
     Mutant(
         "durability: the mark before the record",
@@ -295,15 +318,15 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "        self._recorder.record(operation, path, error=error.code)\n",
+        "        self._recorder.refuse(operation, path, error.code)\n",
         "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(
         "gate: refusals are logged",
-        "workspace/gate.py",
-        '            error.code.replace(".", "_"), session_id=self.session_id,',
-        '            "something", session_id=self.session_id,',
+        "workspace/record.py",
+        '                (event.error or "").replace(".", "_"),',
+        '                "something",',
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
     Mutant(

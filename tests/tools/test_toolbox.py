@@ -284,9 +284,22 @@ def test_a_toolbox_on_a_workspace_that_was_closed_answers_the_same(directory: Pa
     toolbox.close()
 
 
+@pytest.mark.parametrize(
+    ("profile", "name"),
+    [
+        (Profile.AGENT, "file_read"),
+        (Profile.MCP, "read_text_file"),
+        (Profile.MCP, "read_file"),
+        (Profile.FILES, "read_file"),
+    ],
+)
+def test_a_file_that_is_refused_leaves_one_record(workspace: Workspace, profile: Profile, name: str) -> None:
+    with Toolbox(workspace, profile=profile) as toolbox:
+        assert not asyncio.run(toolbox.acall(name, {"path": "../x"})).success
+    assert [(event.operation, event.repeats) for event in workspace.changes()] == [("read", 0)]
+
+
 # Awaited calls
-
-
 def test_what_is_quick_is_done_at_once_and_the_rest_in_a_thread(
     workspace: Workspace, directory: Path
 ) -> None:

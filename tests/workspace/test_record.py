@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from carrel import AccessMode, SandboxPolicy, Workspace
 from carrel.audit.event import Event
 from carrel.audit.journal import FileJournal, MemoryJournal
-from carrel.errors import IntoItselfError
+from carrel.errors import EscapeError, IntoItselfError
+from carrel.workspace.sessions import WorkspaceManager
 from tests.requirements import requirement
+from tests.workspace.dying import die, forked, survives
 from tests.workspace.planting import plant
 
 Row = tuple[str, str, str | None, int | None, int | None, str | None]
@@ -270,3 +273,69 @@ def test_no_record_holds_a_path_of_the_host(workspace: Workspace, directory: Pat
     with pytest.raises(ValueError, match="escapes"):
         workspace.read("../x")
     assert all(str(directory) not in repr(event) for event in workspace.changes())
+
+
+# The same again and again
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[WorkspaceManager]:
+    with WorkspaceManager(tmp_path / "sessions") as made:
+        yield made
+
+
+def refused(workspace: Workspace, path: str) -> None:
+    with suppress(EscapeError):
+        workspace.read(path)
+
+
+def test_twenty_thousand_refusals_of_the_same_are_one_record_and_a_number(
+    sessions: WorkspaceManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sessions.create("one") as workspace:
+        for _ in range(20_000):
+            refused(workspace, "../x")
+        refused(workspace, "../y")
+        state = sessions.root / ".carrel/sessions/one"
+        assert (state / "refusals.0").stat().st_size < 1000
+        found = [(event.path, event.error, event.repeats) for event in workspace.changes()]
+        assert found == [
+            ("../x", "path.escape", 0),
+            ("../y", "path.escape", 0),
+            ("../x", "path.escape", 19_999),
+        ]
+    warned = [getattr(record, "repeats", 0) for record in caplog.records if record.levelname == "WARNING"]
+    assert warned == [0, 0, 19_999]
+    assert sessions.verify("one").problem is None
+
+
+def test_what_was_counted_is_recorded_when_the_workspace_is_closed(sessions: WorkspaceManager) -> None:
+    with sessions.create("one") as workspace:
+        refused(workspace, "../x")
+        refused(workspace, "../x")
+    with sessions.open("one") as workspace:
+        assert [event.repeats for event in workspace.changes()] == [0, 1]
+
+
+def test_a_killed_process_leaves_the_first_of_many_refusals(sessions: WorkspaceManager) -> None:
+    sessions.create("one").close()
+
+    def flood() -> None:
+        workspace = sessions.open("one")
+        for _ in range(100):
+            refused(workspace, "../x")
+        die()
+
+    assert not survives(forked(flood))
+    with sessions.open("one") as workspace:
+        assert [(event.path, event.repeats) for event in workspace.changes()] == [("../x", 0)]
+
+
+def test_whoever_watches_sees_each_refusal(sessions: WorkspaceManager) -> None:
+    with sessions.create("one") as workspace:
+        refused(workspace, "../x")
+        with workspace.gate.watching() as seen:
+            refused(workspace, "../x")
+            workspace.write("f", b"x")
+            list(workspace.changes())
+        assert [(event.operation, event.repeats) for event in seen] == [("read", 0), ("write", 0)]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from carrel.errors import SessionExistsError, SessionMissingError
+from carrel.errors import BusyError, ClosedError, SessionExistsError, SessionMissingError
 from carrel.fs.owned import open_store
 from carrel.values import Limits
 from carrel.workspace.sqlite_registry import SqliteRegistry
+from tests.faults.inject import first
 from tests.requirements import requirement
+from tests.workspace.dying import forked, survives
 from tests.workspace.registries import NOW, record
+
+Interrupt = Callable[[Callable[[], object]], AbstractContextManager[None]]
 
 
 @pytest.fixture
@@ -287,3 +292,62 @@ def test_an_update_is_one_transaction(traced: Traced, place: Path) -> None:
     for statement in statements[1:3]:
         (step,) = plan(place, statement)
         assert step.startswith("SEARCH sessions USING PRIMARY KEY")
+
+
+# Signals
+
+
+@pytest.fixture
+def interrupted(registry: SqliteRegistry, monkeypatch: pytest.MonkeyPatch) -> Interrupt:
+    """Lets a signal come in the middle of the next call of the registry, and does what is asked for."""
+
+    @contextmanager
+    def interrupt(act: Callable[[], object]) -> Iterator[None]:
+        database = registry._database
+        with monkeypatch.context() as patch:
+            in_place = first(database._require_in_place, lambda: signal.raise_signal(signal.SIGUSR1))
+            patch.setattr(database, "_require_in_place", in_place)
+            old = signal.signal(signal.SIGUSR1, lambda *_: act())
+            try:
+                yield
+            finally:
+                signal.signal(signal.SIGUSR1, old)
+
+    return interrupt
+
+
+def test_a_signal_handler_in_the_middle_of_a_call_is_told_so(
+    registry: SqliteRegistry, interrupted: Interrupt
+) -> None:
+    def handler() -> None:
+        with pytest.raises(BusyError, match="signal handler"):
+            registry.count()
+        told.append("busy")
+
+    told: list[str] = []
+    with interrupted(handler):
+        registry.add(record("abc"))
+    assert told == ["busy"]
+    assert registry.count() == 1
+
+
+def test_a_signal_handler_may_close_what_is_in_the_middle_of_a_call(
+    registry: SqliteRegistry, interrupted: Interrupt, place: Path
+) -> None:
+    with interrupted(registry.close):
+        registry.add(record("abc"))
+    with pytest.raises(ClosedError):
+        registry.count()
+    assert os.listdir(place) == ["registry.db"], "the connection is closed"
+    with closing(SqliteRegistry(place)) as again:
+        assert again.count() == 1
+
+
+def test_a_signal_handler_may_fork_in_the_middle_of_a_call(
+    registry: SqliteRegistry, interrupted: Interrupt
+) -> None:
+    children: list[int] = []
+    with interrupted(lambda: children.append(forked(lambda: None))):
+        registry.add(record("abc"))
+    assert survives(children[0])
+    assert registry.count() == 1

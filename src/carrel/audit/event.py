@@ -48,6 +48,8 @@ class Event:
     """The size of the file that is there now, where there is one."""
     error: str | None = None
     """The code of the error if it was refused, or `change.undone` if the record before did not come true."""
+    repeats: int = 0
+    """How often the same was refused again since it was last recorded; 0 for what is recorded by itself."""
     sequence: int = 0
     """Its place in the journal it was read from; later ones are greater."""
 
@@ -66,7 +68,8 @@ class Event:
         names = f"{_quote(self.session_id)},{_quote(self.actor)},{_quote(self.operation)}"
         paths = f"{_path(self.path, most)},{_path(self.other_path, most)}"
         sizes = f"{_number(self.before_bytes)},{_number(self.after_bytes)}"
-        return f"[{place},{names},{paths},{sizes},{_quote(self.error)}]".encode("ascii")
+        repeats = f",{self.repeats}" if self.repeats else ""
+        return f"[{place},{names},{paths},{sizes},{_quote(self.error)}{repeats}]".encode("ascii")
 
     @classmethod
     def parse(cls, line: bytes, sequence: int) -> Event | None:
@@ -78,7 +81,7 @@ class Event:
         return None if parsed is None else parsed.event
 
     @classmethod
-    def _of(cls, fields: list[Any], sequence: int) -> Event | None:
+    def _of(cls, fields: list[Any], sequence: int, repeats: int = 0) -> Event | None:
         if not all(isinstance(value, kinds) for value, kinds in zip(fields[1:], _KINDS, strict=True)):
             return None
         return cls(
@@ -91,6 +94,7 @@ class Event:
             before_bytes=fields[7],
             after_bytes=fields[8],
             error=fields[9],
+            repeats=repeats,
             sequence=sequence,
         )
 
@@ -116,12 +120,14 @@ class Line(NamedTuple):
         if fields[0] == _VERSION and len(fields) == 10:
             event = Event._of(fields, sequence)
             return None if event is None else cls(event, None, "")
-        if fields[0] != _CHAINED or len(fields) != 13:
+        if fields[0] != _CHAINED or len(fields) not in (13, 14):
             return None
         _, own, previous, digest, *rest = fields
-        if not all(isinstance(value, int) for value in (own, previous)) or not isinstance(digest, str):
+        repeats = rest.pop() if len(fields) == 14 else 0
+        numbers = (own, previous, repeats)
+        if not all(isinstance(value, int) for value in numbers) or not isinstance(digest, str):
             return None
-        event = Event._of([_VERSION, *rest], own)
+        event = Event._of([_VERSION, *rest], own, repeats)
         return None if event is None else cls(event, previous, digest)
 
 

@@ -130,11 +130,14 @@ class FileJournal:
         refusal_file_bytes: int = REFUSAL_FILE_BYTES,
         flush: Flush = _leave,
         flush_data: Flush = _leave,
+        before_reading: Callable[[], None] | None = None,
     ) -> None:
         """Keep the journal in the open directory *directory*, whose descriptor this takes over.
 
         Records are flushed by *flush*, and the file of the heads, which keeps its size, by *flush_data*.
+        Whoever reads calls *before_reading*, so that others can record what they have only counted.
         """
+        self._before_reading = before_reading
         self._flush = flush
         self._flush_data = flush_data
         self._directory = directory
@@ -227,6 +230,8 @@ class FileJournal:
             return max(row.last.sequence for row in rows)
 
     def events(self, since: int = 0, *, refusals: bool = True) -> Iterator[Event]:
+        if self._before_reading is not None:
+            self._before_reading()
         # What is recorded from now on is for the next reader: the rows are not read at the same moment.
         with self._lock:
             self._require_open()

@@ -19,10 +19,10 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock, get_ident
 from urllib.parse import quote
 
-from carrel.errors import ClosedError, UnavailableError
+from carrel.errors import BusyError, ClosedError, UnavailableError
 from carrel.fs.durability import Durability
 from carrel.fs.handle import Handle
 from carrel.workspace._forks import forks
@@ -90,7 +90,10 @@ class Database:
         """Of the file that was opened last; once there was one, a missing file is not made again."""
         self._process = os.getpid()
         self._closed = False
-        self._lock = Lock()
+        # One that its own thread may take again: a signal handler must not wait for what it interrupted.
+        self._lock = RLock()
+        self._user: int | None = None
+        """The thread that is in a call."""
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
@@ -98,11 +101,14 @@ class Database:
 
         Raises:
             UnavailableError: The database cannot be used now.
+            BusyError: A signal handler asks in the middle of a call of its own thread.
             ClosedError: It was closed.
         """
         if self._process != os.getpid():
             self.disown()
+        self._require_no_call()
         with self._lock:
+            self._user = get_ident()
             try:
                 connection = self._connected()
                 yield connection
@@ -114,6 +120,21 @@ class Database:
             except UnavailableError:
                 self._disconnect()
                 raise
+            finally:
+                self._user = None
+                if self._closed:
+                    self._disconnect()
+
+    def _require_no_call(self) -> None:
+        if self._is_in_call():
+            raise BusyError(
+                f"the {self._called} is in the middle of a call of this very thread;"
+                " a signal handler must leave its work to somebody else"
+            )
+
+    def _is_in_call(self) -> bool:
+        """Whether this thread is in a call that somebody has interrupted, as a signal handler does."""
+        return self._user == get_ident()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -133,10 +154,11 @@ class Database:
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """End all use."""
+        """End all use; a call that this thread is in the middle of ends first."""
         with self._lock:
             self._closed = True
-            self._disconnect()
+            if not self._is_in_call():
+                self._disconnect()
 
     def __del__(self) -> None:
         if self._process == os.getpid():
@@ -263,7 +285,7 @@ class Database:
 
     def hold(self) -> bool:
         """Wait for the running call to end, and close; whether that was possible."""
-        if not self._lock.acquire(timeout=2 * self._busy_seconds + 1):
+        if self._is_in_call() or not self._lock.acquire(timeout=2 * self._busy_seconds + 1):
             return False
         self._disconnect()
         return True
@@ -278,8 +300,9 @@ class Database:
         An idle connection is closed, so that SQLite forgets locks that only the parent has; one in the
         middle of a call is left alone, because ending that call would change what the parent is doing.
         """
-        idle = self._lock.acquire(blocking=False)
-        self._lock = Lock()
+        idle = not self._is_in_call() and self._lock.acquire(blocking=False)
+        self._lock = RLock()
+        self._user = None
         self._process = os.getpid()
         if idle:
             self._disconnect()

@@ -322,10 +322,7 @@ class Gate:
             return
         path = (error.path or "")[:PATH_BYTES]
         # Without the turn of the session: a refusal must not wait, on an event loop or in a signal handler.
-        self._recorder.record(operation, path, error=error.code)
-        self._logger.log_security_event(
-            error.code.replace(".", "_"), session_id=self.session_id, operation=operation, path=path
-        )
+        self._recorder.refuse(operation, path, error.code)
 
     def log(self, operation: str, where: Where, **fields: object) -> None:
         """Log `session.file.<operation>` about the path as it was asked for."""

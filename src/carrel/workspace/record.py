@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from carrel.audit.event import UNDONE, Event
 from carrel.audit.journal import FileJournal, Journal
 from carrel.audit.logger import SandboxLogger
+from carrel.audit.repeats import Repeats
 from carrel.errors import ClosedError, DiskError, DiskFullError, UnavailableError
 from carrel.fs.durability import Durability
 from carrel.values import Clock
@@ -37,6 +38,7 @@ class Recorder:
         self._actor = actor
         self._clock = clock
         self._durability = durability
+        self._repeats = Repeats()
 
     def now(self) -> int:
         """The time, in nanoseconds since the epoch."""
@@ -117,6 +119,9 @@ class Recorder:
         """
         self._durability.require_waiting()
         self.relay(events)
+        self._add(*events)
+
+    def _add(self, *events: Event) -> None:
         try:
             if isinstance(self._journal, FileJournal):
                 self._journal.record(*events)
@@ -138,6 +143,28 @@ class Recorder:
         kind = DiskFullError if number in (errno.ENOSPC, errno.EDQUOT) else DiskError
         raise kind(f"the journal of the session cannot be written: {os.strerror(number)}")
 
+    def refuse(self, operation: str, path: str, code: str) -> None:
+        """Record and log a refusal: at once, or by their number where the same is refused again and again."""
+        self._durability.require_waiting()
+        event = self.event(operation, path, error=code)
+        self.relay((event,))
+        self._write_refusals(self._repeats.add(event))
+
+    def record_repeats(self) -> None:
+        """Record how often the same was refused since that was last recorded."""
+        self._write_refusals(self._repeats.counts())
+
+    def _write_refusals(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._add(event)
+            self.logger.log_security_event(
+                (event.error or "").replace(".", "_"),
+                session_id=self.session_id,
+                operation=event.operation,
+                path=event.path,
+                repeats=event.repeats or None,
+            )
+
     def take_back(self, event: Event) -> None:
         """Say that *event* did not come true."""
         self.record(
@@ -156,10 +183,15 @@ class Recorder:
     def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
         """The events after *since*; changes alone if so asked.
 
+        What was counted by then is recorded first.
+
         Raises:
             RotatedError: Some of them are no longer kept.
             UnavailableError: The journal cannot be read.
         """
+        if refusals and self._repeats.has_counts:
+            self._durability.require_waiting()
+            self.record_repeats()
         try:
             return _read(self._journal.events(since, refusals=refusals))
         except OSError as error:
@@ -167,7 +199,8 @@ class Recorder:
         raise _unreadable(problem)
 
     def close(self) -> None:
-        """Close the journal."""
+        """Record what was counted, and close the journal."""
+        self.record_repeats()
         self._journal.close()
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from carrel.audit.chain import JournalCheck
 from carrel.audit.journal import FileJournal
@@ -127,6 +128,8 @@ class WorkspaceManager:
         self._container_settings = containers or ContainerSettings()
         self._containers = SessionContainers(self._store, self._container_settings, logger=self._logger)
         self._registry: Registry = SqliteRegistry(self._store.state, durability=self._durability)
+        self._recorders: WeakValueDictionary[int, Recorder] = WeakValueDictionary()
+        """Of the workspaces that are open."""
         self._containers.start()
 
     @classmethod
@@ -402,6 +405,7 @@ class WorkspaceManager:
             clock=self._clock,
             durability=self._durability,
         )
+        self._recorders[id(recorder)] = recorder
         ledger = Ledger(
             root,
             SessionLock(claim.state, session_id=record.session_id),
@@ -474,7 +478,15 @@ class WorkspaceManager:
             SessionMissingError: There is no such session.
         """
         with self._claimed(session_id) as claim:
-            return FileJournal(claim.open_state())
+            return FileJournal(claim.open_state(), before_reading=partial(self._record_repeats, session_id))
+
+    def _record_repeats(self, session_id: str) -> None:
+        """Record how often the same was refused in a session, as far as it is open here."""
+        # Copied in one step, while other threads open theirs.
+        for found in self._recorders.valuerefs():
+            recorder = found()
+            if recorder is not None and recorder.session_id == session_id:
+                recorder.record_repeats()
 
     def verify(self, session_id: str) -> JournalCheck:
         """Check that the journal of a session is as it was written; checking is no use of the session.

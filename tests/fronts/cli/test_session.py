@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -403,6 +404,7 @@ def test_a_hostile_actor_and_error_cannot_disturb_the_terminal() -> None:
         time_ns=0, session_id="s1", actor="a\nb", operation="read", path="\x1b[2J", error="x\x1b", sequence=7
     )
     assert line(event) == r"     7  1970-01-01T00:00:00Z  a\nb     read    '\x1b[2J'  refused: x\x1b"
+    assert line(replace(event, repeats=3)).endswith(r"  refused: x\x1b, 3 more")
 
 
 def test_a_record_that_was_taken_back_says_so() -> None:
@@ -441,9 +443,8 @@ def test_the_journal_is_read_on_from_a_sequence_number(carrel: Carrel, recorded:
 def test_what_the_journal_no_longer_keeps_is_an_error(
     carrel: Carrel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"file_bytes": 200, "refusal_file_bytes": 200}
-    defaults = journal.FileJournal.__init__.__kwdefaults__ or {}
-    monkeypatch.setattr(journal.FileJournal.__init__, "__kwdefaults__", {**defaults, **small})
+    for name in ("file_bytes", "refusal_file_bytes"):
+        monkeypatch.setitem(journal.FileJournal.__init__.__kwdefaults__ or {}, name, 200)
     with WorkspaceManager(carrel.sessions).create("s1") as workspace:
         workspace.write("a", b"")
         (first,) = workspace.changes()

@@ -73,7 +73,10 @@ def _sizes(event: Event) -> str:
 def _outcome(event: Event) -> str:
     if event.error is None:
         return ""
-    return "  undone" if event.error == UNDONE else f"  refused: {printable(event.error)}"
+    if event.error == UNDONE:
+        return "  undone"
+    repeats = f", {event.repeats} more" if event.repeats else ""
+    return f"  refused: {printable(event.error)}{repeats}"
 
 
 def as_json(event: Event) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from carrel.tools.lines import fitting_lines, numbered_line
 from carrel.tools.media import image_size, media_type, suffix
 from carrel.tools.read_limit import readable, require_size
 from carrel.tools.result import ToolResult
+from carrel.tools.small import is_small_file
 from carrel.tools.structure import NOTHING, YAML, parsed
 from carrel.values import MIB, FileInfo
 
@@ -51,7 +52,7 @@ class Args:
 def is_quick(ctx: Context, args: Args) -> bool:
     """Whether the file is small."""
     most = QUICK_YAML_BYTES if suffix(args.path) in YAML else QUICK_BYTES
-    return ctx.workspace.stat(args.path).size_bytes <= most
+    return is_small_file(ctx, args.path, most)
 
 
 def run(ctx: Context, args: Args) -> ToolResult:
