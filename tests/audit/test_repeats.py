@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from dataclasses import replace
 
 from carrel.audit.event import Event, Line
@@ -101,6 +103,28 @@ def test_a_forked_child_does_not_tell_what_its_parent_has_counted() -> None:
 
     assert survives(forked(child))
     assert numbers(repeats.counts()) == [("x", 1)]
+
+
+def test_a_signal_handler_in_the_middle_of_a_refusal_disturbs_nothing() -> None:
+    repeats = Repeats()
+    for number in range(KEPT):
+        repeats.add(refusal(f"{number}"))
+        repeats.add(refusal(f"{number}"))
+    added: list[Event] = []
+
+    def handler(*_: object) -> None:
+        added.extend(repeats.add(refusal(f"late {len(added)}")))
+
+    old = signal.signal(signal.SIGUSR1, handler)
+    sys.setprofile(lambda *_: signal.raise_signal(signal.SIGUSR1) if len(added) < 50 else None)
+    try:
+        added += repeats.add(refusal("first of all"))
+        added += repeats.counts()
+    finally:
+        sys.setprofile(None)
+        signal.signal(signal.SIGUSR1, old)
+    assert "first of all" in [event.path for event in added]
+    assert sum(event.repeats for event in added) == KEPT
 
 
 def test_the_number_is_in_the_record_and_only_there() -> None:

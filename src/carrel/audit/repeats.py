@@ -1,9 +1,9 @@
-"""Refusals that come again and again: the first is recorded at once, its repeats by their number.
+"""Collapse repeated refusals: the first is recorded at once, its repeats by their number.
 
 Nothing that differs in its actor, operation, path or error counts as a repeat.
 
-Not covered: a process that is killed takes the number of repeats that it had not recorded yet along, of at
-most `WINDOW_NS`; the first of them is in the journal.
+Not covered: a process that is killed loses the numbers that it had not recorded yet. The first of each
+refusal is in the journal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Repeats:
     """The latest refusals of one workspace in one process."""
 
     def __init__(self) -> None:
-        # One that its own thread may take again, as a signal handler does in the middle of a refusal.
+        # One that its own thread may take again, as a signal handler does in the middle of a refusal; what it
+        # adds then must not disturb a loop, so these go over copies.
         self._lock = RLock()
         self._counted: dict[Key, _Counted] = {}
         self._process = os.getpid()
@@ -44,8 +45,8 @@ class Repeats:
     def add(self, event: Event) -> list[Event]:
         """What has to be recorded now: numbers that are due, and *event* itself unless it is a repeat."""
         key = (event.actor, event.operation, event.path, event.other_path, event.error)
+        self._forget_parent()
         with self._lock:
-            self._forget_parent()
             due = self._forget_old(event.time_ns)
             known = self._counted.get(key)
             if known is not None:
@@ -60,33 +61,34 @@ class Repeats:
     @property
     def has_counts(self) -> bool:
         """Whether there are numbers that were not recorded yet."""
-        with self._lock:
-            return any(known.repeats for known in self._counted.values())
+        return any(known.repeats for known in list(self._counted.values()))
 
     def counts(self) -> list[Event]:
         """The numbers that were not recorded yet; what comes again is still counted."""
+        self._forget_parent()
         with self._lock:
-            self._forget_parent()
-            return [told for known in self._counted.values() for told in _told(known)]
+            return [told for known in list(self._counted.values()) for told in _told(known)]
 
     def _forget_old(self, now_ns: int) -> list[Event]:
         """Forget what was recorded too long ago; the numbers that are due then."""
         old = [
             key
-            for key, known in self._counted.items()
+            for key, known in list(self._counted.items())
             # A clock that was set back tells nothing.
             if not 0 <= now_ns - known.recorded_ns < WINDOW_NS
         ]
         return [told for key in old for told in self._forget(key)]
 
     def _forget(self, key: Key) -> list[Event]:
-        return _told(self._counted.pop(key))
+        known = self._counted.pop(key, None)
+        return [] if known is None else _told(known)
 
     def _forget_parent(self) -> None:
-        """Leave to the parent of a forked process what it has counted."""
+        """Leave to the parent of a forked process what it has counted, and its lock."""
         if self._process != os.getpid():
             self._process = os.getpid()
-            self._counted.clear()
+            self._lock = RLock()
+            self._counted = {}
 
 
 def _told(known: _Counted) -> list[Event]:
