@@ -83,9 +83,9 @@ def test_a_full_disk_hides_no_refusal(small_disk: Path, caplog: pytest.LogCaptur
     with WorkspaceManager(small_disk / "sessions").create("full") as workspace:
         workspace.mkdir("before")
         fill(small_disk, 0)
-        for _ in range(200):
+        for number in range(200):
             with pytest.raises(EscapeError):
-                workspace.read("../secret")
+                workspace.read(f"../secret-{number}")
         assert sum("security.path_escape" in record.getMessage() for record in caplog.records) == 200
         fill_the_rest(small_disk)
         workspace.mkdir("after")

@@ -180,12 +180,13 @@ def test_a_limit_met_on_a_walk_comes_after_what_was_found(directory: Path) -> No
 
 def test_a_refusal_is_recorded_once_and_under_its_own_name(directory: Path) -> None:
     async def work(workspace: AsyncWorkspace) -> list[tuple[str, str]]:
-        for attempt in (workspace.read, workspace.read_text, workspace.stat):
+        attempts = ((workspace.read, "../x"), (workspace.read_text, "../y"), (workspace.stat, "../z"))
+        for attempt, path in attempts:
             with pytest.raises(ValueError, match="escapes"):
-                await attempt("../x")
+                await attempt(path)
         return [(event.operation, event.path) async for event in workspace.changes()]
 
-    assert within(directory, work) == [("read", "../x"), ("read", "../x"), ("stat", "../x")]
+    assert within(directory, work) == [("read", "../x"), ("read", "../y"), ("stat", "../z")]
 
 
 def test_operations_run_side_by_side(directory: Path) -> None:
