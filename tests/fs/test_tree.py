@@ -371,7 +371,7 @@ def test_directories_that_were_opened_for_a_walk_are_shut_when_it_is_cancelled(
         here.mkdir()
     for shut in (here.parent, here.parent.parent):
         shut.chmod(0)
-    with cancelled_after(4), pytest.raises(WalkCancelledError):
+    with cancelled_after(3), pytest.raises(WalkCancelledError):
         measure(open_child, opened(unprivileged))
     assert stat.S_IMODE((unprivileged / "a" / "b").stat().st_mode) == 0
     (unprivileged / "a" / "b").chmod(0o700)

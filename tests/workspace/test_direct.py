@@ -67,7 +67,7 @@ def test_what_was_seen_before_time_was_up_is_told(opened: Workspace) -> None:
         use.begin()
         (workspace.host_path(".") / "new").write_bytes(b"123")
         # Only the survey is cancelled, in its third directory.
-        answers = iter([False] * 4 + [True])
+        answers = iter([False, False, True])
         with cancelled_when(lambda: next(answers, False)):
             changes = use.end()
         assert (changes.created, changes.deleted, changes.is_whole) == (["new"], [], False)

@@ -241,9 +241,10 @@ def entries_of(fd: int) -> Iterator[os.DirEntry[str]]:
     """The entries of the directory *fd*, for a walk that can be cancelled."""
     with os.scandir(fd) as entries:
         checkpoint()
-        while some := list(islice(entries, SOME)):
-            yield from some
-            checkpoint()
+        for number, entry in enumerate(entries, 1):
+            yield entry
+            if number % SOME == 0:
+                checkpoint()
 
 
 def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
