@@ -340,7 +340,7 @@ def test_a_tree_that_is_filled_meanwhile_is_removed_all_the_same(
 
 def cancelled_after(directories: int) -> AbstractContextManager[None]:
     """Cancel at the directory after so many."""
-    looks = iter(range(2 * directories))
+    looks = iter(range(directories))
     return cancelled_when(lambda: next(looks, None) is None)
 
 
@@ -371,7 +371,7 @@ def test_directories_that_were_opened_for_a_walk_are_shut_when_it_is_cancelled(
         here.mkdir()
     for shut in (here.parent, here.parent.parent):
         shut.chmod(0)
-    with cancelled_after(3), pytest.raises(WalkCancelledError):
+    with cancelled_after(4), pytest.raises(WalkCancelledError):
         measure(open_child, opened(unprivileged))
     assert stat.S_IMODE((unprivileged / "a" / "b").stat().st_mode) == 0
     (unprivileged / "a" / "b").chmod(0o700)
