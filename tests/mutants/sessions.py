@@ -167,7 +167,7 @@ MUTANTS = [
     Mutant(
         "durability: the mark before the record",
         "workspace/ledger.py",
-        "            self._durability.flush_data(self._lock.fd)\n            self._recorded",
+        "            self._flush_page()\n            self._recorded",
         "            self._recorded",
         POWER + "[move over]",
     ),

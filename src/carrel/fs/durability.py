@@ -9,9 +9,11 @@ flushed with everything else on the host, so that its errors are not reported.
 
 from __future__ import annotations
 
+import errno
 import os
 from enum import StrEnum
 
+from carrel.errors import DiskError, DiskFullError
 from carrel.fs.at_once import blocking, require_waiting
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -56,6 +58,13 @@ class Durability(StrEnum):
         """
         if self is Durability.DISK:
             require_waiting()
+
+
+def unwritten(what: str, error: OSError) -> DiskError:
+    """The error about *what*, which the disk did not take."""
+    number = error.errno or errno.EIO
+    kind = DiskFullError if number in (errno.ENOSPC, errno.EDQUOT) else DiskError
+    return kind(f"{what} cannot be written: {os.strerror(number)}")
 
 
 def _flush_opened(path: str | bytes | os.PathLike[str], held: int | None) -> None:

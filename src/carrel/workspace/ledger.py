@@ -45,7 +45,7 @@ from carrel.fs._draft import Draft
 from carrel.fs.api import Links
 from carrel.fs.at_once import require_waiting
 from carrel.fs.cancel import WalkCancelledError
-from carrel.fs.durability import Durability
+from carrel.fs.durability import Durability, unwritten
 from carrel.fs.handle import Handle
 from carrel.fs.root import Root
 from carrel.fs.scratch import Scratch
@@ -227,14 +227,23 @@ class Ledger:
         self._pending.append(event)
 
     def prepare(self) -> None:
-        if self._pending:
+        events, self._pending = self._pending, []
+        if events:
             # Whatever it holds: a mark of this change, or none, which must not be an older one on the disk.
-            self._durability.flush_data(self._lock.fd)
-            self._recorded += self._pending
-            self._pending.clear()
+            self._flush_page()
+            self._recorded += events
             self._is_recording = True
-            self._recorder.write(*self._recorded)
+            self._recorder.write(*events)
             self._is_recording = False
+
+    def _flush_page(self) -> None:
+        try:
+            self._durability.flush_data(self._lock.fd)
+        except OSError as error:
+            problem = unwritten("the ledger of the session", error)
+        else:
+            return
+        raise problem
 
     def changed(self, *held: Handle) -> None:
         self._changed += held
@@ -309,7 +318,7 @@ class Ledger:
             self._direct = self._lock.join_direct()
             self._next = self._held._replace(mark=_DIRECT)
         # What they do must not be taken for the end of an earlier change.
-        self._durability.flush_data(self._lock.fd)
+        self._flush_page()
 
     def flush_files(self) -> None:
         """Flush all that programs changed by themselves, where that is due."""

@@ -13,8 +13,8 @@ from carrel.audit.event import UNDONE, Event
 from carrel.audit.journal import FileJournal, Journal
 from carrel.audit.logger import SandboxLogger
 from carrel.audit.repeats import Repeats
-from carrel.errors import ClosedError, DiskError, DiskFullError, UnavailableError
-from carrel.fs.durability import Durability
+from carrel.errors import ClosedError, UnavailableError
+from carrel.fs.durability import Durability, unwritten
 from carrel.values import Clock
 
 
@@ -137,11 +137,10 @@ class Recorder:
                 return
             if isinstance(error, ClosedError):
                 raise
-            number = error.errno or errno.EIO
+            problem = unwritten("the journal of the session", error)
         else:
             return
-        kind = DiskFullError if number in (errno.ENOSPC, errno.EDQUOT) else DiskError
-        raise kind(f"the journal of the session cannot be written: {os.strerror(number)}")
+        raise problem
 
     def refuse(self, operation: str, path: str, code: str) -> None:
         """Record and log a refusal: at once, or by their number where the same is refused again and again."""
