@@ -24,7 +24,7 @@ class Head:
     """The latest record of one kind."""
 
     sequence: int = 0
-    """Its number; 0 if there is none, and less if nothing tells."""
+    """Its number; 0 if there is none, -1 if that is unknown."""
     digest: str = ""
     """That of the record as it is written."""
 

@@ -4,7 +4,7 @@ A journal on disk is two rows of files, one of changes and one of refusals, so t
 takes the place of a change. A file that has reached its size is never written again: whoever comes next
 begins another, and only the newest few are kept. All records of a journal are numbered in one sequence; each
 carries its number, and the number and the digest of the one before it in its row. The latest of each row is
-told by the file `head`, which is written right after the records of one change.
+stored in the file `head`, which is written right after the records of one change.
 
 Who is given a way to flush has each record on the disk before `record` returns: first the names of the files,
 then the record, then the head, which therefore never tells of a record that a power loss took.
@@ -135,7 +135,7 @@ class FileJournal:
         """Keep the journal in the open directory *directory*, whose descriptor this takes over.
 
         Records are flushed by *flush*, and the file of the heads, which keeps its size, by *flush_data*.
-        Whoever reads calls *before_reading*, so that others can record what they have only counted.
+        *before_reading* is called before events are read, so that repeats that were only counted are recorded.
         """
         self._before_reading = before_reading
         self._flush = flush
@@ -397,7 +397,7 @@ class _Row:
                 size = self._size()
         if size != self._end:
             self.last, self._end = self.newest(directory), size
-            # Whoever wrote something into it had flushed its name before.
+            # A writer flushes the name of the file before its first record.
             self.is_new = size == 0
 
     def append(self, directory: int, event: Event, sequence: int) -> None:

@@ -1,7 +1,7 @@
 """A walk through a whole tree can be cancelled: it takes as long as there are directories.
 
-Whoever has only so much time says so for the thread, and every walk looks up now and then. Counts of the
-ledger, surveys and the hand-over of files are such walks, however many calls lie in between.
+A caller with a deadline sets it for the thread, and every walk checks it now and then. Counts of the ledger,
+surveys and the hand-over of files are such walks, however many calls lie in between.
 """
 
 from __future__ import annotations

@@ -68,14 +68,14 @@ def unwritten(what: str, error: OSError) -> DiskError:
 
 
 def _flush_opened(path: str | bytes | os.PathLike[str], held: int | None) -> None:
-    """Flush a directory, or what *held* holds if that is none."""
+    """Flush a directory, or the file that *held* refers to."""
     try:
         try:
             fd = os.open(path, _DIRECTORY, dir_fd=held)
         except NotADirectoryError:
             fd = os.open(f"/proc/self/fd/{held}", _FILE)
     except FileNotFoundError:
-        # Others have removed it meanwhile.
+        # It was removed in the meantime.
         return
     except PermissionError:
         os.sync()
