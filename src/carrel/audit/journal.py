@@ -135,7 +135,7 @@ class FileJournal:
         """Keep the journal in the open directory *directory*, whose descriptor this takes over.
 
         Records are flushed by *flush*, and the file of the heads, which keeps its size, by *flush_data*.
-        *before_reading* is called before events are read, so that repeats that were only counted are recorded.
+        *before_reading* is called before events are read, so that counted repeats are recorded.
         """
         self._before_reading = before_reading
         self._flush = flush
