@@ -17,6 +17,36 @@ TLS = "tests/fronts/http/test_serve_tls.py"
 THREADS = "tests/service/test_threads.py"
 
 MUTANTS = [
+    # Documents
+    Mutant(
+        "json: values counted",
+        "fronts/json_document.py",
+        "if self.count > MAX_VALUES:",
+        "if self.count < 0:",
+        "tests/fronts/test_json_document.py",
+    ),
+    Mutant(
+        "json: values over MCP counted",
+        "fronts/mcp/app.py",
+        'count.add(message.get("body", b""))',
+        "pass",
+        "tests/fronts/mcp/test_app.py::test_a_body_with_too_many_values_is_refused_before_it_is_decoded",
+    ),
+    Mutant(
+        "json: values over gRPC counted",
+        "fronts/grpc/json_text.py",
+        "    ValueCount().add(body)\n",
+        "",
+        "tests/fronts/grpc/test_tool_calls.py"
+        "::test_arguments_with_too_many_values_are_refused_before_they_are_decoded",
+    ),
+    Mutant(
+        "gRPC: fields counted",
+        "fronts/grpc/door.py",
+        "            require_few_fields(data)\n",
+        "",
+        "tests/fronts/grpc/test_executions.py::test_too_many_arguments_are_refused_before_they_are_parsed",
+    ),
     # Callers
     Mutant(
         "sessions: no longer life than configured",

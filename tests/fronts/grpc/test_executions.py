@@ -9,6 +9,7 @@ import grpc
 import pytest
 
 from carrel.errors import RequestError, RoleDeniedError, SessionMissingError
+from carrel.fronts.grpc.door import MAX_FIELDS, _parser
 from carrel.remote.forms import parse
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.runtimes.result import SandboxResult
@@ -130,3 +131,20 @@ def test_a_tool_that_nobody_waits_for_is_stopped(served: Served, session: str) -
     until(lambda: running(served) == 1)
     call.cancel()
     until(lambda: running(served) == 0)
+
+
+@pytest.mark.parametrize(
+    "more", [{"argv": ["a"] * MAX_FIELDS}, {"env": {str(number): "" for number in range(MAX_FIELDS)}}]
+)
+def test_too_many_arguments_are_refused_before_they_are_parsed(
+    served: Served, session: str, more: dict[str, Any]
+) -> None:
+    request = messages.ExecutePythonStreamRequest(session_id=session, code="1", **more)
+    status, error = served.refusal("ExecutePythonStream", request)
+    assert (status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "limit.body")
+
+
+@pytest.mark.parametrize("data", [b"\x08", b"\xff" * 11, b"\x0b\x01", b"\x0d\0"])
+def test_bytes_that_are_no_message_are_left_to_the_parser(data: bytes) -> None:
+    parse = _parser(messages.DESCRIPTOR.services_by_name["WorkspaceService"].methods_by_name["GetSession"])
+    assert isinstance(parse(data), RequestError)

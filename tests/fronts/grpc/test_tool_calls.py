@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from carrel.errors import RoleDeniedError
 from carrel.fronts.grpc.tool_calls import answer_of, arguments_of
+from carrel.fronts.json_document import MAX_VALUES
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.tools.remote import result_of
 from carrel.tools.result import ToolResult
@@ -153,6 +155,28 @@ def test_arguments_that_cannot_be_read_are_named(served: Served, session: str, t
     assert not answer.success
     assert answer.code in ("request.invalid", "tool.arguments")
     assert said in answer.error
+
+
+def test_arguments_with_too_many_values_are_refused_before_they_are_decoded(
+    served: Served, session: str
+) -> None:
+    text = '{"path": [' + "0," * MAX_VALUES + "0]}"
+    answer = served.call(
+        "CallTool", messages.CallToolRequest(session_id=session, name="file_read", arguments_json=text)
+    )
+    assert (answer.success, answer.code) == (False, "limit.body")
+    request = messages.CallRequest(session_id=session, operation="read", arguments_json=text)
+    status, error = served.refusal("Call", request)
+    assert (status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "limit.body")
+
+
+def test_arguments_of_any_size_below_the_limits_are_read(served: Served, session: str) -> None:
+    text = "x" * 2**21
+    request = messages.CallRequest(
+        session_id=session, operation="write", arguments_json=json.dumps({"path": "large", "data": text})
+    )
+    served.call("Call", request)
+    assert served.path(session, "large").read_text() == text
 
 
 def test_a_profile_that_is_not_there_is_named(served: Served, session: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from carrel.errors import RuntimeMissingError
 from carrel.fronts.http import call as calls
+from carrel.fronts.json_document import MAX_BYTES
 from carrel.fronts.http import protocol
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.route import Handler, Route
@@ -67,10 +68,10 @@ def test_a_body_that_is_too_large_is_refused_and_leaves_nothing(
 
 @pytest.mark.parametrize("path", ["/operations/write", "/tools/file_write", "/tools", "/exec"])
 def test_json_is_bounded_where_files_are_not(session: Session, path: str) -> None:
-    size = calls.DOCUMENT_BYTES + 1
+    size = MAX_BYTES + 1
     told = session.post(path, content=b" " * size)
     assert (told.status_code, code_of(told)) == (413, "limit.body")
-    assert told.json()["error"]["limit"] == calls.DOCUMENT_BYTES
+    assert told.json()["error"]["limit"] == MAX_BYTES
     assert session.put("/files/f", content=bytes(size)).status_code == 200
 
 

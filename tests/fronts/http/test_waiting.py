@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from carrel.fronts.http import call as calls
+from carrel.fronts.json_document import MAX_VALUES
 from tests.fronts.http.front import Front, Session, code_of, served
 from tests.fronts.http.test_callers import bearer
 from tests.fronts.http.test_disconnect import eventually
@@ -143,20 +143,20 @@ def test_requests_over_mcp_are_counted_with_those_of_their_tenant(tmp_path: Path
 
 @pytest.mark.parametrize("form", ['{"a":[%s]}', '{"a":{"b":[%s]}}'])
 def test_json_of_very_many_values_is_refused_before_it_is_decoded(session: Session, form: str) -> None:
-    many = form % ",".join(["[]"] * (calls.DOCUMENT_VALUES + 1))
+    many = form % ",".join(["[]"] * (MAX_VALUES + 1))
     told = session.post("/operations/write", content=many)
     assert (told.status_code, code_of(told)) == (413, "limit.body")
-    assert told.json()["error"]["limit"] == calls.DOCUMENT_VALUES
+    assert told.json()["error"]["limit"] == MAX_VALUES
 
 
 def test_a_long_text_is_one_value(session: Session) -> None:
-    text = '{"a":[1,2,\\"3\\"]}\n' * calls.DOCUMENT_VALUES
+    text = '{"a":[1,2,\\"3\\"]}\n' * MAX_VALUES
     assert session.post("/operations/write", json={"path": "f", "data": text}).status_code == 200
     assert session.get("/files/f").text == text
 
 
 @pytest.mark.parametrize("before", range(4))
 def test_a_text_that_goes_on_from_part_to_part_is_one_value(session: Session, before: int) -> None:
-    text = "x" * before + '\\",[{' * calls.DOCUMENT_VALUES + "\\"
+    text = "x" * before + '\\",[{' * MAX_VALUES + "\\"
     assert session.post("/operations/write", json={"path": "f", "data": text}).status_code == 200
     assert session.get("/files/f").text == text

@@ -11,6 +11,7 @@ import pytest
 from mcp.client.subscriptions import SubscriptionLost
 from mcp.shared.exceptions import MCPError
 
+from carrel.fronts.json_document import MAX_VALUES
 from tests.fronts.mcp.conftest import Http, served
 from tests.fronts.mcp.talk import LEGACY, MODERN
 
@@ -137,7 +138,15 @@ def test_what_is_no_message_is_told_so(http: Http, document: object) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused(http: Http) -> None:
-    assert post(http, {**LIST, "params": {"cursor": "x" * (33 * 2**20)}}).status_code == 413
+    assert post(http, {**LIST, "params": {"cursor": "x" * (17 * 2**20)}}).status_code == 413
+
+
+@pytest.mark.parametrize("mode", [LEGACY, MODERN])
+def test_a_body_with_too_many_values_is_refused_before_it_is_decoded(http: Http, mode: str) -> None:
+    document = {**LIST, "params": {"a": [0] * (MAX_VALUES + 1)}}
+    headers = {"mcp_protocol_version": "2026-07-28"} if mode == MODERN else {}
+    answer = post(http, document, **headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "limit.body")
 
 
 def test_who_only_listens_is_told_that_the_service_ends(

@@ -41,6 +41,11 @@ STALLED_SECONDS = 60
 LAST_SECONDS = 1.0
 """How long a call that is ended may take to tell so."""
 
+MAX_FIELDS = 2**14
+"""Most fields of a message, each argument and each variable of the environment counted."""
+_FIXED_BYTES = {1: 8, 5: 4}
+"""Sizes of numbers by their wire type; of a type that does not exist, the parser reports it."""
+
 Context = grpc.aio.ServicerContext[Any, Any]  # Any: messages of all kinds
 
 
@@ -181,17 +186,61 @@ async def _ended(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.T
     return (await asyncio.wait(tasks, timeout=seconds))[1] if tasks else set()
 
 
-def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | RequestError]:
+def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | CarrelError]:
     """Reads a message; what cannot be read is told where the call is answered, not by the library."""
     kind = GetMessageClass(method.input_type)
 
-    def parse(data: bytes) -> Message | RequestError:
+    def parse(data: bytes) -> Message | CarrelError:
         try:
+            require_few_fields(data)
             return kind.FromString(data)
-        except DecodeError:
+        except (DecodeError, IndexError):
             return RequestError(f"the bytes are no {method.input_type.name}")
+        except LimitError as error:
+            return error
 
     return parse
+
+
+def require_few_fields(data: bytes) -> None:
+    """Refuse a message with so many elements of lists and maps that parsing it would block the event loop.
+
+    Raises:
+        LimitError: It has more than `MAX_FIELDS`.
+        IndexError: It ends in the middle of a number.
+    """
+    position = 0
+    for _ in range(MAX_FIELDS):
+        if position >= len(data):
+            return
+        tag, position = _varint(data, position)
+        match tag & 7:
+            case 0:
+                _, position = _varint(data, position)
+            case 2:
+                size, position = _varint(data, position)
+                position += size
+            case kind:
+                position += _FIXED_BYTES.get(kind, len(data))
+    if position < len(data):
+        message = f"the message holds too many fields: the limit is {MAX_FIELDS}"
+        raise LimitError("body", limit=MAX_FIELDS, asked=None, message=message)
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """The number that begins at *position*, and where the next field begins.
+
+    Raises:
+        IndexError: It does not end.
+    """
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise IndexError(position)
 
 
 async def _only(requests: Any, visit: Visit) -> Any:  # Any: messages
@@ -199,12 +248,12 @@ async def _only(requests: Any, visit: Visit) -> Any:  # Any: messages
 
     Raises:
         RequestError: There is none, or it cannot be read.
-        LimitError: It does not come.
+        LimitError: It does not come, or has too many fields.
     """
     request = await next_of(aiter(requests))
     if request is None:
         raise RequestError("the call ended without a message")
-    if isinstance(request, RequestError):
+    if isinstance(request, CarrelError):
         raise request
     visit.session_id = getattr(request, "session_id", "")
     return request

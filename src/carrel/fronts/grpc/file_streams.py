@@ -121,7 +121,7 @@ async def extract(call: Call, requests: AsyncIterator[messages.ExtractRequest]) 
     """Make the members of an archive, all of them or none."""
     inflow = Inflow(requests)
     start: messages.ExtractStart = await inflow.start()
-    limits = parse_value(start.limits_json, "limits_json", ExtractLimits)
+    limits = await parse_value(start.limits_json, "limits_json", ExtractLimits)
     if call.caller.role is not None:
         _require_usual(limits)
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
-from carrel.errors import RequestError
+from carrel.errors import CarrelError, RequestError
 from carrel.fronts.grpc.call import Call
 from carrel.fronts.grpc.stream import next_of
 from carrel.fs.at_once import blocking
@@ -84,6 +84,6 @@ class Inflow:
         request = await next_of(self._requests)
         if request is None:
             raise RequestError("the stream ended without saying so; nothing was done")
-        if isinstance(request, RequestError):
+        if isinstance(request, CarrelError):
             raise request
         return request

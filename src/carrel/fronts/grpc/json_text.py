@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import msgspec
 
 from carrel.errors import RequestError
+from carrel.fronts.json_document import ValueCount, decoded
 from carrel.remote.forms import render
 
 if TYPE_CHECKING:
@@ -22,14 +23,17 @@ def render_json(value: Any) -> str:  # Any: whatever the library gives
     return json.dumps(render(value), allow_nan=False, separators=(",", ":"))
 
 
-def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can say
-    """What *text* says, which came in *field*.
+async def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can say
+    """Decode the *text* that came in *field*.
 
     Raises:
         RequestError: It is not JSON; says where.
+        LimitError: It holds too many values.
     """
+    body = text.encode()
+    ValueCount().add(body)
     try:
-        return json.loads(text, parse_constant=_refused)
+        return await decoded(body, _loads)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise RequestError(f"{field} cannot be read at {place}: {error.msg}") from None
@@ -41,29 +45,35 @@ def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can say
         raise RequestError(f"{field} cannot be read: it is nested too deeply") from None
 
 
+def _loads(body: bytes) -> Any:  # Any: whatever JSON can say
+    return json.loads(body, parse_constant=_refused)
+
+
 def _refused(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def parse_object(text: str, field: str) -> dict[str, Any] | None:  # Any: whatever JSON can say
-    """The object that *text* says, or `None` if there is no text.
+async def parse_object(text: str, field: str) -> dict[str, Any] | None:  # Any: whatever JSON can say
+    """Decode an object, or return `None` if *text* is empty.
 
     Raises:
-        RequestError: It is not JSON, or no object.
+        RequestError: It is not JSON, or not an object.
+        LimitError: It holds too many values.
     """
-    document = parse_json(text, field) if text else None
+    document = await parse_json(text, field) if text else None
     if document is None or isinstance(document, dict):
         return document
     raise RequestError(f"{field} must be an object")
 
 
-def parse_value(text: str, field: str, kind: type[T]) -> T | None:
-    """The value of the dataclass *kind* that *text* says, or `None` if there is no text.
+async def parse_value(text: str, field: str, kind: type[T]) -> T | None:
+    """Decode a value of the dataclass *kind*, or return `None` if *text* is empty.
 
     Raises:
-        RequestError: It says no such value.
+        RequestError: It is not such a value.
+        LimitError: It holds too many values.
     """
-    document = parse_object(text, field)
+    document = await parse_object(text, field)
     if document is None:
         return None
     if unknown := document.keys() - {each.name for each in fields(kind)}:

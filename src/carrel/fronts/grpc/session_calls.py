@@ -23,7 +23,7 @@ async def create_session(call: Call, request: messages.CreateSessionRequest) -> 
     new = NewSession(
         session_id=request.session_id or None,
         ttl_seconds=_lifetime(request) if request.WhichOneof("lifetime") else CONFIGURED,
-        limits=parse_value(request.limits_json, "limits_json", Limits),
+        limits=await parse_value(request.limits_json, "limits_json", Limits),
         role=request.role or None,
         labels=dict(request.labels),
     )
@@ -85,7 +85,7 @@ async def run_operation(call: Call, request: messages.CallRequest) -> messages.C
         call.caller,
         request.session_id,
         request.operation,
-        parse_object(request.arguments_json, "arguments_json") or {},
+        await parse_object(request.arguments_json, "arguments_json") or {},
         role=call.role_of(request),
         form=render_json,
     )

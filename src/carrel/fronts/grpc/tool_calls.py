@@ -25,15 +25,18 @@ def tool_call(name: str) -> Callable[[Call, Any], Awaitable[messages.ToolAnswer]
     """The call of one tool, whose arguments are the fields of the message."""
 
     async def run(call: Call, request: Any) -> messages.ToolAnswer:
-        return await _answered(call, request, name, Profile.AGENT, lambda: arguments_of(request))
+        return await _answered(call, request, name, Profile.AGENT, arguments_of(request))
 
     return run
 
 
 async def call_tool(call: Call, request: messages.CallToolRequest) -> messages.ToolAnswer:
     """Any tool of any profile."""
-    profile = request.profile or Profile.AGENT
-    return await _answered(call, request, request.name, profile, lambda: _arguments(request))
+    try:
+        arguments = await parse_json(request.arguments_json or "null", "arguments_json")
+    except CarrelError as error:
+        return answer_of(_ADVISER.failure(error))
+    return await _answered(call, request, request.name, request.profile or Profile.AGENT, arguments)
 
 
 async def list_tools(call: Call, request: messages.ListToolsRequest) -> messages.ListToolsResponse:
@@ -53,19 +56,15 @@ async def _answered(
     request: Any,  # Any: a message with a session and a context
     name: str,
     profile: str,
-    arguments: Callable[[], Any],  # Any: whatever JSON can say
+    arguments: Any,  # Any: whatever JSON can say
 ) -> messages.ToolAnswer:
     try:
         result = await call.service.call_tool(
-            call.caller, request.session_id, name, arguments(), role=call.role_of(request), profile=profile
+            call.caller, request.session_id, name, arguments, role=call.role_of(request), profile=profile
         )
     except CarrelError as error:
         result = _ADVISER.failure(error)
     return answer_of(result)
-
-
-def _arguments(request: messages.CallToolRequest) -> Any:  # Any: whatever JSON can say
-    return parse_json(request.arguments_json, "arguments_json") if request.arguments_json else None
 
 
 def arguments_of(request: Message) -> dict[str, Any]:  # Any: texts, numbers and so on

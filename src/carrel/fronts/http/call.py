@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,10 +17,10 @@ from carrel.errors import CarrelError, LimitError, RequestError
 from carrel.fronts.http.accept import prefers
 from carrel.fronts.http.query import parse_query
 from carrel.fronts.http.route import Route
+from carrel.fronts.json_document import MAX_BYTES, ValueCount, decoded
 from carrel.remote.forms import render_error
 from carrel.service.principal import Principal
 from carrel.service.wire import wire
-from carrel.values import MIB
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -42,13 +42,6 @@ PIECE_BYTES = 2**12
 """Less than this in that time is no piece, unless it is the last."""
 GONE = 499
 """Written down for a client that did not wait for its answer."""
-DOCUMENT_BYTES = 16 * MIB
-"""Most of a body that is JSON."""
-DOCUMENT_VALUES = 2**17
-"""Most values in it: while they are made nothing else is done, in whatever thread."""
-_PART_BYTES = 2**16
-_LARGE_BYTES = 2**17
-"""A body from this size on is taken apart in a thread."""
 DRAIN_SECONDS = 10
 """How long a client is listened to that was answered before it had sent all."""
 JSON = b"application/json"
@@ -203,13 +196,15 @@ class Call:
 
         Raises:
             RequestError: It is no JSON, or not what is wanted; the message says where.
-            LimitError: It is more than may be sent.
+            LimitError: It is more than may be sent, or holds too many values.
         """
-        body = await self.body(DOCUMENT_BYTES) or b"{}"
+        count = ValueCount()
+        pieces = []
+        async for piece in self.pieces(MAX_BYTES):
+            count.add(piece)
+            pieces.append(piece)
         try:
-            if len(body) < _LARGE_BYTES:
-                return _decoded(body, kind)
-            return await asyncio.to_thread(_decoded_in_thread, body, kind)
+            return await decoded(b"".join(pieces) or b"{}", partial(_decoded, kind=kind))
         except (ValueError, RecursionError) as error:
             raise RequestError(f"the body cannot be used: {error}") from None
 
@@ -409,49 +404,7 @@ def error_answer(error: CarrelError, *, status: int | None = None, headers: Head
     return json_answer(status, encode({"error": render_error(error, retry=row.retry)}), more)
 
 
-def _decoded_in_thread(body: bytes, kind: type[T]) -> T:
-    count = _count_values(body)
-    if count > DOCUMENT_VALUES:
-        message = f"the body holds too many values: the limit is {DOCUMENT_VALUES}"
-        raise LimitError("body", limit=DOCUMENT_VALUES, asked=count, message=message)
-    return _decoded(body, kind)
-
-
-def _count_values(body: bytes) -> int:
-    """About how many values JSON holds; of more than may be, that it is more.
-
-    It goes in parts, between which others get their turn, and no further than it must.
-    """
-    count = start = 0
-    is_text = False
-    while start < len(body) and count <= DOCUMENT_VALUES:
-        part = body[start : start + _PART_BYTES]
-        if (len(part) - len(part.rstrip(b"\\"))) % 2:
-            part = body[start : start + _PART_BYTES + 1]  # what is escaped belongs to its sign
-        start += len(part)
-        # Without escapes, every quote begins or ends a text.
-        pieces = part.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
-        count += sum(_count_signs(piece) for piece in pieces[is_text::2])
-        is_text ^= len(pieces) % 2 == 0
-    return count
-
-
-def _count_signs(text: bytes) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
-
-
 def _decoded(body: bytes, kind: type[T]) -> T:
-    # Looking among so many new objects for some that are not used takes many times as long as making them.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return _plainly_decoded(body, kind)
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _plainly_decoded(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:

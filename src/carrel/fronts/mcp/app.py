@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
+from carrel.fronts.json_document import MAX_BYTES, ValueCount
 from carrel.fronts.mcp import progress
 from carrel.fronts.mcp.calls import Calls
 from carrel.fronts.mcp.server import Context, make_server
@@ -32,15 +33,12 @@ from carrel.service.service import Service
 from carrel.service.threads import works_for
 from carrel.service.wire import wire
 from carrel.tools.spec import Profile
-from carrel.values import MIB
 
 IDLE_SECONDS = 1800
 """A connection of the older protocol that is not used for so long is forgotten."""
 MOST_CONNECTIONS = 1000
 MOST_OF_ONE_CALLER = 200
 """Of those, so that nobody takes up the room of all others."""
-MOST_BODY_BYTES = 32 * MIB
-"""A request is read as a whole before it is looked at."""
 _VERSION = "mcp-protocol-version"
 _VISIT = "carrel.visit"
 
@@ -69,7 +67,7 @@ class McpApp:
             make_server(service, _visit_of, calls, self._subscriptions),
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MOST_CONNECTIONS,
-            max_request_body_size=min(MOST_BODY_BYTES, service.settings.serve.max_body_bytes),
+            max_request_body_size=min(MAX_BYTES, service.settings.serve.max_body_bytes),
         )
 
     @asynccontextmanager
@@ -110,8 +108,8 @@ class McpApp:
         serve = self._listen if scope["method"] == "GET" else self._clients.handle_request
         try:
             async with self._callers.while_known(Headers(scope=scope).get("authorization")):
-                await serve(scope, receive, watched)
-        except (UnauthenticatedError, StoppingError) as error:
+                await serve(scope, _counted(receive), watched)
+        except (UnauthenticatedError, StoppingError, LimitError) as error:
             if not has_begun:
                 await _refusal(error)(scope, receive, send)
             else:
@@ -195,6 +193,21 @@ def _chosen(caller: Principal, query: QueryParams) -> Visit:
         if profile not in (*Profile, SESSIONS):
             raise RequestError(f"there is no profile {profile[:40]!r}")
     return Visit(caller=caller, profiles=profiles)
+
+
+def _counted(receive: Receive) -> Receive:
+    """Count the values of a body as it arrives: the SDK decodes it in the event loop.
+
+    The result raises `LimitError` if there are too many.
+    """
+    count = ValueCount()
+
+    async def counted() -> Message:
+        message = await receive()
+        count.add(message.get("body", b""))
+        return message
+
+    return counted
 
 
 def _user(caller: Principal) -> AuthenticatedUser:

@@ -1,0 +1,72 @@
+"""JSON that clients send: counted as it arrives, so that decoding it keeps nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import TypeVar
+
+from carrel.errors import LimitError
+from carrel.values import MIB
+
+MAX_BYTES = 16 * MIB
+"""Largest JSON document that is accepted."""
+MAX_VALUES = 2**17
+"""Most values in one: decoding them holds the interpreter lock, in any thread."""
+_LARGE_BYTES = 2**17
+"""Documents from this size on are decoded in a thread."""
+
+T = TypeVar("T")
+
+
+class ValueCount:
+    """Counts the values of a JSON document from its bytes, without decoding it.
+
+    A comma, an opening bracket or an opening brace outside of strings begins a value, so the count is about
+    that of the values, and never far below it.
+    """
+
+    __slots__ = ("_is_in_string", "_pending", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._is_in_string = False
+        self._pending = b""
+        """A backslash at the end of the last piece, whose escaped character is in the next one."""
+
+    def add(self, piece: bytes) -> None:
+        """Count the next *piece* of the document.
+
+        Raises:
+            LimitError: There are more than `MAX_VALUES`.
+        """
+        data = self._pending + piece
+        self._pending = data[-1:] if (len(data) - len(data.rstrip(b"\\"))) % 2 else b""
+        data = data.removesuffix(self._pending)
+        # Without escapes, every quote begins or ends a string.
+        parts = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
+        outside = b"".join(parts[self._is_in_string :: 2])
+        self._is_in_string ^= len(parts) % 2 == 0
+        self.count += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        if self.count > MAX_VALUES:
+            message = f"the JSON holds too many values: the limit is {MAX_VALUES}"
+            raise LimitError("body", limit=MAX_VALUES, asked=self.count, message=message)
+
+
+async def decoded(body: bytes, decode: Callable[[bytes], T]) -> T:
+    """Return what *decode* makes of a *body* that was counted; a large one is decoded in a thread."""
+    if len(body) < _LARGE_BYTES:
+        return decode(body)
+    return await asyncio.to_thread(_without_collection, body, decode)
+
+
+def _without_collection(body: bytes, decode: Callable[[bytes], T]) -> T:
+    # Searching that many new objects for garbage takes several times as long as creating them.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return decode(body)
+    finally:
+        if was_enabled:
+            gc.enable()

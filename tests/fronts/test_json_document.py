@@ -1,0 +1,36 @@
+"""Documents of clients are counted before they are decoded, whatever their pieces."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from carrel.errors import LimitError
+from carrel.fronts.json_document import MAX_VALUES, ValueCount
+
+DOCUMENT = {"a": [1, [], {}, 'x",[{', "\\", '\\"', "é,"], "b": {"c": "{[,"}}
+COUNT = 2 + 6 + 2 + 1 + 1
+"""Objects, commas and lists."""
+
+
+@pytest.mark.parametrize("size", range(1, 8))
+def test_a_document_counts_the_same_in_pieces_of_any_size(size: int) -> None:
+    data = json.dumps(DOCUMENT).encode()
+    count = ValueCount()
+    for start in range(0, len(data), size):
+        count.add(data[start : start + size])
+    assert count.count == COUNT
+
+
+@pytest.mark.parametrize("value", [b"[],", b"0,", b'"",', b"{},", b'{"a":0},', b"[" * 2])
+def test_more_values_than_allowed_are_refused(value: bytes) -> None:
+    with pytest.raises(LimitError, match="too many values") as caught:
+        ValueCount().add(b"[" + value * (MAX_VALUES + 1))
+    assert caught.value.code == "limit.body"
+
+
+def test_a_string_is_no_value_after_the_first_however_long() -> None:
+    count = ValueCount()
+    count.add(b'["' + rb"[,\"\\" * MAX_VALUES + b'"]')
+    assert count.count == 1
