@@ -47,6 +47,13 @@ MUTANTS = [
         "",
         "tests/fronts/grpc/test_executions.py::test_too_many_arguments_are_refused_before_they_are_parsed",
     ),
+    Mutant(
+        "serve: large blocks returned",
+        "fronts/cli/serve.py",
+        "        mallopt(M_MMAP_THRESHOLD, 2**20)\n",
+        "",
+        "tests/fronts/cli/test_serve_memory.py",
+    ),
     # Callers
     Mutant(
         "sessions: no longer life than configured",

@@ -1,4 +1,4 @@
-"""JSON that clients send: counted as it arrives, so that decoding it keeps nobody waiting."""
+"""Large JSON documents: counted before they are decoded, and converted where nobody waits for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_BYTES = 16 * MIB
 MAX_VALUES = 2**17
 """Most values in one: decoding them holds the interpreter lock, in any thread."""
 _LARGE_BYTES = 2**17
-"""Documents from this size on are decoded in a thread."""
+"""Documents from this size on are decoded and encoded in a thread."""
 
 T = TypeVar("T")
 
@@ -54,19 +54,19 @@ class ValueCount:
             raise LimitError("body", limit=MAX_VALUES, asked=self.count, message=message)
 
 
-async def decoded(body: bytes, decode: Callable[[bytes], T]) -> T:
-    """Return what *decode* makes of a *body* that was counted; a large one is decoded in a thread."""
-    if len(body) < _LARGE_BYTES:
-        return decode(body)
-    return await asyncio.to_thread(_without_collection, body, decode)
+async def converted(size_bytes: int, convert: Callable[[], T]) -> T:
+    """Return what *convert* decodes or encodes; in a thread, if that is many bytes."""
+    if size_bytes < _LARGE_BYTES:
+        return convert()
+    return await asyncio.to_thread(_without_collection, convert)
 
 
-def _without_collection(body: bytes, decode: Callable[[bytes], T]) -> T:
+def _without_collection(convert: Callable[[], T]) -> T:
     # Searching that many new objects for garbage takes several times as long as creating them.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return decode(body)
+        return convert()
     finally:
         if was_enabled:
             gc.enable()

@@ -14,10 +14,10 @@ import pytest
 
 from carrel.errors import RuntimeMissingError
 from carrel.fronts.http import call as calls
-from carrel.fronts.json_document import MAX_BYTES
 from carrel.fronts.http import protocol
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.route import Handler, Route
+from carrel.fronts.json_document import MAX_BYTES
 from carrel.values import MIB
 from tests.fronts.http.front import Front, Session, code_of, served
 from tests.fronts.http.test_disconnect import eventually, is_idle

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 import grpc
 import grpc.aio
@@ -41,6 +42,8 @@ STALLED_SECONDS = 60
 LAST_SECONDS = 1.0
 """How long a call that is ended may take to tell so."""
 
+MAX_READING = 4
+"""Most messages of one caller that are read at one time: each takes several times its size."""
 MAX_FIELDS = 2**14
 """Most fields of a message, each argument and each variable of the environment counted."""
 _FIXED_BYTES = {1: 8, 5: 4}
@@ -58,6 +61,8 @@ class Door:
         self._rates = rates
         self._stopping = asyncio.Event()
         self._running: set[asyncio.Task[Any]] = set()
+        self._reading: WeakValueDictionary[tuple[str | None, str], asyncio.Semaphore] = WeakValueDictionary()
+        """Who may read a message now, by tenant and name of the caller."""
 
     async def close(self, grace: float) -> None:
         """Let nobody in any more; what still runs after *grace* seconds is ended, and told why."""
@@ -88,7 +93,7 @@ class Door:
         async def answer(requests: Any, context: Context) -> Any:
             async def work(visit: Visit) -> Any:
                 call = await self._let_in(context, visit)
-                request = await _only(requests, visit)
+                request = await self._only(requests, call, visit)
                 return await in_time(function(call, request), self._service.settings.serve.timeout_seconds)
 
             return await self._answered(name, context, work)
@@ -109,7 +114,7 @@ class Door:
         async def answer(requests: Any, context: Context) -> None:
             async def work(visit: Visit) -> None:
                 call = await self._let_in(context, visit)
-                request = await _only(requests, visit)
+                request = await self._only(requests, call, visit)
                 known = self._callers.while_known(_authorization(_metadata(context)))
                 async with known, aclosing(function(call, request)) as messages:
                     async for message in messages:
@@ -118,6 +123,24 @@ class Door:
             await self._answered(name, context, work)
 
         return answer
+
+    async def _only(self, requests: Any, call: Call, visit: Visit) -> Any:  # Any: messages
+        """The one message of a call; gRPC holds no more than a window of it before its turn comes.
+
+        Raises:
+            RequestError: There is none, or it cannot be read.
+            LimitError: It does not come, or has too many fields.
+        """
+        caller = (call.caller.tenant, call.caller.name)
+        turns = self._reading.setdefault(caller, asyncio.Semaphore(MAX_READING))
+        async with turns:
+            request = await next_of(aiter(requests))
+        if request is None:
+            raise RequestError("the call ended without a message")
+        if isinstance(request, CarrelError):
+            raise request
+        visit.session_id = getattr(request, "session_id", "")
+        return request
 
     async def _answered(self, name: str, context: Context, work: Callable[[Visit], Awaitable[Any]]) -> Any:
         """What *work* gives; what it raises becomes a status."""
@@ -241,22 +264,6 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, position
     raise IndexError(position)
-
-
-async def _only(requests: Any, visit: Visit) -> Any:  # Any: messages
-    """The one message of a call.
-
-    Raises:
-        RequestError: There is none, or it cannot be read.
-        LimitError: It does not come, or has too many fields.
-    """
-    request = await next_of(aiter(requests))
-    if request is None:
-        raise RequestError("the call ended without a message")
-    if isinstance(request, CarrelError):
-        raise request
-    visit.session_id = getattr(request, "session_id", "")
-    return request
 
 
 async def _sent(context: Context, message: Message) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from carrel.fronts.grpc.call import Call
 from carrel.fronts.grpc.json_text import render_json
 from carrel.fronts.grpc.stream import ended, slices
+from carrel.fronts.json_document import converted
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.service.work import Code, Command, Work
 
@@ -72,7 +73,9 @@ async def _executed(call: Call, request: Any, work: Callable[[], Work]) -> Event
                         end += len(piece)
                         is_out = output.stream == "stdout"
                         yield event(stdout=piece, offset=end) if is_out else event(stderr=piece, offset=end)
-            yield event(result_json=render_json(await execution.result()), offset=end)
+            result = await execution.result()
+            document = await converted(execution.kept_bytes, lambda: render_json(result))
+            yield event(result_json=document, offset=end)
         finally:
             if not execution.is_done:
                 execution.cancel()

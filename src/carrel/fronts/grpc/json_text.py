@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import msgspec
 
 from carrel.errors import RequestError
-from carrel.fronts.json_document import ValueCount, decoded
+from carrel.fronts.json_document import ValueCount, converted
 from carrel.remote.forms import render
 
 if TYPE_CHECKING:
@@ -30,10 +30,8 @@ async def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can sa
         RequestError: It is not JSON; says where.
         LimitError: It holds too many values.
     """
-    body = text.encode()
-    ValueCount().add(body)
     try:
-        return await decoded(body, _loads)
+        return await converted(len(text), lambda: _loads(text))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise RequestError(f"{field} cannot be read at {place}: {error.msg}") from None
@@ -45,8 +43,9 @@ async def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can sa
         raise RequestError(f"{field} cannot be read: it is nested too deeply") from None
 
 
-def _loads(body: bytes) -> Any:  # Any: whatever JSON can say
-    return json.loads(body, parse_constant=_refused)
+def _loads(text: str) -> Any:  # Any: whatever JSON can say
+    ValueCount().add(text.encode())
+    return json.loads(text, parse_constant=_refused)
 
 
 def _refused(constant: str) -> NoReturn:

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -17,7 +16,7 @@ from carrel.errors import CarrelError, LimitError, RequestError
 from carrel.fronts.http.accept import prefers
 from carrel.fronts.http.query import parse_query
 from carrel.fronts.http.route import Route
-from carrel.fronts.json_document import MAX_BYTES, ValueCount, decoded
+from carrel.fronts.json_document import MAX_BYTES, ValueCount, converted
 from carrel.remote.forms import render_error
 from carrel.service.principal import Principal
 from carrel.service.wire import wire
@@ -203,8 +202,9 @@ class Call:
         async for piece in self.pieces(MAX_BYTES):
             count.add(piece)
             pieces.append(piece)
+        body = b"".join(pieces) or b"{}"
         try:
-            return await decoded(b"".join(pieces) or b"{}", partial(_decoded, kind=kind))
+            return await converted(len(body), lambda: _decoded(body, kind))
         except (ValueError, RecursionError) as error:
             raise RequestError(f"the body cannot be used: {error}") from None
 

@@ -10,11 +10,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from carrel.errors import CarrelError, RequestError
-from carrel.fronts.http.call import VARY, Call, GoneError
+from carrel.fronts.http.call import VARY, Call, GoneError, encode
 from carrel.fronts.http.events import event, last_event, send_events, text_or_bytes, wants_events
 from carrel.fronts.http.tools import Context
+from carrel.fronts.json_document import converted
 from carrel.remote.forms import render, render_error
-from carrel.service.executions import Execution
+from carrel.service.executions import Execution, Result
 from carrel.service.wire import wire
 from carrel.service.work import Code, Command, Work
 
@@ -98,7 +99,7 @@ async def _wait(call: Call, execution: Execution) -> None:
         if not ending.done():
             execution.cancel()
             raise GoneError
-        await call.json(200, _state(execution) | {"result": render(ending.result())}, [VARY])
+        await call.json_text(200, await _ended(execution, ending.result()), [VARY])
     finally:
         gone.cancel()
         ending.cancel()
@@ -112,16 +113,24 @@ async def watch(call: Call) -> None:
         with execution.attached():
             await send_events(call, _events(execution, last_event(call) or 0), have_end=True)
         return
-    document = _state(execution)
     if execution.is_done:
-        document["result"] = render(await execution.result())
-    await call.json(200, document, [VARY])
+        body = await _ended(execution, await execution.result())
+    else:
+        body = encode(_state(execution))
+    await call.json_text(200, body, [VARY])
 
 
 async def cancel(call: Call) -> None:
     """Stop what runs."""
     call.app.service.execution(call.who, call.session_id, call.values[1]).cancel()
     await call.empty()
+
+
+async def _ended(execution: Execution, result: Result) -> bytes:
+    """The state of what has ended, as JSON."""
+    return await converted(
+        execution.kept_bytes, lambda: encode(_state(execution) | {"result": render(result)})
+    )
 
 
 def _state(execution: Execution) -> dict[str, object]:
@@ -143,4 +152,4 @@ async def _events(execution: Execution, after: int) -> AsyncIterator[bytes]:
     except CarrelError as error:
         yield event("error", render_error(error, retry=wire(error.code).retry), after)
     else:
-        yield event("exit", render(result), after)
+        yield await converted(execution.kept_bytes, lambda: event("exit", render(result), after))

@@ -28,6 +28,7 @@ from carrel.fronts.http.window import (
     parse_range,
     wanted_version,
 )
+from carrel.fronts.json_document import converted
 from carrel.fs.api import Reader
 from carrel.fs.at_once import WouldWait, at_once
 from carrel.paths.match import Pattern
@@ -127,16 +128,19 @@ async def _give_envelope(call: Call) -> None:
     async with call.desk() as desk:
         desk.require(READ)
         info, content = await desk.files.read_with_info(call.values[1])
-    kind = media_type(info.name)
+    body = await converted(len(content), lambda: encode(_envelope(content, media_type(info.name))))
+    await call.json_text(200, body, [(b"etag", f'"{info.version}{ENVELOPE}"'.encode("ascii")), VARY])
+
+
+def _envelope(content: bytes, kind: str) -> Envelope:
     text = _text(content) if is_text(kind) else None
-    document = Envelope(
+    return Envelope(
         success=True,
         content=b64encode(content).decode("ascii") if text is None else text,
         content_type=kind,
         size_bytes=len(content),
         encoding="base64" if text is None else "utf-8",
     )
-    await call.json(200, document, [(b"etag", f'"{info.version}{ENVELOPE}"'.encode("ascii")), VARY])
 
 
 def _text(content: bytes) -> str | None:

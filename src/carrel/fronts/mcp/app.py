@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
-from carrel.fronts.json_document import MAX_BYTES, ValueCount
+from carrel.fronts.json_document import ValueCount
 from carrel.fronts.mcp import progress
 from carrel.fronts.mcp.calls import Calls
 from carrel.fronts.mcp.server import Context, make_server
@@ -33,12 +33,15 @@ from carrel.service.service import Service
 from carrel.service.threads import works_for
 from carrel.service.wire import wire
 from carrel.tools.spec import Profile
+from carrel.values import MIB
 
 IDLE_SECONDS = 1800
 """A connection of the older protocol that is not used for so long is forgotten."""
 MOST_CONNECTIONS = 1000
 MOST_OF_ONE_CALLER = 200
 """Of those, so that nobody takes up the room of all others."""
+MAX_BODY_BYTES = 4 * MIB
+"""Largest request; the SDK decodes it in the event loop."""
 _VERSION = "mcp-protocol-version"
 _VISIT = "carrel.visit"
 
@@ -67,7 +70,7 @@ class McpApp:
             make_server(service, _visit_of, calls, self._subscriptions),
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MOST_CONNECTIONS,
-            max_request_body_size=min(MAX_BYTES, service.settings.serve.max_body_bytes),
+            max_request_body_size=min(MAX_BODY_BYTES, service.settings.serve.max_body_bytes),
         )
 
     @asynccontextmanager
