@@ -132,15 +132,19 @@ class Container:
         with self._translated("restarting it"):
             self.engine.api.restart(self.id, timeout=0)
 
-    def pause(self) -> None:
-        """Freeze everything in it."""
+    def pause(self) -> bool:
+        """Freeze everything in it; whether it ran until now."""
         with _unless("conflict"), self._translated("pausing it"):
             self.engine.api.pause(self.id)
+            return True
+        return False
 
-    def unpause(self) -> None:
-        """Let it go on."""
+    def unpause(self) -> bool:
+        """Let it go on; whether it was frozen until now."""
         with _unless("conflict", "failed"), self._translated("unpausing it"):
             self.engine.api.unpause(self.id)
+            return True
+        return False
 
     def remove(self) -> None:
         """End it and take it away; volumes stay."""
