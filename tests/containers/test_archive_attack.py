@@ -155,7 +155,7 @@ def test_a_hole_is_not_copied_to_the_host_nor_waited_for(
     huge = inside / "d" / "huge"
     huge.touch()
     os.truncate(huge, 64 * MIB)
-    window = {
+    window: dict[str, Callable[[], object]] = {
         "the end": lambda: files.read(where("d/huge"), limit=None, offset=64 * MIB - 1),
         "list": lambda: files.list(where("d"), limit=None),
         "measure": files.measure,
@@ -179,7 +179,7 @@ def test_entries_beneath_a_directory_are_not_kept_in_memory(files: ContainerFile
         (inside / "d" / str(number)).touch()
     with _steps(files)._archive._tar(()) as tar:
         assert len(list(archive.members(tar))) == 502
-        assert len(tar.members) <= 1
+        assert len(tar.members) <= 1  # type: ignore[attr-defined]  # typeshed lacks it
 
 
 def _steps(files: ContainerFiles) -> ArchiveSteps:

@@ -12,7 +12,8 @@ import pytest
 from carrel.containers.engine import Engine
 from carrel.containers.keeper import Containers
 from carrel.containers.spec import NOBODY, Bind
-from carrel.errors import ContainerError
+from carrel.errors import BusyError, ContainerError
+from carrel.runtimes.result import TrapReason
 from tests.contained import Shared, said
 from tests.containers.conftest import Make
 from tests.containers.test_container import run
@@ -97,6 +98,47 @@ def test_a_set_user_id_file_that_a_program_makes_is_of_no_use(shared_container: 
     told = said(sandbox.execute(script)).split("\n")
     assert set(told[:-1:2]) == {"denied"}
     assert set(told[1:-1:2]) <= {NOBODY.partition(":")[0], "not run"}
+
+
+def test_the_gate_makes_no_set_user_id_file_of_one_that_a_program_made(shared_container: Shared) -> None:
+    """Its new content would be that of another user: carrel's own."""
+    contained, sandbox = shared_container.contained, shared_container.empty()
+    said(
+        sandbox.run(["sh", "-c", "mkdir d; chmod 6777 d; for f in f d/f; do echo x >$f; chmod 6755 $f; done"])
+    )
+    with contained.open(sandbox) as workspace:
+        for path in ("f", "d/f"):
+            workspace.copy(path, f"{path}-copied")
+            workspace.write(path, "mine")
+        workspace.write("d/new", "mine")
+        packed = io.BytesIO(b"".join(workspace.archive(".")))
+    files = contained.files(sandbox)
+    assert not [each for each in files.rglob("*") if each.is_file() and each.stat().st_mode & 0o7000]
+    with tarfile.open(fileobj=packed) as tar:
+        assert not [member.name for member in tar if member.mode & 0o7000]
+
+
+def test_a_lease_of_a_program_makes_nobody_wait(shared_container: Shared) -> None:
+    """The kernel would let whoever opens the file wait for most of a minute."""
+    contained, sandbox = shared_container.contained, shared_container.empty()
+    code = (
+        "import fcntl, os, signal, time\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\n"
+        "fcntl.fcntl(os.open('f', os.O_RDWR | os.O_CREAT), fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
+        "print('on', flush=True)\ntime.sleep(1000)"
+    )
+    outcomes: list[object] = []
+
+    def use(name: str, data: bytes) -> None:
+        with contained.open(sandbox) as workspace:
+            for act in (workspace.read, lambda path: workspace.append(path, b"x")):
+                with pytest.raises(BusyError):
+                    act("f")
+            workspace.write("f", "mine")
+            outcomes.append(workspace.read_text("f"))
+        sandbox.cancel()
+
+    assert sandbox.execute(code, on_output=use).trap_reason is TrapReason.CANCELLED
+    assert outcomes == ["mine"]
 
 
 def test_nothing_of_another_user_is_opened_through_proc(shared_container: Shared) -> None:
