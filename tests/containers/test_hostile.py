@@ -204,14 +204,27 @@ def test_a_flood_of_output_is_read_to_its_end_and_not_kept(shared_container: Sha
         "    except (OSError, ValueError): pass\nprint('on', flush=True)\ntime.sleep(1000)",
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork(): os._exit(0)\n"
         "    while True:\n        open('log', 'a').write('x')\nprint('on', flush=True)\ntime.sleep(1000)",
+        "import os, signal\nif os.fork(): print('on', flush=True)\nelse: os.setsid()\n"
+        "os.kill(os.getpid(), signal.SIGSTOP)",
+        "import ctypes, threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
+        "print('on', flush=True)\nctypes.CDLL(None).syscall(60, 0)",
+        "import os, time\ntry:\n    while os.fork(): pass\nexcept OSError: print('on', flush=True)\n"
+        "time.sleep(1000)",
     ],
-    ids=["ignores signals", "in a session of its own"],
+    ids=[
+        "ignores signals",
+        "in a session of its own",
+        "stopped",
+        "only a thread is left",
+        "no room for another",
+    ],
 )
 def test_when_time_is_up_everything_that_was_started_ends(shared_container: Shared, code: str) -> None:
     contained, sandbox = shared_container.contained, shared_container.empty()
     result = sandbox.execute(code, timeout_seconds=1)
     assert (result.trap_reason, result.timed_out, result.stdout) == (TrapReason.TIMEOUT, True, "on\n")
     assert is_calm(contained, sandbox)
+    assert said(sandbox.run(["echo", "again"])) == "again\n"
 
 
 class SlowDisk:
@@ -331,6 +344,22 @@ def test_cancelling_ends_everything(shared_container: Shared) -> None:
     thread.join()
     assert (results[0].trap_reason, results[0].stdout) == (TrapReason.CANCELLED, "on\n")
     assert is_calm(contained, sandbox)
+
+
+@pytest.mark.parametrize("is_left", [False, True], ids=["its own time", "left behind"])
+def test_one_that_kills_whoever_comes_to_end_it_ends_with_the_container(
+    shared_container: Shared, is_left: bool
+) -> None:
+    """It would kill what asks the kernel to end all of its user before that is asked."""
+    contained, sandbox = shared_container.contained, shared_container.empty()
+    code = (
+        "import os, signal, time\n"
+        f"if {is_left} and os.fork():\n    time.sleep(1000)\n"
+        "while True:\n    try: os.kill(-1, signal.SIGKILL)\n    except OSError: pass"
+    )
+    assert not sandbox.execute(code, timeout_seconds=1).success
+    assert is_calm(contained, sandbox)
+    assert said(sandbox.run(["echo", "again"])) == "again\n"
 
 
 def test_one_that_ends_all_it_can_ends_only_its_own_call(shared_container: Shared) -> None:

@@ -46,7 +46,7 @@ class _Directory:
         """Take away all but the directory that is the root, which is held open."""
         others = (place for place in self.base.iterdir() if place.name != "ws")
         for place in (*others, *(self.base / "ws").iterdir()):
-            if place.is_dir() and not place.is_symlink():
+            if not place.is_symlink() and place.is_dir():
                 shutil.rmtree(place)
             else:
                 place.unlink(missing_ok=True)

@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 CONTAINER = "tests/containers/test_container.py"
 HOSTILE = "tests/containers/test_hostile.py"
 CONTAINED = "tests/sandbox/test_container.py"
+PRIVILEGES = "tests/containers/test_privileges.py"
+ARCHIVE = "tests/containers/test_archive_attack.py"
 BYPASS = "tests/fs/test_bypass.py"
 KEEPER = "tests/containers/test_keeper.py"
 SESSION_CONTAINERS = "tests/workspace/test_session_containers.py"
@@ -27,6 +29,13 @@ MUTANTS = [
         '"kill -9 -1"',
         '"true"',
         f"{HOSTILE}::test_temporary_files_outlive_a_timeout",
+    ),
+    Mutant(
+        "contained: those who kill whoever ends them",
+        "containers/ending.py",
+        "    container.restart()\n",
+        "    pass\n",
+        f"{HOSTILE}::test_one_that_kills_whoever_comes_to_end_it_ends_with_the_container",
     ),
     Mutant(
         "contained: what a killed process left",
@@ -316,5 +325,69 @@ MUTANTS = [
         "if not hold.alone():",
         "if False:",
         f"{KEEPER}::test_other_settings_wait_for_those_who_use_the_container",
+    ),
+    Mutant(
+        "container: a volume inside the workspace",
+        "containers/spec.py",
+        "if self.mount and any(",
+        "if False and any(",
+        f"{PRIVILEGES}::test_an_image_hides_no_part_of_the_workspace",
+    ),
+    # Files by archives of the engine
+    Mutant(
+        "archive: another name of a file",
+        "containers/archive.py",
+        "if member is not None and member.islnk():",
+        "if False:",
+        f"{ARCHIVE}::test_a_file_with_two_names_is_read_by_either_and_changed_under_one",
+    ),
+    Mutant(
+        "archive: holes",
+        "containers/archive.py",
+        "if self._room < 0:",
+        "if False:",
+        f"{ARCHIVE}::test_a_hole_is_not_copied_to_the_host_nor_waited_for",
+    ),
+    Mutant(
+        "archive: memory",
+        "containers/archive.py",
+        "        tar.members.clear()",
+        "        pass",
+        f"{ARCHIVE}::test_entries_beneath_a_directory_are_not_kept_in_memory",
+    ),
+    Mutant(
+        "archive: names that cannot be",
+        "containers/archive_steps.py",
+        "if len(name) > _NAME_BYTES:",
+        "if False:",
+        f"{ARCHIVE}::test_a_link_to_a_name_that_cannot_be_says_so",
+    ),
+    Mutant(
+        "archive: what was swapped, before it is appended to",
+        "containers/archive_steps.py",
+        "                self._require_same(parts, before)\n",
+        "",
+        f"{ARCHIVE}::test_what_was_swapped_after_it_was_looked_at_is_left_alone",
+    ),
+    Mutant(
+        "archive: what was swapped, before it is touched",
+        "containers/archive_steps.py",
+        "            self._require_same(parts, before)\n            member",
+        "            member",
+        f"{ARCHIVE}::test_what_was_swapped_after_it_was_looked_at_is_left_alone",
+    ),
+    Mutant(
+        "archive: a container that others paused",
+        "containers/archive_steps.py",
+        "            if time.monotonic() >= deadline:\n                raise failure(errno.EAGAIN)",
+        "            return True",
+        f"{ARCHIVE}::test_a_container_that_somebody_else_froze_is_not_relied_on",
+    ),
+    Mutant(
+        "archive: a container that others unpaused",
+        "containers/archive_steps.py",
+        "if not was_frozen:",
+        "if False:",
+        f"{ARCHIVE}::test_what_was_seen_while_a_container_was_let_go_on_is_not_told",
     ),
 ]

@@ -32,6 +32,8 @@ _KINDS = {
 }
 """Go's bits for what is no regular file."""
 PIECE_BYTES = 2**16
+MOST_BYTES = 2**30
+"""Most bytes that the engine may send for one request: it sends all of a hole, which costs a program none."""
 
 
 class Archive:
@@ -70,7 +72,7 @@ class Archive:
 
     @contextmanager
     def _tar(self, parts: Parts) -> Iterator[tarfile.TarFile]:
-        stream = _Stream(self._container.get_archive(self._path(parts)))
+        stream = _Stream(self._container.get_archive(self._path(parts)), MOST_BYTES)
         with (
             closing(stream),
             tarfile.open(
@@ -104,7 +106,7 @@ class Archive:
     def names(self, parts: Parts) -> Generator[bytes]:
         """The names in a directory; the engine sends all that is beneath with them."""
         with self._tar(parts) as tar:
-            while (member := tar.next()) is not None:
+            for member in members(tar):
                 below = os.fsencode(member.name).split(b"/")[1:]
                 if len(below) == 1 and below[0]:
                     yield below[0]
@@ -112,6 +114,11 @@ class Archive:
     def content(self, parts: Parts, offset: int = 0) -> Generator[bytes]:
         """What a file holds from *offset* on."""
         with self._one(parts) as (tar, member):
+            if member is not None and member.islnk():
+                # Another name of a file whose content came with the first one.
+                first = os.fsencode(member.linkname).split(b"/")[1:]
+                yield from self.content((*parts[:-1], *first), offset)
+                return
             file = None if member is None else tar.extractfile(member)
             while file is not None and offset > 0:
                 skipped = file.read(min(offset, PIECE_BYTES))
@@ -140,20 +147,25 @@ class Archive:
         self._container.put_archive(self._path(directory), _packed(member, content))
 
 
+def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """What *tar* holds; none of it is kept."""
+    while (member := tar.next()) is not None:
+        tar.members.clear()  # type: ignore[attr-defined]  # typeshed lacks it
+        yield member
+
+
 def _below(tar: tarfile.TarFile, name: bytes) -> tarfile.TarInfo | None:
     """The entry *name* of the directory that *tar* holds."""
-    while (member := tar.next()) is not None:
-        if os.fsencode(member.name).split(b"/")[1:] == [name]:
-            return member
-    return None
+    return next((each for each in members(tar) if os.fsencode(each.name).split(b"/")[1:] == [name]), None)
 
 
 class _Stream(RawIOBase):
     """What comes from the engine, as a file that is read once."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
+    def __init__(self, pieces: Iterator[bytes], most: int) -> None:
         self._pieces = pieces
         self._left = b""
+        self._room = most
 
     def readable(self) -> bool:
         return True
@@ -162,6 +174,11 @@ class _Stream(RawIOBase):
         """At least one byte, unless it has ended; never more than *size*."""
         if not self._left:
             self._left = next(self._pieces, b"")
+            self._room -= len(self._left)
+            if self._room < 0:
+                raise ContainerError(
+                    "too_large", "the files in the container are too large to be read without a shell in it"
+                )
         if size < 0:
             size = len(self._left)
         piece, self._left = self._left[:size], self._left[size:]

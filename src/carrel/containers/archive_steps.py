@@ -1,10 +1,13 @@
 """`ArchiveSteps`: the steps on files by the engine's archives alone, where nothing of ours can run.
 
 The image needs no program at all, and the container need not run. If it runs, it is paused for the length of
-a step, so that nobody in it can swap what was looked at; a step looks at the whole way again.
+a step, so that nobody in it can swap what was looked at; a step looks at the whole way again. A step fails if
+somebody else unpauses the container before its end.
 
-Not covered: the engine tells neither inodes nor hard links, so a file's inode is made up from its path. What
-it cannot do at all is to remove or move something.
+Not covered: the engine tells neither inodes nor hard links, so a file's inode is made up from its path. It
+sends no sockets, so none is listed or counted. What it cannot do at all is to remove or move something. A
+container that somebody starts in the middle of a step is not paused, and neither is another one that has the
+same volume: a program there can lead a step to other files of the container, not out of it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import errno
 import os
 import stat
 import tarfile
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import count as numbers
@@ -33,6 +37,7 @@ from carrel.containers.steps import (
     Parts,
     Piece,
     PlainNameError,
+    SwappedError,
     failure,
 )
 from carrel.errors import ContainerError
@@ -41,6 +46,10 @@ from carrel.fs.api import Existing, Links
 if TYPE_CHECKING:
     from carrel.containers.container import Container
 
+FREEZE_SECONDS = 30.0
+"""How long to wait for a container that somebody else has paused."""
+_FREEZE_PAUSE_SECONDS = 0.01
+_NAME_BYTES = 255
 _SPOOL_BYTES = 2**20
 _TOUCHED = b"touched"
 _FILE_MODE = 0o644
@@ -61,6 +70,7 @@ class ArchiveSteps:
         self._container = container
         self._archive = Archive(container, root)
         self._lock = RLock()
+        self._is_quiet = False
         self._numbers = numbers(1)
         self._spools: dict[bytes, IO[bytes]] = {}
         """Drafts, and files that are kept open."""
@@ -177,6 +187,7 @@ class ArchiveSteps:
         draft = b"%d" % next(self._numbers)
         try:
             with self._quiet():
+                self._require_same(parts, before)
                 size = self._copy_out(parts, draft, None)
                 self._spools[draft].write(data)
                 made = _drafted(size + len(data))
@@ -191,7 +202,7 @@ class ArchiveSteps:
         if not parts:
             raise self._unsupported("touch the top of the files")
         with self._quiet():
-            self._require_place(parts, Existing.REPLACE)
+            self._require_same(parts, before)
             member = self._archive.member(parts[-1], before.st_mode & 0o777, modified_ns)
             if stat.S_ISDIR(before.st_mode):
                 member.type = tarfile.DIRTYPE
@@ -248,15 +259,28 @@ class ArchiveSteps:
     def _quiet(self) -> Iterator[None]:
         """Let nothing run in the container meanwhile."""
         with self._lock:
-            state = self._container.state()
-            if not state.running or state.paused:
+            if self._is_quiet or not self._freeze():
                 yield
                 return
-            self._container.pause()
+            self._is_quiet = True
             try:
                 yield
             finally:
-                self._container.unpause()
+                self._is_quiet = False
+                was_frozen = self._container.unpause()
+            if not was_frozen:
+                raise failure(errno.EAGAIN)
+
+    def _freeze(self) -> bool:
+        """Pause the container; whether it runs. One that others paused would go on when they want it to."""
+        deadline = time.monotonic() + FREEZE_SECONDS
+        while not self._container.pause():
+            if not self._container.state().running:
+                return False
+            if time.monotonic() >= deadline:
+                raise failure(errno.EAGAIN)
+            time.sleep(_FREEZE_PAUSE_SECONDS)
+        return True
 
     def _walk(self, parts: Parts, links: Links) -> Found | Met | None:
         """Look at one name after the other."""
@@ -273,6 +297,8 @@ class ArchiveSteps:
                 here.pop()
                 seen = self._archive.head(tuple(here))
                 continue
+            if len(name) > _NAME_BYTES:
+                raise failure(errno.ENAMETOOLONG)
             here.append(name)
             seen = self._archive.head(tuple(here))
             if seen is not None and stat.S_ISLNK(seen.st_mode):
@@ -296,6 +322,12 @@ class ArchiveSteps:
         if found is not None and existing is Existing.REFUSE:
             raise failure(errno.EEXIST)
 
+    def _require_same(self, parts: Parts, before: os.stat_result) -> None:
+        """Refuse to change something else than what was seen there."""
+        found = self._walk(parts, Links.KEEP)
+        if not isinstance(found, Found) or _what(found.stat) != _what(before):
+            raise SwappedError
+
     def _seen(self, parts: Parts) -> os.stat_result:
         found = self._archive.head(parts)
         if found is None:
@@ -306,10 +338,15 @@ class ArchiveSteps:
 
     def _copy_out(self, parts: Parts, name: bytes, most: int | None) -> int:
         """Copy a file, or at most so much of it, to a place of ours; its size."""
-        spool = self._spools[name] = _spool()
-        with closing(self._archive.content(parts)) as pieces:
-            for piece in _limited(pieces, most):
-                spool.write(piece)
+        spool = _spool()
+        try:
+            with closing(self._archive.content(parts)) as pieces:
+                for piece in _limited(pieces, most):
+                    spool.write(piece)
+        except BaseException:
+            spool.close()
+            raise
+        self._spools[name] = spool
         return spool.tell()
 
     def _forget(self, name: bytes) -> None:
@@ -321,6 +358,13 @@ class ArchiveSteps:
         spool = self._spools[name]
         spool.seek(0)
         return iter(lambda: spool.read(PIECE_BYTES), b"")
+
+
+def _what(found: os.stat_result) -> tuple[int, ...]:
+    """What the engine tells of one thing and not of another that took its place."""
+    if stat.S_ISDIR(found.st_mode):
+        return (stat.S_IFDIR,)
+    return stat.S_IFMT(found.st_mode), found.st_size, found.st_mtime_ns
 
 
 def _limited(pieces: Iterator[bytes], most: int | None) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -132,15 +132,13 @@ class Container:
         with self._translated("restarting it"):
             self.engine.api.restart(self.id, timeout=0)
 
-    def pause(self) -> None:
-        """Freeze everything in it."""
-        with _unless("conflict"), self._translated("pausing it"):
-            self.engine.api.pause(self.id)
+    def pause(self) -> bool:
+        """Freeze everything in it; whether it ran until now."""
+        return self._changed("pausing it", self.engine.api.pause, "conflict")
 
-    def unpause(self) -> None:
-        """Let it go on."""
-        with _unless("conflict", "failed"), self._translated("unpausing it"):
-            self.engine.api.unpause(self.id)
+    def unpause(self) -> bool:
+        """Let it go on; whether it was frozen until now."""
+        return self._changed("unpausing it", self.engine.api.unpause, "conflict", "failed")
 
     def remove(self) -> None:
         """End it and take it away; volumes stay."""
@@ -219,6 +217,17 @@ class Container:
                 return None
             self.engine.api._raise_for_status(answer)
         return _path_stat(answer.headers["X-Docker-Container-Path-Stat"])
+
+    def _changed(self, doing: str, act: Callable[[str], object], *problems: str) -> bool:
+        """Whether *act* changed anything; errors that say that it is so already are passed over."""
+        try:
+            with self._translated(doing):
+                act(self.id)
+        except ContainerError as error:
+            if error.problem not in problems:
+                raise
+            return False
+        return True
 
     def _translated(self, doing: str) -> AbstractContextManager[None]:
         return translated(f"{self.name}: {doing}")

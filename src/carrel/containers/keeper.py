@@ -238,9 +238,9 @@ class Containers:
         if spec.pull and not self.engine.has_image(spec.image):
             self.engine.pull(spec.image)
         try:
+            config = spec.to_engine(labels, self.engine.image_volumes(spec.image))
             prepare(self.engine, spec)
             with translated(f"{name}: making it of {spec.image!r}"):
-                config = spec.to_engine(labels, self.engine.image_volumes(spec.image))
                 made = self.engine.api.create_container_from_config(config, name)
         except ContainerError as error:
             if error.problem not in ("image", "missing"):

@@ -10,6 +10,7 @@ from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
+from carrel.errors import ContainerError
 from carrel.values import MIB
 
 WORKSPACE = "/workspace"
@@ -114,7 +115,11 @@ class ContainerSpec:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_engine(self, labels: Mapping[str, str], volumes: Iterable[str] = ()) -> dict[str, Any]:
-        """As the engine wants it, for an image that declares *volumes*, which are in memory as `/tmp` is."""
+        """As the engine wants it, for an image that declares *volumes*, which are in memory as `/tmp` is.
+
+        Raises:
+            ContainerError: One of them would hide a part of what is mounted at `/workspace`.
+        """
         return {
             "Image": self.image,
             "Entrypoint": [],
@@ -136,6 +141,11 @@ class ContainerSpec:
             limits.append({"Name": "fsize", "Soft": self.file_bytes, "Hard": self.file_bytes})
         # The engine would make a volume of its own, on its disk, for what nothing is mounted at.
         in_memory = {"/tmp", *map(normpath, volumes)} - ({WORKSPACE} if self.mount else set())  # noqa: S108
+        if self.mount and any(each.startswith(f"{WORKSPACE}/") for each in in_memory):
+            raise ContainerError(
+                "volumes",
+                f"the image {self.image!r} declares a volume inside {WORKSPACE}, and would hide files",
+            )
         security = [] if self.new_privileges else ["no-new-privileges:true"]
         if self.seccomp is not None:
             security.append(f"seccomp={self.seccomp}")

@@ -8,7 +8,7 @@ from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError
 from carrel.fs.bypass import Bypass
 
-_OOM = (
+OOM_KILLS = (
     "for f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do"
     ' [ -r "$f" ] && while read -r name count; do [ "$name" = oom_kill ] && echo "$count"; done <"$f";'
     " done; :"
@@ -25,7 +25,7 @@ def has_directory(container: Container, bypass: Bypass) -> bool:
 def killed_for_memory(container: Container) -> int:
     """How many of its processes the kernel ended for want of memory since it was started."""
     try:
-        told = say(container, _OOM).strip()
+        told = say(container, OOM_KILLS).strip()
     except ContainerError:
         return 0
     return int(told) if told.isdigit() else 0
