@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant(
         "json: values over gRPC counted",
         "fronts/grpc/json_text.py",
-        "    ValueCount().add(body)\n",
+        "    ValueCount().add(text.encode())\n",
         "",
         "tests/fronts/grpc/test_tool_calls.py"
         "::test_arguments_with_too_many_values_are_refused_before_they_are_decoded",
@@ -46,6 +46,13 @@ MUTANTS = [
         "            require_few_fields(data)\n",
         "",
         "tests/fronts/grpc/test_executions.py::test_too_many_arguments_are_refused_before_they_are_parsed",
+    ),
+    Mutant(
+        "gRPC: messages of one caller read few at a time",
+        "fronts/grpc/door.py",
+        "asyncio.Semaphore(MAX_READING)",
+        "asyncio.Semaphore(2 * MAX_READING)",
+        f"{GRPC_CALLERS}::test_messages_of_one_caller_are_read_few_at_a_time",
     ),
     Mutant(
         "serve: large blocks returned",
@@ -424,9 +431,9 @@ MUTANTS = [
         "grpc: the caller before the message",
         "fronts/grpc/door.py",
         """                call = await self._let_in(context, visit)
-                request = await _only(requests, visit)
+                request = await self._only(requests, call, visit)
                 return""",
-        """                request = await _only(requests, visit)
+        """                request = await next_of(aiter(requests))
                 call = await self._let_in(context, visit)
                 return""",
         f"{GRPC_CALLERS}::test_nobody_is_refused_later_than_by_the_head_of_a_call",

@@ -7,6 +7,7 @@ import logging
 import queue
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from carrel.errors import UnauthenticatedError
-from carrel.fronts.grpc.door import host_of
+from carrel.fronts.grpc.door import MAX_READING, host_of
 from carrel.fronts.grpc.introspection import READERS
 from carrel.remote.grpc_channel import metadata_of
 from carrel.remote.proto import carrel_v1_pb2 as messages
@@ -225,6 +226,26 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path) -> None:
             stream.cancel()
         until(lambda: not served.server._door._running)
         greedy.call("ListSessions", messages.ListSessionsRequest())
+
+
+def test_messages_of_one_caller_are_read_few_at_a_time(tmp_path: Path) -> None:
+    with serving(tmp_path / "sessions") as served:
+        slow, other = (served.by(served.key(name)) for name in ("slow", "other"))
+        ended = Event()
+
+        def message() -> Iterator[bytes]:
+            ended.wait(SECONDS)
+            yield messages.ListSessionsRequest().SerializeToString()
+
+        method = f"/{messages.DESCRIPTOR.services_by_name['WorkspaceService'].full_name}/ListSessions"
+        send = served.channel.stream_unary(method)
+        calls = [send.future(message(), metadata=slow.metadata) for _ in range(MAX_READING + 1)]
+        until(lambda: any(turns.locked() for turns in served.server._door._reading.values()))
+        until(lambda: len(served.server._door._running) == MAX_READING + 1)
+        other.call("ListSessions", messages.ListSessionsRequest())
+        ended.set()
+        assert all(call.result(SECONDS) is not None for call in calls)
+        until(lambda: not served.server._door._reading)
 
 
 def test_the_log_tells_of_every_call_and_of_no_key(served: Served, caplog: pytest.LogCaptureFixture) -> None:
