@@ -238,7 +238,7 @@ def test_messages_of_one_caller_are_read_few_at_a_time(tmp_path: Path) -> None:
             yield messages.ListSessionsRequest().SerializeToString()
 
         method = f"/{messages.DESCRIPTOR.services_by_name['WorkspaceService'].full_name}/ListSessions"
-        send = served.channel.stream_unary(method)
+        send: Any = served.channel.stream_unary(method)  # Any: takes and gives bytes
         calls = [send.future(message(), metadata=slow.metadata) for _ in range(MAX_READING + 1)]
         until(lambda: any(turns.locked() for turns in served.server._door._reading.values()))
         until(lambda: len(served.server._door._running) == MAX_READING + 1)
