@@ -44,7 +44,7 @@ def test_a_directory_renamed_away_meanwhile_never_shows_the_file_above(place: Pa
         Workspace.open(base, confinement=confinement, logger=quiet()) as workspace,
         attack(place, [trap]) as attacker,
     ):
-        for _ in passes(lambda: range(ROUNDS), lambda: attacker.swaps, least=SWAPS):
+        for _ in passes(lambda: range(ROUNDS), lambda: attacker.swaps > SWAPS and outcomes["ok"] > 0):
             try:
                 content = workspace.read(path)
             except (EscapeError, MissingError, NotDirectoryError, BusyError) as error:
@@ -53,7 +53,6 @@ def test_a_directory_renamed_away_meanwhile_never_shows_the_file_above(place: Pa
                 assert content == b"public"
                 outcomes["ok"] += 1
         print(confinement, f"{attacker.swaps} swaps", dict(outcomes))
-    assert outcomes["ok"]
 
 
 def test_the_kernel_is_asked_again_a_bounded_number_of_times(
@@ -72,7 +71,7 @@ def test_the_kernel_is_asked_again_a_bounded_number_of_times(
     monkeypatch.setattr(_sys, "openat2_unchecked", counted)
     retries: list[int] = []
     with attack(place, arena.traps().values()):
-        for _ in passes(lambda: range(ROUNDS), lambda: max(retries), least=0):
+        for _ in passes(lambda: range(ROUNDS), lambda: max(retries) > 0):
             asked = 0
             try:
                 arena.workspace.read("m/../d/../m/../tree/../d/f")
