@@ -214,6 +214,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "PR-13": Requirement("a time without a zone cannot be stored, and one that was is no error"),
     "PR-14": Requirement("a link among the sessions is not followed by pruning"),
     "PR-15": Requirement("a session in use is not pruned"),
+    "PR-16": Requirement("pruning with nothing to do costs the same however many sessions there are"),
     "TTL-01": Requirement("a session idle for too long has expired, and its id gives a new workspace"),
     "TTL-02": Requirement("what has expired is removed from the disk too"),
     "TTL-03": Requirement("interpreters of sessions end when they are idle or too many"),
