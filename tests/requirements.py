@@ -394,6 +394,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "Q-11": Requirement("what the quota costs does not depend on the number of files"),
     "Q-12": Requirement("the number of entries has a quota"),
     "Q-13": Requirement("sparse files, many names of a file, empty files and deep directories are counted"),
+    "Q-14": Requirement("an archive that is announced as too large is refused before it is sent"),
+    "Q-15": Requirement("the archives that a tenant or a session takes in at one time are bounded"),
     # Searching
     "SE-1": Requirement("an empty query is refused"),
     "SE-2": Requirement("a query past its ceiling is refused as too long"),
