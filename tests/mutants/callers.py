@@ -60,7 +60,8 @@ MUTANTS = [
         "call.service.extract(\n                call.caller,\n                desk,\n"
         "                Announced(pieces, None),\n",
         "desk.workspace.extract(\n                pieces,\n",
-        "tests/fronts/grpc/test_streams.py::test_archives_that_come_in_at_one_time_are_bounded",
+        "tests/fronts/grpc/test_streams.py"
+        "::test_no_archive_is_larger_than_what_a_session_may_take_in_at_one_time",
     ),
     # Callers
     Mutant(
