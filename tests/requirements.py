@@ -214,6 +214,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "PR-13": Requirement("a time without a zone cannot be stored, and one that was is no error"),
     "PR-14": Requirement("a link among the sessions is not followed by pruning"),
     "PR-15": Requirement("a session in use is not pruned"),
+    "PR-16": Requirement("pruning with nothing to do costs the same however many sessions there are"),
     "TTL-01": Requirement("a session idle for too long has expired, and its id gives a new workspace"),
     "TTL-02": Requirement("what has expired is removed from the disk too"),
     "TTL-03": Requirement("interpreters of sessions end when they are idle or too many"),
@@ -393,6 +394,8 @@ REQUIREMENTS: dict[str, Requirement] = {
     "Q-11": Requirement("what the quota costs does not depend on the number of files"),
     "Q-12": Requirement("the number of entries has a quota"),
     "Q-13": Requirement("sparse files, many names of a file, empty files and deep directories are counted"),
+    "Q-14": Requirement("an archive that is announced as too large is refused before it is sent"),
+    "Q-15": Requirement("the archives that a tenant or a session takes in at one time are bounded"),
     # Searching
     "SE-1": Requirement("an empty query is refused"),
     "SE-2": Requirement("a query past its ceiling is refused as too long"),

@@ -129,6 +129,7 @@ SAMPLES = {
     "serve.isolate_sessions": Sample("false", False, lambda s: s.serve.isolate_sessions, True, "no"),
     "serve.rate_per_minute": Sample('"none"', None, lambda s: s.serve.rate_per_minute, 6_000, "none"),
     "serve.max_body_mb": Sample("1", 2**20, lambda s: s.serve.max_body_bytes, 128 * 2**20, "1"),
+    "serve.uploads_mb": Sample("1", 2**20, lambda s: s.serve.uploads_bytes, 2**31, "1"),
     "serve.max_requests": Sample("9", 9, lambda s: s.serve.max_requests, 1_024, "9"),
     "serve.executions": Sample("9", 9, lambda s: s.serve.executions, 32, "9"),
     "serve.executions_per_caller": Sample("9", 9, lambda s: s.serve.executions_per_caller, 8, "9"),

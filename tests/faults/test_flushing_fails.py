@@ -20,7 +20,7 @@ from carrel.workspace.sessions import WorkspaceManager
 from tests.faults.inject import Call, failing, in_memory
 from tests.workspace.changes import CHANGES, plant_allowed, planted
 from tests.workspace.ledgers import count, page, require_agreement
-from tests.workspace.traces import records_in, workspaces_in
+from tests.workspace.traces import records_in, sweep_all, workspaces_in
 
 ONE_RECORD = ("write over", "append", "mkdir", "remove", "remove a tree", "move over", "link", "copy over")
 """Of the changes, some that happen by one step."""
@@ -202,7 +202,7 @@ def test_a_session_whose_flush_fails_is_unavailable_and_not_by_halves(
         if not flushes.has_failed:
             break
         assert isinstance(problem, UnavailableError)
-        sessions.sweep()
+        sweep_all(sessions)
         assert (session_id in workspaces_in(sessions.root)) == (session_id in records_in(sessions.root))
     assert step > 2
 

@@ -16,7 +16,7 @@ from carrel.fs._draft import ABANDONED_SECONDS
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
-from tests.workspace.traces import drafts_in, trash_in
+from tests.workspace.traces import drafts_in, sweep_all, trash_in
 
 OLD = b"old content"
 TOP = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_a_draft_that_a_killed_writer_left_beside_a_session_is_cleared_when_it_i
     sessions.sweep()
     assert drafts_in(sessions.root) == drafts, "it is young, so its writer may not have locked it yet"
     make_old(*drafts)
-    sessions.sweep()
+    sweep_all(sessions)
     assert drafts_in(sessions.root) == []
     assert names(session.host_path(".")) == ["links", "links/l", "old", "old-links", "old-links/l"]
 

@@ -38,7 +38,7 @@ from carrel.workspace.workspace import Workspace
 from tests.depth import pairs
 from tests.faults.inject import failing, open_descriptors
 from tests.workspace.planting import plant, snapshot
-from tests.workspace.traces import records_in, require_whole
+from tests.workspace.traces import records_in, require_whole, sweep_all
 
 Outage = AbstractContextManager[None]
 
@@ -128,7 +128,7 @@ def require_well(manager: WorkspaceManager) -> None:
         workspace.remove("g")
     manager.create("three").close()
     assert manager.delete_workspace("three") is True
-    manager.sweep()
+    sweep_all(manager)
     require_whole(manager.root, "one", "two")
 
 
@@ -455,7 +455,7 @@ def test_a_change_during_which_a_system_call_fails_is_made_or_not_and_the_next_s
     session_managers().clear()
     assert open_descriptors() <= held + 1, "the trash may have been opened for good"
     there = manager.list_workspaces()
-    manager.sweep()
+    sweep_all(manager)
     require_whole(root, *there)
     for session_id in there:
         with manager.open(session_id) as workspace:

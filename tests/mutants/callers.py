@@ -15,6 +15,7 @@ MCP_LINES = "tests/fronts/mcp/test_lines.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
 TLS = "tests/fronts/http/test_serve_tls.py"
 THREADS = "tests/service/test_threads.py"
+UPLOADS = "tests/fronts/http/test_uploads.py"
 
 MUTANTS = [
     # Documents
@@ -60,6 +61,51 @@ MUTANTS = [
         "        mallopt(M_MMAP_THRESHOLD, 2**20)\n",
         "",
         "tests/fronts/cli/test_serve_memory.py",
+    ),
+    # Uploads
+    Mutant(
+        "uploads: one session is bounded",
+        "service/uploads.py",
+        """self._of_sessions[session] + more_bytes, self._session_bytes, "to""",
+        """more_bytes, self._session_bytes, "to""",
+        f"{UPLOADS}::test_what_one_session_takes_in_at_one_time_is_bounded",
+    ),
+    Mutant(
+        "uploads: one tenant is bounded",
+        "service/uploads.py",
+        """            _require(self._of_tenants[tenant] + more_bytes, self._tenant_bytes, "of yours")\n""",
+        "",
+        f"{UPLOADS}::test_what_all_sessions_of_a_tenant_take_in_at_one_time_is_bounded",
+    ),
+    Mutant(
+        "uploads: what is not announced is counted",
+        "service/uploads.py",
+        "            self._hold(size)\n",
+        "",
+        f"{UPLOADS}::test_what_is_not_announced_is_counted_as_it_comes",
+    ),
+    Mutant(
+        "uploads: what is announced is counted at once",
+        "service/uploads.py",
+        "        self._hold(archive.size_bytes or 0)\n",
+        "",
+        "tests/service/test_uploads.py::test_what_is_announced_is_counted_before_it_is_sent",
+    ),
+    Mutant(
+        "uploads: what was held is given back",
+        "service/uploads.py",
+        "            self._release(tenant, session_id, upload.held_bytes)\n",
+        "            pass\n",
+        f"{UPLOADS}::test_an_archive_that_cannot_be_read_is_not_counted_any_longer",
+    ),
+    Mutant(
+        "uploads: over gRPC too",
+        "fronts/grpc/file_streams.py",
+        "call.service.extract(\n                call.caller,\n                desk,\n"
+        "                Announced(pieces, None),\n",
+        "desk.workspace.extract(\n                pieces,\n",
+        "tests/fronts/grpc/test_streams.py"
+        "::test_no_archive_is_larger_than_what_a_session_may_take_in_at_one_time",
     ),
     # Callers
     Mutant(

@@ -15,6 +15,28 @@ MEMBER = f"{ARCHIVE}::test_a_hostile_member_refuses_the_whole_archive"
 
 MUTANTS = [
     Mutant(
+        "extract: what is announced as too large is not read",
+        "workspace/_archive_spool.py",
+        "    ledger.require_spool(known, coming_bytes=known, replacing=replacing)\n",
+        "    ledger.require_spool(0, replacing=replacing)\n",
+        "tests/workspace/test_archive_spool.py::test_what_is_announced_as_too_large_is_not_read",
+    ),
+    Mutant(
+        "extract: what is announced beyond a ceiling is not read",
+        "workspace/_archive_spool.py",
+        """    require("archive_bytes", known, limit, "has {} bytes")\n""",
+        "",
+        "tests/workspace/test_archive_spool.py::test_what_is_announced_as_too_large_is_not_read",
+    ),
+    Mutant(
+        "extract: what is announced leaves enough free",
+        "workspace/quota.py",
+        "        self.require_free(coming_bytes)\n",
+        "        self.require_free()\n",
+        "tests/faults/test_low_disk.py"
+        "::test_an_archive_that_would_leave_too_little_is_refused_before_it_is_read",
+    ),
+    Mutant(
         "extract: no more is taken in than fits",
         "workspace/_archive_spool.py",
         "            ledger.require_spool(size, replacing=replacing)\n",

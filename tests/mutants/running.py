@@ -27,6 +27,13 @@ MUTANTS = [
     ),
     # Guest code: the host's side of a worker, and what a worker gives up
     Mutant(
+        "a worker on aarch64 may make another call",
+        "runtimes/guest/system_calls.py",
+        '"getcwd": (79, 17)',
+        '"getcwd": (79, 117)',
+        "tests/runtimes/guest/test_system_calls.py",
+    ),
+    Mutant(
         "a frame of any size is taken",
         "runtimes/line.py",
         "if head_bytes > HEAD_BYTES or body_bytes > self.body_bytes:",

@@ -91,6 +91,29 @@ MUTANTS = [
         "tests/workspace/test_sweep.py::test_the_latest_use_that_anything_tells_of_counts",
     ),
     Mutant(
+        "sweep: few look at every session",
+        "workspace/sweeper.py",
+        "not last <= now < last + LOOK_SECONDS * 10**9",
+        "now > 0",
+        "tests/workspace/test_sweep.py"
+        "::test_a_later_sweep_with_nothing_to_do_takes_the_same_steps_however_many_sessions_there_are",
+    ),
+    Mutant(
+        "sweep: one of an hour looks at every session",
+        "workspace/sweeper.py",
+        "not last <= now < last + LOOK_SECONDS * 10**9",
+        "now < last",
+        "tests/workspace/test_sweep.py::test_only_the_first_sweep_of_an_hour_looks_at_every_session",
+    ),
+    Mutant(
+        "sweep: the time of a look is kept for directories that are opened again",
+        "workspace/sessions.py",
+        "        other._looks = self._looks\n",
+        "",
+        "tests/workspace/test_sweep.py"
+        "::test_each_tenant_is_looked_at_once_an_hour_however_often_its_directory_is_opened",
+    ),
+    Mutant(
         "ledger: what programs did is counted",
         "workspace/ledger.py",
         "        if page.mark & _DIRECT and not self._lock.has_direct():\n",

@@ -144,7 +144,10 @@ def test_a_program_that_is_interrupted_leaves_nothing(start: Start, place: Place
     assert place.is_clean()
 
 
-@pytest.mark.parametrize("work", ["[1 for _ in iter(int, 1)]", "import time; time.sleep(100)", "input()"])
+@pytest.mark.parametrize(
+    "work",
+    ["any(iter(int, 1))", "[1 for _ in iter(int, 1)]", "import time; time.sleep(100)", "input()"],
+)
 def test_the_workers_of_a_program_that_is_killed_end_by_themselves(
     start: Start, place: Place, work: str
 ) -> None:
@@ -160,6 +163,23 @@ make(True).execute("print(1); {work}", stdin=sys.stdin.buffer, on_output=begun)
     program.kill()
     program.communicate(timeout=SECONDS)
     wait_for(place.is_clean)
+
+
+def test_a_worker_outlives_the_thread_that_started_it(start: Start, place: Place) -> None:
+    """So the kernel must not be asked for a signal at the end of its parent, which is that thread."""
+    code = """
+import threading
+kept = make(True)
+starter = threading.Thread(target=out, args=(kept, "x = 'still here'"))
+starter.start()
+starter.join()
+# The thread itself ends a moment later than Python's part of it.
+while os.path.exists(f"/proc/self/task/{starter.native_id}"):
+    time.sleep(0.001)
+print(out(kept, "print(x)"))
+"""
+    assert ended(start(code)) == "still here\n"
+    assert place.is_clean()
 
 
 # Forks

@@ -14,6 +14,7 @@ from carrel.values import FileKind, Usage
 from carrel.workspace.ledger import Page, read_page
 from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
+from tests.workspace.traces import sweep_all
 
 Listing = dict[str, tuple[FileKind, int | str]]
 """Each path with what it is, and the size of a file or the text of a link."""
@@ -150,6 +151,6 @@ def require_agreement(sessions: WorkspaceManager, workspace: Workspace) -> None:
     )
     assert replay(workspace.changes()) == listing(directory)
     age_drafts(sessions, session_id)
-    sessions.sweep()
+    sweep_all(sessions)
     assert leftovers(sessions, session_id) == []
     assert workspace.usage() == count(directory) == workspace.recount()

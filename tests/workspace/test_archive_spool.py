@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from carrel import Limits, Workspace
-from carrel.errors import ArchiveError, DiskLowError, QuotaError
+from carrel.errors import ArchiveError, DiskLowError, LimitError, QuotaError
 from carrel.values import MIB
+from carrel.workspace.chunks import Announced
+from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.quota import SPARE_BYTES
 from carrel.workspace.sessions import WorkspaceManager
 from tests.workspace.planting import snapshot
@@ -51,6 +53,25 @@ def test_an_archive_that_cannot_fit_is_not_taken_in(root: Path) -> None:
             workspace.extract(PIECE * (SPARE + 1))
     assert snapshot(root / "s1") == {}
     assert drafts_in(root) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "size", "code"),
+    [
+        (ExtractLimits(), SPARE_BYTES + 1001, "quota.bytes"),
+        (ExtractLimits(archive_bytes=500), 501, "limit.archive_bytes"),
+    ],
+)
+def test_what_is_announced_as_too_large_is_not_read(
+    root: Path, limits: ExtractLimits, size: int, code: str
+) -> None:
+    sent = Sent(1)
+    with WorkspaceManager(root, limits=Limits(disk_bytes=1000)).create("s1") as workspace:
+        with pytest.raises((QuotaError, LimitError)) as caught:
+            workspace.extract(Announced(sent, size), limits=limits)
+        assert (caught.value.code, sent.taken) == (code, 0)
+        with pytest.raises(ArchiveError):
+            workspace.extract(Announced([b"x"], size - 1), limits=limits, format="tar")
 
 
 def test_all_uploads_of_a_session_share_its_room(root: Path) -> None:

@@ -778,12 +778,14 @@ def test_a_sweep_of_a_thousand_sessions_holds_nobody_up(
 
 
 def steps(work: Callable[[], object]) -> Counter[str]:
-    """How often each function was called by *work*."""
+    """How often each function was called by *work*, those of the operating system included."""
     found: Counter[str] = Counter()
 
-    def note(frame: FrameType, event: str, _argument: object) -> None:
+    def note(frame: FrameType, event: str, function: Any) -> None:
         if event == "call":
             found[frame.f_code.co_qualname] += 1
+        elif event == "c_call" and function.__module__ == os.open.__module__:
+            found[function.__qualname__] += 1
 
     sys.setprofile(note)
     try:
@@ -806,12 +808,108 @@ def test_a_dry_run_takes_steps_in_proportion_to_what_is_expired(
     assert counts[1] <= 2 * counts[0] + 10
 
 
-def test_a_sweep_with_nothing_to_do_claims_no_session(manager: WorkspaceManager) -> None:
+def test_a_first_sweep_with_nothing_to_do_claims_no_session(root: Path) -> None:
     counts = []
     for first_number in (0, 20):
-        for number in range(first_number, first_number + 20):
-            manager.create(f"s{number}").close()
-        taken = steps(manager.sweep)
+        with WorkspaceManager(root) as manager:
+            for number in range(first_number, first_number + 20):
+                manager.create(f"s{number}").close()
+            taken = steps(manager.sweep)
         assert taken["Store._claim"] == 0
         counts.append((taken["SqliteRegistry.get"], taken["Database.connection"]))
     assert counts[0] == counts[1]
+
+
+@requirement("PR-16")
+def test_a_later_sweep_with_nothing_to_do_takes_the_same_steps_however_many_sessions_there_are(
+    manager: WorkspaceManager,
+) -> None:
+    manager.sweep()
+    counts = []
+    for first_number in (0, 5):
+        for number in range(first_number, first_number * 10 + 5):
+            manager.create(f"s{number}").close()
+        counts.append(steps(manager.sweep))
+    assert counts[0] == counts[1]
+    assert counts[0]["SqliteRegistry.expired"] == 1
+
+
+# Full looks
+
+
+def leave(manager: WorkspaceManager, root: Path) -> None:
+    """Leave what only a look at every session finds."""
+    make(manager, "drafted", "lost", "bad", "future")
+    draft = state_of(root, "drafted") / ".carrel-draft-old"
+    draft.write_bytes(b"")
+    os.utime(draft, (0, 0))
+    os.rename(root / "lost", root / ".carrel/trash/lost~abc")
+    change_record(root, "bad", used_ns=-1)
+    change_record(root, "future", used_ns=manager._clock() + int(30 * DAY * 1e9))
+    plant(root, "strange/f", ".carrel/sessions/orphan/ledger = ")
+
+
+def looked_at_all(manager: WorkspaceManager, root: Path, result: SweepResult) -> bool:
+    """Whether a sweep dealt with everything that `leave` left, or with none of it."""
+    future = next(each for each in manager.list_records() if each.session_id == "future")
+    found = {
+        drafts_in(root) == [],
+        "lost" not in records_in(root),
+        "orphan" not in states_in(root),
+        future.used_ns <= manager._clock(),
+        result.skipped == {"bad": "corrupted_timestamp", "strange": "no_metadata"},
+    }
+    assert len(found) == 1
+    return found == {True}
+
+
+def test_only_the_first_sweep_of_an_hour_looks_at_every_session(
+    manager: WorkspaceManager, clock: SetClock, root: Path
+) -> None:
+    manager.sweep()
+    leave(manager, root)
+    clock.advance(HOUR / 2)
+    assert not looked_at_all(manager, root, manager.sweep())
+    assert trash_in(root) == [], "the trash is emptied by every sweep"
+    clock.advance(HOUR / 2)
+    assert looked_at_all(manager, root, manager.sweep())
+
+
+def test_the_first_sweep_of_a_manager_looks_at_every_session(
+    manager: WorkspaceManager, clock: SetClock, root: Path
+) -> None:
+    manager.sweep()
+    leave(manager, root)
+    with WorkspaceManager(root, clock=clock, logger=SandboxLogger(Events())) as other:
+        assert looked_at_all(other, root, other.sweep())
+
+
+@pytest.mark.parametrize("why", ["clock set back", "idle time given"])
+def test_a_sweep_looks_at_every_session_within_the_hour_for_a_reason(
+    manager: WorkspaceManager, clock: SetClock, root: Path, why: str
+) -> None:
+    manager.sweep()
+    leave(manager, root)
+    clock.advance(-10 * HOUR if why == "clock set back" else 1)
+    idle_seconds = 300 * DAY if why == "idle time given" else None
+    assert looked_at_all(manager, root, manager.sweep(idle_seconds=idle_seconds))
+
+
+def test_a_dry_run_tells_of_what_it_cannot_judge_and_does_not_put_off_the_next_look(
+    manager: WorkspaceManager, root: Path
+) -> None:
+    leave(manager, root)
+    for _ in range(2):
+        result = manager.sweep(dry_run=True)
+        assert result.skipped == {"bad": "corrupted_timestamp", "strange": "no_metadata"}
+    assert looked_at_all(manager, root, manager.sweep())
+
+
+def test_each_tenant_is_looked_at_once_an_hour_however_often_its_directory_is_opened(
+    manager: WorkspaceManager, root: Path
+) -> None:
+    manager.sweep()
+    for is_first in (True, False):
+        with manager.elsewhere(root / "other") as other:
+            taken = steps(other.sweep)
+        assert taken["Store.leftover_states"] == is_first

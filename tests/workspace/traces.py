@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from carrel.workspace.sessions import WorkspaceManager
+
 DRAFT = ".carrel-draft-"
 
 
@@ -62,3 +64,9 @@ def change_record(root: Path, session_id: str, /, **columns: object) -> None:
 
 def _names(directory: Path) -> list[str]:
     return sorted(os.listdir(directory)) if directory.is_dir() else []
+
+
+def sweep_all(manager: WorkspaceManager) -> None:
+    """Sweep with a look at every session, which another sweep of the manager may have taken lately."""
+    manager._looks.clear()
+    manager.sweep()

@@ -276,6 +276,7 @@ def _serve(values: _Values) -> ServeSettings:
         isolate_sessions=values.of(serve.ISOLATE_SESSIONS),
         rate_per_minute=values.of(serve.RATE_PER_MINUTE),
         max_body_bytes=values.of(serve.MAX_BODY_MB) * MIB,
+        uploads_bytes=values.of(serve.UPLOADS_MB) * MIB,
         max_requests=values.of(serve.MAX_REQUESTS),
         executions=values.of(serve.EXECUTIONS),
         executions_per_caller=values.of(serve.EXECUTIONS_PER_CALLER),

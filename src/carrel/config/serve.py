@@ -81,6 +81,14 @@ MAX_BODY_MB = Key(
     meaning="Most MiB (2**20 bytes) that one request sends.",
     variable="CARREL_SERVE_MAX_BODY_MB",
 )
+UPLOADS_MB = Key(
+    name="serve.uploads_mb",
+    kind=number(1, 10**6),
+    default=2_048,
+    meaning="Most MiB of archives on their way in that are held on the disk at one time for one tenant, and"
+    " half as many for one session.",
+    variable="CARREL_SERVE_UPLOADS_MB",
+)
 MAX_REQUESTS = Key(
     name="serve.max_requests",
     kind=number(1, 10**6),
@@ -219,6 +227,7 @@ SERVE_KEYS: tuple[Key[object], ...] = (
     ISOLATE_SESSIONS,
     RATE_PER_MINUTE,
     MAX_BODY_MB,
+    UPLOADS_MB,
     MAX_REQUESTS,
     EXECUTIONS,
     EXECUTIONS_PER_CALLER,

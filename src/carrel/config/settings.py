@@ -188,6 +188,8 @@ class ServeSettings:
     isolate_sessions: bool
     rate_per_minute: int | None
     max_body_bytes: int
+    uploads_bytes: int
+    """Most bytes of archives that are held on the disk at one time for one tenant."""
     max_requests: int
     executions: int
     executions_per_caller: int

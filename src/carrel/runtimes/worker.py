@@ -2,6 +2,13 @@
 
 The engine lives in processes of its own: if it crashes, the host goes on, and what runs in it has none of the
 host's files, memory or environment. A worker can do nothing but answer on the sockets that it was given.
+
+A worker ends when the host hangs up, also if the host was killed: its first thread only waits for orders, and
+exits at the end of that socket whatever the guests in other threads do. `PR_SET_PDEATHSIG` would be wrong
+here: it is sent at the end of the *thread* that started the process, and any thread of the host may start a
+worker.
+
+Not covered: a worker that is stopped (SIGSTOP) ends when it goes on.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
@@ -33,6 +33,7 @@ from carrel.service.operations import operation as find_operation
 from carrel.service.principal import Principal
 from carrel.service.tenants import Tenants
 from carrel.service.threads import BlockingThreads, FairThreads, Slots
+from carrel.service.uploads import Uploads
 from carrel.service.work import Work
 from carrel.tools.deadline import Deadline
 from carrel.tools.formats import Format, render
@@ -43,7 +44,12 @@ from carrel.tools.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
 from carrel.tools.whereabouts import where_for
 from carrel.values import Usage
+from carrel.workspace.chunks import Announced
+from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.sessions import WorkspaceManager
+
+if TYPE_CHECKING:
+    from carrel.workspace.extract import Extracted
 
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
@@ -94,6 +100,7 @@ class Service:
             resume_seconds=settings.serve.resume_seconds,
         )
         self.admission = Admission(settings.serve.max_requests)
+        self._uploads = Uploads(settings.serve.uploads_bytes)
         self._counts = Shared()
         self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
         self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
@@ -261,6 +268,26 @@ class Service:
                 if not running.cancelled():
                     running.exception()  # looked at, so that nobody complains that no one did
                 raise
+
+    def extract(
+        self,
+        caller: Principal,
+        desk: Desk,
+        archive: Announced,
+        path: str,
+        *,
+        format: str | None,
+        overwrite: bool,
+        limits: ExtractLimits | None,
+    ) -> Extracted:
+        """Make the members of an archive that a caller sends, from a thread that may wait.
+
+        Raises:
+            LimitError: A ceiling would be passed, or too much of what the tenant sends is held already.
+            CarrelError: Whatever the extraction itself raises.
+        """
+        with self._uploads.counted(caller.tenant, desk.record.session_id, archive) as counted:
+            return desk.workspace.extract(counted, path, format=format, overwrite=overwrite, limits=limits)
 
     async def changes(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None

@@ -208,8 +208,8 @@ def _do(future: Future[T], work: Callable[[], T]) -> None:
         future.set_result(result)
 
 
-def count_down(counter: Counter[Any], key: Hashable) -> None:
-    """Count one less, and forget what there is none of."""
-    counter[key] -= 1
+def count_down(counter: Counter[Any], key: Hashable, count: int = 1) -> None:
+    """Count *count* less, and forget what there is none of."""
+    counter[key] -= count
     if not counter[key]:
         del counter[key]

@@ -72,6 +72,7 @@ TABLE: Mapping[str, Wire] = MappingProxyType(
         "limit.requests": _row(_LIMIT, 503, "RESOURCE_EXHAUSTED", retry=True),
         "limit.sessions": _row(_LIMIT, 429, "RESOURCE_EXHAUSTED", retry=True),
         "limit.time": _row(_LIMIT, 504, "DEADLINE_EXCEEDED"),
+        "limit.uploads": _row(_LIMIT, 429, "RESOURCE_EXHAUSTED", retry=True),
         "path.absolute": _row(_REFUSED, 400, "INVALID_ARGUMENT"),
         "path.busy": _row(_UNAVAILABLE, 503, "UNAVAILABLE", retry=True),
         "path.changed": _row(_FAILED, 412, "ABORTED", retry=True),

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, TypeVar
 
 from carrel.errors import DiskError, DiskFullError
-from carrel.workspace.chunks import CHUNK_BYTES
+from carrel.workspace.chunks import CHUNK_BYTES, Announced
 from carrel.workspace.extract_limits import require
 from carrel.workspace.gate import Ledger
 
@@ -45,13 +45,17 @@ class Spool:
 def spooled(source: Source, limit: int | None, ledger: Ledger, *, replacing: bool) -> Iterator[Spool]:
     """Take all of *source* in, as much as fits; its own errors come out as they are.
 
-    In a session it is held beside the drafts, and counts as one until it is complete.
+    One that is known to be too large is refused before any of it is read. In a session it is held beside the
+    drafts, and counts as one until it is complete.
 
     Raises:
         LimitError: It is more than *limit* bytes.
         QuotaError: It is more than there is room for.
         DiskError: The host could not hold it.
     """
+    known = _known_size(source)
+    require("archive_bytes", known, limit, "has {} bytes")
+    ledger.require_spool(known, coming_bytes=known, replacing=replacing)
     with ExitStack() as undo:
         draft = _on_host(ledger.spool)
         if draft is None:
@@ -59,7 +63,6 @@ def spooled(source: Source, limit: int | None, ledger: Ledger, *, replacing: boo
         else:
             fd = undo.enter_context(draft).fd
         size = 0
-        ledger.require_spool(len(source) if isinstance(source, bytes) else 0, replacing=replacing)
         for piece in _pieces(source):
             size += len(piece)
             require("archive_bytes", size, limit, "has {} bytes or more")
@@ -73,6 +76,13 @@ def spooled(source: Source, limit: int | None, ledger: Ledger, *, replacing: boo
 
 def _anywhere() -> BinaryIO:
     return TemporaryFile(buffering=0)  # is closed by the caller
+
+
+def _known_size(source: Source) -> int:
+    """How large it is, as far as that is known before it is read."""
+    if isinstance(source, bytes):
+        return len(source)
+    return (source.size_bytes or 0) if isinstance(source, Announced) else 0
 
 
 def _pieces(source: Source) -> Iterator[bytes]:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from carrel.errors import LimitError
 from carrel.paths.rel import Where
 
 CHUNK_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """Content of which the sender said beforehand how much it is."""
+
+    pieces: Iterable[bytes]
+    size_bytes: int | None
+    """`None` if nothing was said."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.pieces)
 
 
 class SourceError(Exception):

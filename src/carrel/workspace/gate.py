@@ -81,10 +81,11 @@ class Ledger(Account, Protocol):
         """A file for an archive that is not judged yet, on the disk of the sessions; `None` for any place."""
         ...
 
-    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+    def require_spool(self, size_bytes: int, *, coming_bytes: int = 0, replacing: bool) -> None:
         """Refuse to take in an archive of *size_bytes* that cannot fit, beside what others take in.
 
-        Where it is *replacing* files, those that are there may make room for it.
+        Of these, *coming_bytes* are known not to be on the disk yet. Where it is *replacing* files, those
+        that are there may make room for it.
 
         Raises:
             QuotaError: It has too many bytes.

@@ -282,11 +282,11 @@ class Ledger:
         """A file beside the drafts of the session."""
         return None if self._scratch is None else self._scratch.spool()
 
-    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+    def require_spool(self, size_bytes: int, *, coming_bytes: int = 0, replacing: bool) -> None:
         """Refuse an archive that cannot fit, with all that the session has in drafts."""
         scratch = self._scratch
         spooled = size_bytes if scratch is None else max(size_bytes, scratch.drafted_bytes())
-        self._quota.require_spool(0 if replacing else self.usage().disk_bytes, spooled)
+        self._quota.require_spool(0 if replacing else self.usage().disk_bytes, spooled, coming_bytes)
 
     def usage(self) -> Usage:
         """What the session holds; nothing is counted but after a crash."""

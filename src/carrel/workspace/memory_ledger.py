@@ -123,10 +123,10 @@ class MemoryLedger:
         """No place of its own."""
         return None
 
-    def require_spool(self, size_bytes: int, *, replacing: bool) -> None:
+    def require_spool(self, size_bytes: int, *, coming_bytes: int = 0, replacing: bool) -> None:
         """Refuse an archive that cannot fit."""
         counts = self._quota.counts and not replacing
-        self._quota.require_spool(self.usage().disk_bytes if counts else 0, size_bytes)
+        self._quota.require_spool(self.usage().disk_bytes if counts else 0, size_bytes, coming_bytes)
 
     def usage(self) -> Usage:
         """What there is: as it is counted, or counted now where nothing is limited."""

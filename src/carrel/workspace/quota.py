@@ -57,18 +57,20 @@ class Quota:
         if more_bytes > 0 or more_entries > 0:
             self.require_free()
 
-    def require_spool(self, disk_bytes: int, spooled_bytes: int) -> None:
+    def require_spool(self, disk_bytes: int, spooled_bytes: int, coming_bytes: int = 0) -> None:
         """Refuse to take in archives of *spooled_bytes* that cannot fit beside what is there.
+
+        Of these, *coming_bytes* are known not to be on the disk yet.
 
         Raises:
             QuotaError: They have more bytes than there is room for, headers and padding allowed for.
             DiskLowError: The host's disk has too little free space.
         """
-        self.require_free()
+        self.require_free(coming_bytes)
         self.require(disk_bytes, 0, spooled_bytes - SPARE_BYTES, 0)
 
-    def require_free(self) -> None:
-        """Do nothing while the host's disk has enough free space.
+    def require_free(self, more_bytes: int = 0) -> None:
+        """Do nothing while the host's disk has enough free space, also after *more_bytes* were written.
 
         Raises:
             DiskLowError: It has too little.
@@ -77,9 +79,10 @@ class Quota:
             return
         found = os.fstatvfs(self.disk.fd)
         free = found.f_bavail * found.f_frsize
-        if free < self.min_free_bytes:
+        if free - more_bytes < self.min_free_bytes:
+            wanted = f" {render_bytes(more_bytes)} wanted," if free >= self.min_free_bytes else ""
             raise DiskLowError(
-                f"the host's disk is almost full: {render_bytes(free)} free,"
+                f"the host's disk is almost full: {render_bytes(free)} free,{wanted}"
                 f" {render_bytes(self.min_free_bytes)} must stay free"
             )
 

@@ -130,6 +130,8 @@ class WorkspaceManager:
         self._registry: Registry = SqliteRegistry(self._store.state, durability=self._durability)
         self._recorders: WeakValueDictionary[int, Recorder] = WeakValueDictionary()
         """Of the workspaces that are open."""
+        self._looks: dict[Path, int] = {}
+        """When the last full look of a sweep was; shared with the managers of `elsewhere`."""
         self._containers.start()
 
     @classmethod
@@ -169,7 +171,7 @@ class WorkspaceManager:
         Raises:
             UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
         """
-        return WorkspaceManager(
+        other = WorkspaceManager(
             root,
             limits=self.limits,
             ttl_seconds=self.ttl_seconds,
@@ -182,6 +184,8 @@ class WorkspaceManager:
             confinement=self._confinement,
             clock=self._clock,
         )
+        other._looks = self._looks
+        return other
 
     def description(self) -> dict[str, Any]:  # Any: whatever JSON can say
         """What another process needs to open these sessions in the same way, for `from_description`."""
@@ -565,14 +569,25 @@ class WorkspaceManager:
     def sweep(self, *, dry_run: bool = False, idle_seconds: float | None = None) -> SweepResult:
         """Remove every session that has expired and that nobody uses, and what killed processes left.
 
+        Most of what killed processes leave is found only by a look at every session. The first sweep takes
+        it, and then the next one after an hour; those between cost only what the expired sessions cost.
+
         Args:
-            dry_run: Only tell what would be removed.
-            idle_seconds: Remove what was idle for so long, whatever lifetime each session was given.
+            dry_run: Only tell what would be removed; always looks at every session.
+            idle_seconds: Remove what was idle for so long, whatever lifetime each session was given; always
+                looks at every session.
         """
         return self._sweeper().run(dry_run=dry_run, idle_seconds=idle_seconds)
 
     def _sweeper(self) -> Sweeper:
-        return Sweeper(self._store, self._registry, self._containers, logger=self._logger, clock=self._clock)
+        return Sweeper(
+            self._store,
+            self._registry,
+            self._containers,
+            logger=self._logger,
+            clock=self._clock,
+            looks=self._looks,
+        )
 
     def _log(self, event: str, session_id: str) -> None:
         self._logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))

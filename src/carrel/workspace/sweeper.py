@@ -1,8 +1,15 @@
 """Removes sessions whose time is over, and what killed processes left behind.
 
 Each session is claimed for itself and only for the moment in which it is taken out of the way, so nobody else
-waits. A sweeper that is killed at any point leaves nothing that the next one does not finish: a session is
-gone when its workspace is in the trash, and its record and state go with it or at the next sweep.
+waits. A sweeper that is killed at any point leaves nothing that a later one does not finish: a session is
+gone when its workspace is in the trash, and its record and state go with it or at the next full look.
+
+Expired sessions are found by an index, and the trash holds only what is being removed, so a sweep with
+nothing to do costs the same however many sessions there are. What no index can find takes a full look at all
+of them: uses in the future, records that cannot be read, directories without a record, and records, states
+and drafts that killed processes left. That is done by the first sweep of a process, by the next one when
+`LOOK_SECONDS` have passed or the clock was set back, and by every one that is a dry run or is given an idle
+time.
 """
 
 from __future__ import annotations
@@ -12,6 +19,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import BusyError, CarrelError
@@ -22,6 +30,9 @@ from carrel.workspace.registry import Registry
 from carrel.workspace.session_containers import SessionContainers
 from carrel.workspace.session_record import SessionRecord
 from carrel.workspace.store import Claim, Store
+
+LOOK_SECONDS = 3_600
+"""Time between two full looks at all sessions of a directory."""
 
 _PAGE = 100
 _HOUR_NS = 3_600 * 10**9
@@ -70,7 +81,10 @@ class Sweeper:
         *,
         logger: SandboxLogger,
         clock: Clock = time.time_ns,
+        looks: dict[Path, int],
     ) -> None:
+        """Sweep *store*; *looks* holds the time of the last full look at each sessions directory."""
+        self._looks = looks
         self._store = store
         self._containers = containers
         self._registry = registry
@@ -83,16 +97,21 @@ class Sweeper:
         now = self._clock()
         threshold_hours = None if idle_seconds is None else idle_seconds / 3600
         self._log("started", dry_run=dry_run, threshold_hours=threshold_hours)
-        if not dry_run:
+        is_full = dry_run or idle_seconds is not None or self._is_look_due(now)
+        if is_full and not dry_run:
             self._registry.rewind(now)
         for record in self._candidates(now, idle_seconds):
             self._judge(record, now, idle_seconds, result)
-        for session_id, reason in self._strange():
-            self._skip(result, session_id, reason)
+        if is_full:
+            for session_id, reason in self._strange():
+                self._skip(result, session_id, reason)
         if not dry_run:
             # All at once: an engine that does not answer is waited for once.
             result.containers = self._containers.sweep()
-            self._clear_leftovers(now)
+            if is_full:
+                self._clear_leftovers(now)
+                self._looks[self._store.root] = now
+            self._store.empty_trash()
         self._log(
             "completed",
             dry_run=dry_run,
@@ -112,6 +131,10 @@ class Sweeper:
         if result.deleted:
             self._containers.sweep()
         return bool(result.deleted)
+
+    def _is_look_due(self, now: int) -> bool:
+        last = self._looks.get(self._store.root)
+        return last is None or not last <= now < last + LOOK_SECONDS * 10**9
 
     def _candidates(self, now: int, idle_seconds: float | None) -> Iterator[SessionRecord]:
         """Every session that may be over, once."""
@@ -183,12 +206,11 @@ class Sweeper:
                 yield require_session_id(name), "no_metadata"
 
     def _clear_leftovers(self, now: int) -> None:
-        """Finish what killed processes began."""
+        """Finish what killed processes began, but for the trash."""
         for session_id in self._store.leftover_states():
             with suppress(CarrelError), self._store.claim(session_id, wait_seconds=0) as claim:
                 claim.scratch.sweep_drafts(now / 1e9)
         self._forget_missing()
-        self._store.empty_trash()
 
     def _forget_missing(self) -> None:
         """Remove the records of sessions whose workspace is gone."""

@@ -8,6 +8,7 @@ import json
 import logging
 import queue
 import tarfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -31,9 +32,10 @@ from carrel.errors import (
 from carrel.fronts.grpc import door, stream
 from carrel.remote.forms import parse
 from carrel.remote.proto import carrel_v1_pb2 as messages
-from carrel.values import FileInfo
+from carrel.values import MIB, FileInfo
 from carrel.workspace.sessions import WorkspaceManager
 from tests.fronts.grpc.serving import SECONDS, Served, serving
+from tests.requirements import requirement
 
 CRITIC = messages.Context(role="critic")
 
@@ -332,6 +334,42 @@ def test_ceilings_of_an_archive_can_be_lower_and_only_the_operator_raises_them(s
     for text in ('{"members": null}', '{"members": 100001}', '{"more": 1}', '{"members": -1}', "["):
         assert type(own.refusal("Extract", unpacked("s", b"", limits_json=text))[1]) is RequestError
     own.call("Extract", unpacked("s", data.getvalue(), limits_json='{"members": 2}'))
+
+
+@requirement("Q-15")
+def test_no_archive_is_larger_than_what_a_session_may_take_in_at_one_time(tmp_path: Path) -> None:
+    with serving(tmp_path / "sessions", CARREL_SERVE_UPLOADS_MB="2") as served:
+        own = served.by(served.key("sender"))
+        own.call("EnsureSession", messages.SessionRequest(session_id="s1"))
+        error = own.refusal("Extract", unpacked("s1", b"x" * (MIB + 1)))[1]
+    assert (error.code, getattr(error, "limit", None)) == ("limit.archive_bytes", MIB)
+
+
+@requirement("Q-15")
+def test_archives_that_come_in_at_one_time_are_bounded(tmp_path: Path) -> None:
+    with serving(tmp_path / "sessions", CARREL_SERVE_UPLOADS_MB="2") as served:
+        own = served.by(served.key("sender"))
+        for name in ("s1", "s2"):
+            own.call("EnsureSession", messages.SessionRequest(session_id=name))
+        held = served.service._uploads._of_sessions
+        go_on = threading.Event()
+
+        def slow() -> Iterator[messages.ExtractRequest]:
+            yield from unpacked("s1", bytes(MIB), end=False)
+            go_on.wait(SECONDS)
+            yield messages.ExtractRequest(end=True)
+
+        running = own.stub("Extract").future(slow(), metadata=own.metadata, timeout=SECONDS)
+        until(lambda: held.total() == MIB)
+        status, error = own.refusal("Extract", unpacked("s1", bytes(1024)))
+        assert (status, error.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "limit.uploads")
+        assert isinstance(error, LimitError)
+        assert error.retry_after_seconds == 1
+        own.call("Extract", unpacked("s2", bytes(1024), format="tar"))
+        go_on.set()
+        running.result()
+        own.call("Extract", unpacked("s1", bytes(1024), format="tar"))
+        assert not held
 
 
 # Changes

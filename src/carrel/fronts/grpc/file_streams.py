@@ -17,6 +17,7 @@ from carrel.service.desk import Desk
 from carrel.service.operations import LIST, READ, WRITE
 from carrel.values import FileInfo
 from carrel.workspace.archive import LeftOut
+from carrel.workspace.chunks import Announced
 from carrel.workspace.extract_limits import ExtractLimits
 
 CHUNK_BYTES = 2**16
@@ -127,8 +128,10 @@ async def extract(call: Call, requests: AsyncIterator[messages.ExtractRequest]) 
 
     def unpack(pieces: Iterator[bytes]) -> Any:  # Any: what the library gives
         with sensible():
-            return desk.workspace.extract(
-                pieces,
+            return call.service.extract(
+                call.caller,
+                desk,
+                Announced(pieces, None),
                 path_of(start, "."),
                 format=start.format or None,
                 overwrite=start.overwrite,

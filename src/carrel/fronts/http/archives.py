@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from functools import partial
+from collections.abc import AsyncIterator, Iterator
 
 from msgspec import Struct
 
@@ -13,6 +12,8 @@ from carrel.fronts.http.upload import Upload
 from carrel.remote.forms import render
 from carrel.service.operations import READ, WRITE
 from carrel.workspace.archive import ArchiveFormat
+from carrel.workspace.chunks import Announced
+from carrel.workspace.extract import Extracted
 from carrel.workspace.extract_limits import ExtractLimits
 
 MEDIA_TYPES = {
@@ -75,14 +76,21 @@ async def extract(call: Call) -> None:
     query = call.query(ExtractQuery)
     async with call.desk() as desk:
         desk.require(WRITE)
-        work = partial(
-            desk.workspace.extract,
-            path=query.path,
-            format=query.format,
-            overwrite=query.overwrite,
-            limits=_limits(query),
-        )
-        extracted = await Upload(call.pieces(), call.app.service.waiting_threads).through(work)
+        limits = _limits(query)
+        service = call.app.service
+
+        def work(pieces: Iterator[bytes]) -> Extracted:
+            return service.extract(
+                call.who,
+                desk,
+                Announced(pieces, call.content_length),
+                query.path,
+                format=query.format,
+                overwrite=query.overwrite,
+                limits=limits,
+            )
+
+        extracted = await Upload(call.pieces(), service.waiting_threads).through(work)
     await call.json(200, render(extracted))
 
 

@@ -153,6 +153,12 @@ class Call:
         return None if value is None else value.decode("latin-1")
 
     @property
+    def content_length(self) -> int | None:
+        """How many bytes the body has, if that was said beforehand."""
+        length = self.header(b"content-length")
+        return int(length) if length is not None and length.isdecimal() else None
+
+    @property
     def peer(self) -> str | None:
         """The address of the other side."""
         client = self.scope.get("client")
@@ -226,9 +232,9 @@ class Call:
         """
         allowed = self.app.settings.max_body_bytes
         most = allowed if most is None else min(most, allowed)
-        length = self.header(b"content-length")
-        if length is not None and length.isdecimal() and int(length) > most:
-            raise _too_much(most, int(length))
+        length = self.content_length
+        if length is not None and length > most:
+            raise _too_much(most, length)
         size, due, deadline = 0, 0, 0.0
         while not self._is_read:
             if size >= due:

@@ -327,7 +327,7 @@ ROUTES: tuple[Route, ...] = (
             query=archives.ExtractQuery,
             body=ANY_BYTES,
             replies=(Reply(status=200, meaning="What was made.", contents=_json(Extracted)),),
-            errors=(*CHANGE_ERRORS, "archive.invalid"),
+            errors=(*CHANGE_ERRORS, "archive.invalid", "limit.uploads"),
             is_lasting=True,
         )
         for name, method in (("extract", "POST"), ("put_archive", "PUT"))

@@ -1,6 +1,9 @@
 """The process that workers are forked from: it has loaded what they need, and has one thread.
 
-It forks when it is told to, tells how a worker ended, and ends with its host. Its workers end with it.
+It forks when it is told to, tells how a worker ended, and ends with its host: at the end of its socket, or
+when it finds that it has another parent. Its workers end with it, by `PR_SET_PDEATHSIG`, whatever they do.
+That signal is sent at the end of the thread that forked, which here is the only one. For this process itself
+it would be wrong, because any thread of the host may start it.
 """
 
 from __future__ import annotations
