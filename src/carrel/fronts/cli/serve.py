@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -115,6 +114,8 @@ def return_large_blocks() -> None:
     Otherwise glibc keeps every freed block of up to 32 MiB, in a heap per thread and between small blocks in
     use, so that the largest requests of all times stay in memory. Other C libraries have no such setting.
     """
+    import ctypes  # late: `carrel --help` does without it
+
     if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
         mallopt(M_MMAP_THRESHOLD, 2**20)
         mallopt(M_ARENA_MAX, 2)
