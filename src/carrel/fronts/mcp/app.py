@@ -19,6 +19,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
+from carrel.fronts.listener import introduce
 from carrel.fronts.mcp import progress
 from carrel.fronts.mcp.calls import Calls
 from carrel.fronts.mcp.server import Context, make_server
@@ -163,6 +164,7 @@ class McpApp:
             authorization=shown_once(headers.getlist("authorization")),
             peer_is_local=self._callers.is_local(None if client is None else client[0], headers.items()),
         )
+        introduce(scope)
         self._rates.take(caller)
         return _chosen(caller, QueryParams(scope["query_string"]))
 
