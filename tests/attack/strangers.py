@@ -93,14 +93,9 @@ class Target:
 
     def _connected(self, at: tuple[str, int], encrypted: bool) -> socket.socket:
         connection = socket.create_connection(at, timeout=CONNECT_SECONDS)
-        self.held.append(connection)
         if encrypted:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            context.set_alpn_protocols(["h2"] if at == self.grpc else ["http/1.1"])
-            connection = context.wrap_socket(connection)
-            self.held[-1] = connection
+            connection = _encrypted(connection, "h2" if at == self.grpc else "http/1.1")
+        self.held.append(connection)
         connection.setblocking(False)
         return connection
 
@@ -116,6 +111,20 @@ class Target:
             connection.close()
         self.held.clear()
         self.settle()
+
+
+def _encrypted(connection: socket.socket, protocol: str) -> socket.socket:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    secured = context.wrap_socket(connection, do_handshake_on_connect=False)
+    try:
+        secured.do_handshake()
+    except OSError:
+        secured.close()
+        raise
+    return secured
 
 
 @contextmanager

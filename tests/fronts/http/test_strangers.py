@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
@@ -26,10 +26,15 @@ def narrow(
 ) -> Iterator[Front]:
     """A service that takes two strangers."""
     monkeypatch.setattr(listener, "STRANGERS", 2)
-    write(tmp_path, *Authority().issue(1))
-    files = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
-    with served(tmp_path / "sessions", **(files if request.param == "tls" else {})) as front:
+    with secure(tmp_path) if request.param == "tls" else served(tmp_path / "sessions") as front:
         yield front
+
+
+def secure(directory: Path) -> AbstractContextManager[Front]:
+    """A service over TLS."""
+    write(directory, *Authority().issue(1))
+    cert, key = (str(directory / name) for name in ("cert.pem", "key.pem"))
+    return served(directory / "sessions", tls_cert=cert, tls_key=key)
 
 
 def is_ended(connection: socket.socket) -> bool:
@@ -73,9 +78,7 @@ def test_of_too_many_strangers_the_first_is_disconnected(narrow: Front) -> None:
 
 def test_a_handshake_is_one_of_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "STRANGERS", 2)
-    write(tmp_path, *Authority().issue(1))
-    files = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
-    with served(tmp_path / "sessions", **files) as front, ExitStack() as stack:
+    with secure(tmp_path) as front, ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(front.address, timeout=30)) for _ in range(3)]
         assert is_ended(silent[0])
         assert answered(stack.enter_context(connected(front)), KNOWN) == b"200"
@@ -86,10 +89,8 @@ def test_a_handshake_that_is_not_finished_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: bytes
 ) -> None:
     monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 0.1)
-    write(tmp_path, *Authority().issue(1))
-    files = {"tls_cert": str(tmp_path / "cert.pem"), "tls_key": str(tmp_path / "key.pem")}
     with (
-        served(tmp_path / "sessions", **files) as front,
+        secure(tmp_path) as front,
         socket.create_connection(front.address, timeout=30) as connection,
     ):
         connection.sendall(said)

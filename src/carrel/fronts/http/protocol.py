@@ -212,7 +212,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._stop_waiting()
-        self.scope[INTRODUCE] = self._introduce  # type: ignore[typeddict-unknown-key]  # for us alone
+        self.scope[INTRODUCE] = self._introduce  # type: ignore[literal-required]  # ours
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         self._body_left = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
