@@ -15,7 +15,7 @@ from threading import Thread
 from types import TracebackType
 from typing import IO, Self
 
-SERVING = re.compile(r"carrel: serving http://(?P<host>[^ ]+):(?P<port>\d+)(?: grpc [^ ]+:(?P<grpc>\d+))?")
+SERVING = re.compile(r"carrel: serving https?://(?P<host>[^ ]+):(?P<port>\d+)(?: grpc [^ ]+:(?P<grpc>\d+))?")
 START_SECONDS = 60
 STOP_SECONDS = 30
 

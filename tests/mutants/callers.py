@@ -16,6 +16,7 @@ GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
 TLS = "tests/fronts/http/test_serve_tls.py"
 THREADS = "tests/service/test_threads.py"
 UPLOADS = "tests/fronts/http/test_uploads.py"
+STRANGERS = "tests/fronts/http/test_strangers.py"
 
 MUTANTS = [
     # Documents
@@ -511,5 +512,49 @@ MUTANTS = [
         "if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:",
         "if not self._answers.is_full:",
         f"{MCP_LINES}::test_requests_wait_for_answers_and_what_is_no_request_goes_before_them",
+    ),
+    Mutant(
+        "strangers: bounded",
+        "fronts/listener.py",
+        "and len(self._disconnect) >= STRANGERS:",
+        "and False:",
+        f"{STRANGERS}::test_of_too_many_strangers_the_first_is_disconnected",
+    ),
+    Mutant(
+        "strangers: handshakes counted",
+        "fronts/listener.py",
+        "        self._strangers.add(protocol, task.cancel)\n",
+        "",
+        f"{STRANGERS}::test_a_handshake_is_one_of_a_stranger",
+    ),
+    Mutant(
+        "strangers: no others are disconnected",
+        "fronts/http/protocol.py",
+        """        \"\"\"Called when it is known who sent a request.\"\"\"
+        self._strangers.discard(self)
+""",
+        "",
+        f"{STRANGERS}::test_of_too_many_strangers_the_first_is_disconnected",
+    ),
+    Mutant(
+        "strangers: handshakes end",
+        "fronts/listener.py",
+        "ssl_handshake_timeout=self._handshake_seconds",
+        "ssl_handshake_timeout=None",
+        f"{STRANGERS}::test_a_handshake_that_is_not_finished_is_ended",
+    ),
+    Mutant(
+        "strangers: few header fields",
+        "fronts/http/protocol.py",
+        "            if len(self.headers) == HEAD_FIELDS:\n",
+        "            if False:\n",
+        f"{STRANGERS}::test_a_head_has_not_very_many_fields",
+    ),
+    Mutant(
+        "strangers: few requests ahead",
+        "fronts/http/protocol.py",
+        "if len(self._unanswered) >= AHEAD and not self._is_reading:",
+        "if False:",
+        f"{STRANGERS}::test_of_requests_that_are_sent_at_once_few_are_read_before_they_are_answered",
     ),
 ]

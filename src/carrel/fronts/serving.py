@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
 import resource
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +28,7 @@ from carrel.fronts.http.app import Application
 from carrel.fronts.http.call import Call
 from carrel.fronts.http.protocol import SAFE_HEADERS, Protocol
 from carrel.fronts.http.route import Route
+from carrel.fronts.listener import Listener, Strangers
 from carrel.fronts.request_log import LOGGER, RequestLog
 from carrel.remote import local_token
 from carrel.service.api_key import new_text
@@ -42,6 +45,8 @@ BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MCP = "/mcp"
 DESCRIPTORS = 2**16
+M_ARENA_MAX = -8
+"""The parameter of `mallopt` for the number of heaps."""
 SWITCH_SECONDS = 0.0005
 """The interpreter's switch interval: how long the event loop waits for a thread that executes Python code."""
 
@@ -63,11 +68,29 @@ class Served:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """Leaves signals to whoever runs it, and lets our own listener accept connections."""
+
+    def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None) -> None:
+        super().__init__(config)
+        self._context = context
+        self._strangers = Strangers()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        listeners = [Listener(each, self._protocol, self._strangers, self._context) for each in sockets or ()]
+        self.servers = listeners  # type: ignore[assignment]  # only their ends are used
+        self.started = True
+
+    def _protocol(self) -> Protocol:
+        return Protocol(
+            config=self.config,
+            server_state=self.server_state,
+            app_state={},
+            strangers=self._strangers,
+        )
 
 
 def run(service: Service, on_start: Callable[[Served], None], *, tokens: Path | None = None) -> None:
@@ -80,6 +103,7 @@ def run(service: Service, on_start: Callable[[Served], None], *, tokens: Path | 
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
+    _use_one_arena()
     sys.setswitchinterval(SWITCH_SECONDS)
     event_loop.run(_until_told(service, on_start, tokens))
 
@@ -90,6 +114,13 @@ def _allow_descriptors() -> None:
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _use_one_arena() -> None:
+    """Let all threads allocate from one heap: in one for each, memory that was freed is seldom used again."""
+    # Another C library has no such function, or does nothing.
+    with suppress(AttributeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def log_requests(*, enabled: bool) -> None:
@@ -207,9 +238,8 @@ async def _started_http(app: Application, listener: socket.socket, certificate: 
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=app.settings.shutdown_seconds,
-            backlog=BACKLOG,
-            ssl_context_factory=None if certificate is None else lambda *_: certificate.context,
-        )
+        ),
+        None if certificate is None else certificate.context,
     )
     # What it would tell is in our own log already.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)

@@ -27,9 +27,9 @@ PENDING = 512
 """Most calls that wait for the event loop; beyond half of it some are refused, beyond it all."""
 MESSAGE_BYTES = 4 * MIB
 """Most of one message, of which gRPC holds all; what is larger comes in a stream of them."""
-CONNECTIONS = 512
+CONNECTIONS = 128
 """Most connections at one time, of whomever."""
-STREAMS = 256
+STREAMS = 128
 """Most calls at one time on one connection; a client lets others wait until one has ended."""
 
 
@@ -77,6 +77,8 @@ async def serve_grpc(
             ("grpc.server.max_pending_requests", PENDING // 2),
             ("grpc.server.max_pending_requests_hard_limit", PENDING),
             ("grpc.server_handshake_timeout_ms", 10_000),
+            # Until a client has accepted ours, gRPC lets it send 16 MiB of metadata in a call.
+            ("grpc.http2.settings_timeout", 10_000),
             # Otherwise the window of a stream grows with what a connection has sent, also of nobody we know.
             ("grpc.http2.bdp_probe", 0),
             # Otherwise a second service could listen at the same port and take half of the calls.

@@ -30,6 +30,7 @@ from carrel.fronts.http.openapi import describe
 from carrel.fronts.http.route import Route, Router
 from carrel.fronts.http.table import ROUTES
 from carrel.fronts.http.traces import Traces
+from carrel.fronts.listener import introduce
 from carrel.service.callers import Callers
 from carrel.service.principal import Principal
 from carrel.service.rate import Rates
@@ -200,6 +201,7 @@ class Application:
     def _admitted(self, route: Route, call: Call, caller: Principal) -> Step:
         """Go on for a caller who is known, if that one may call so often."""
         call.caller = caller
+        introduce(call.scope)
         self._rates.take(caller)
         if call.place is not None:
             call.place.take(caller)

@@ -13,12 +13,21 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from carrel.errors import RequestError
 from carrel.fronts.http.call import JSON, encode
+from carrel.fronts.listener import INTRODUCE, STRANGER_BYTES, Strangers, allow_much
 from carrel.remote.forms import render_error
 
 HEAD_SECONDS = 30
 """How long a client may take to connect and send the head of a request."""
-HEAD_BYTES = 2**16
+HEAD_BYTES = 2**15
 """Most that is taken before a body, after it or between its parts."""
+HEAD_FIELDS = 128
+"""Most header fields of a request: each takes far more memory than it has bytes."""
+END = b"\r\n\r\n"
+"""The end of a head, and of a body in chunks."""
+AHEAD = 4
+"""Requests that are read before the first of them is answered; what follows stays as the bytes that it is."""
+WRITE_BYTES = 2**16
+"""Most that is held of an answer before the client has taken some of it; of a stranger less."""
 STALLED_SECONDS = 60
 """How long a client may take nothing of what is sent."""
 TAKEN_BYTES = 2**16
@@ -32,11 +41,22 @@ SAFE_HEADERS = [
 """In every answer, by uvicorn: whatever a browser is shown, it runs nothing of it and tells nobody."""
 
 
+class _TooManyFieldsError(Exception):
+    """A head has more fields than one may have."""
+
+
 class Protocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: those of uvicorn
+    def __init__(self, *args: Any, strangers: Strangers, **kwargs: Any) -> None:  # Any: those of uvicorn
         super().__init__(*args, **kwargs)
+        self._strangers = strangers
+        self._is_known = False
+        self._unparsed = b""
+        self._position = 0
+        """Where in that the rest begins that was not parsed."""
+        self._body_left = 0
+        """How much of a body is still to come, if its length is known."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._is_in_head = False
@@ -54,9 +74,12 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
+        self._strangers.add(self, transport.abort)
+        transport.set_write_buffer_limits(STRANGER_BYTES)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._strangers.discard(self)
         self._stop_waiting()
         self._end_watch()
         super().connection_lost(exc)
@@ -64,6 +87,15 @@ class Protocol(HttpToolsProtocol):
         for cycle in self._unanswered:
             cycle.disconnected = True
             cycle.message_event.set()
+        self._unset_keepalive_if_required()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Break reference cycles: the garbage collector comes late, and TLS holds much memory."""
+        self.app = self._application
+        self.cycle = self.scope = None  # type: ignore[assignment]  # as before the first request
+        self._unanswered.clear()
+        self.pipeline.clear()
 
     # Clients that take nothing
 
@@ -121,6 +153,36 @@ class Protocol(HttpToolsProtocol):
     # Requests
 
     def data_received(self, data: bytes) -> None:
+        self._unparsed = self._unparsed[self._position :] + data
+        self._position = 0
+        self._parse()
+
+    def _parse(self) -> None:
+        """Parse what was read, but not many requests before they are answered: the client waits meanwhile."""
+        while self._position < len(self._unparsed) and not self.transport.is_closing():
+            if len(self._unanswered) >= AHEAD and not self._is_reading:
+                break
+            begin, self._position = self._position, self._end_of_part()
+            self._parse_part(self._unparsed[begin : self._position])
+        else:
+            self._unparsed, self._position = b"", 0
+        if self._unparsed or (self._is_reading and self._unanswered[-1].body):
+            # Whoever takes that part of a body resumes it.
+            self.flow.pause_reading()
+
+    @property
+    def _is_reading(self) -> bool:
+        """Whether the rest of a body is still to come."""
+        return bool(self._unanswered) and self._unanswered[-1].more_body
+
+    def _end_of_part(self) -> int:
+        """Where a part ends that is of one request alone."""
+        if self._body_left:
+            return min(self._position + self._body_left, len(self._unparsed))
+        found = self._unparsed.find(END, self._position)
+        return len(self._unparsed) if found < 0 else found + len(END)
+
+    def _parse_part(self, data: bytes) -> None:
         self._loose_bytes += len(data)
         super().data_received(data)
         if self._loose_bytes > HEAD_BYTES:
@@ -143,16 +205,29 @@ class Protocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         # What comes after the body is no header: a proxy lets it pass that would let no such header pass.
         if self._is_in_head:
+            if len(self.headers) == HEAD_FIELDS:
+                raise _TooManyFieldsError
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._stop_waiting()
+        self.scope[INTRODUCE] = self._introduce  # type: ignore[literal-required]  # ours
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
+        self._body_left = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
+
+    def _introduce(self) -> None:
+        """Called when it is known who sent a request."""
+        self._strangers.discard(self)
+        if not self._is_known:
+            self._is_known = True
+            self.transport.set_write_buffer_limits(WRITE_BYTES)
+            allow_much(self.transport.get_extra_info("socket"))
 
     def on_body(self, body: bytes) -> None:
         self._loose_bytes = 0
+        self._body_left = max(0, self._body_left - len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -160,10 +235,16 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._unanswered.popleft()
+        if self._unanswered:
+            self._unanswered.popleft()
         super().on_response_complete()
+        if self._unparsed:
+            self._parse()
 
     def send_400_response(self, msg: str) -> None:
+        if self._is_in_head and len(self.headers) == HEAD_FIELDS:
+            self._refuse(431, f"the head of the request has more than {HEAD_FIELDS} fields")
+            return
         self._refuse(400, "this is no request that can be read here: not HTTP, or no method that is known")
 
     def _await_head(self) -> None:

@@ -20,6 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
 from carrel.fronts.json_document import ValueCount
+from carrel.fronts.listener import introduce
 from carrel.fronts.mcp import progress
 from carrel.fronts.mcp.calls import Calls
 from carrel.fronts.mcp.server import Context, make_server
@@ -164,6 +165,7 @@ class McpApp:
             authorization=shown_once(headers.getlist("authorization")),
             peer_is_local=self._callers.is_local(None if client is None else client[0], headers.items()),
         )
+        introduce(scope)
         self._rates.take(caller)
         return _chosen(caller, QueryParams(scope["query_string"]))
 

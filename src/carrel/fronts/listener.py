@@ -1,0 +1,147 @@
+"""Accepts connections, and bounds those of clients that are not known.
+
+A client is a stranger until a request of it has shown a key; a TLS handshake is one of a stranger too. Of too
+many strangers the one that came first is disconnected, so that clients that say nothing keep nobody out. What
+is read of a stranger at once is bounded by the receive buffer of its connection.
+
+Not covered: how many connections a client has that is known, and how many one address has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+STRANGERS = 128
+"""Most connections of clients that have not shown a key, including those in a TLS handshake."""
+STRANGER_BYTES = 2**14
+"""The receive buffer of a stranger's connection, of which the kernel makes twice as much."""
+KNOWN_BYTES = 2**20
+"""That of others to begin with; the kernel has limits of its own."""
+SO_BUF_LOCK = 72
+"""The option that says which buffers of a socket the kernel may not change: from Linux 5.14 on."""
+HANDSHAKE_SECONDS = 10
+"""How long a TLS handshake may take."""
+ACCEPTED = 64
+"""Most connections that are accepted before others get their turn in the event loop."""
+PAUSE_SECONDS = 1
+"""How long none is accepted when there is no file descriptor left for one."""
+
+INTRODUCE = "carrel.introduce"
+"""Where the scope of a request has what `introduce` calls."""
+
+
+def introduce(scope: Mapping[str, Any]) -> None:  # Any: what ASGI has in it
+    """Tell the connection of a request that its client is known."""
+    if (known := scope.get(INTRODUCE)) is not None:
+        known()
+
+
+def allow_much(connection: socket.socket) -> None:
+    """Let a client that is known send as much at once as the kernel lets it."""
+    with suppress(OSError):  # it is closed already, or the kernel is older
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KNOWN_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
+
+
+class Strangers:
+    """The connections of clients that are not known, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._disconnect: dict[object, Callable[[], object]] = {}
+
+    def __len__(self) -> int:
+        return len(self._disconnect)
+
+    def add(self, connection: object, disconnect: Callable[[], object]) -> None:
+        """Know of one more; if there are too many, the first of them is disconnected."""
+        while connection not in self._disconnect and len(self._disconnect) >= STRANGERS:
+            self._disconnect.pop(next(iter(self._disconnect)))()
+        self._disconnect[connection] = disconnect
+
+    def discard(self, connection: object) -> None:
+        """Forget one that has ended, or whose client is known now."""
+        self._disconnect.pop(connection, None)
+
+
+class Listener:
+    """Accepts connections; has the methods of `asyncio.Server` that uvicorn calls."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        protocol: Callable[[], asyncio.BaseProtocol],
+        strangers: Strangers,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        """Accept connections at once, over TLS if there is a *context*."""
+        self._listener = listener
+        self._protocol = protocol
+        self._strangers = strangers
+        self._context = context
+        self._handshake_seconds = None if context is None else HANDSHAKE_SECONDS
+        self._beginning: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._pause: asyncio.TimerHandle | None = None
+        listener.setblocking(False)
+        # Every connection begins with it.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, STRANGER_BYTES)
+        self._resume()
+
+    def close(self) -> None:
+        """Accept no more, and end the handshakes."""
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._listener)
+        for task in self._beginning:
+            task.cancel()
+
+    async def wait_closed(self) -> None:
+        """Wait for the end of the handshakes."""
+        if self._beginning:
+            await asyncio.wait(self._beginning)
+
+    def _resume(self) -> None:
+        self._loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED):
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:
+                self._loop.remove_reader(self._listener)
+                self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
+                return
+            self._begin(connection)
+
+    def _begin(self, connection: socket.socket) -> None:
+        protocol = self._protocol()
+        task = self._loop.create_task(self._handshake(connection, protocol))
+        self._beginning.add(task)
+        task.add_done_callback(partial(self._begun, connection))
+        # Until the protocol itself says how, when it is connected.
+        self._strangers.add(protocol, task.cancel)
+
+    async def _handshake(self, connection: socket.socket, protocol: asyncio.BaseProtocol) -> None:
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                connection,
+                ssl=self._context,
+                ssl_handshake_timeout=self._handshake_seconds,
+            )
+        except (OSError, asyncio.CancelledError):
+            # The client knows as well that it failed.
+            self._strangers.discard(protocol)
+
+    def _begun(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        self._beginning.discard(task)
+        if task.cancelled():  # before it had the connection
+            connection.close()
