@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from bench._hostile import ATTACKS, SESSION, TENANT, Target, attack
-from carrel.service.keys import Keys, NewKey
+from carrel.service.authentication.key_store import KeyStore, NewKey
 
 SPAWN = get_context("spawn")
 IDLE = "nobody"
@@ -79,7 +79,7 @@ def _measure(name: str, seconds: float) -> None:
 def _served(directory: Path) -> Iterator[tuple[Target, str, int]]:
     root = directory / "sessions"
     root.mkdir(mode=0o700)
-    keys = Keys(root)
+    keys = KeyStore(root)
     bad = tuple(
         keys.create(NewKey(name=f"{TENANT}{n}", role="developer", tenant=TENANT))[1] for n in range(2)
     )

@@ -31,13 +31,13 @@ from carrel.config.settings import ContainerSettings
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
 from carrel.errors import EngineError
-from carrel.runtimes.container import ContainerRuntime
+from carrel.runtimes.container.runtime import ContainerRuntime
 from carrel.runtimes.result import SandboxResult
 from carrel.sandbox.container import ContainerSandbox
-from carrel.sandbox.place import SessionPlace
+from carrel.sandbox.workspace_source import SessionSource
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import Limits
 from carrel.workspace.container_workspaces import ContainerWorkspaces
-from carrel.workspace.sessions import WorkspaceManager
 
 IMAGE = "carrel-test-busybox"
 EXEC = "docker exec, a process"
@@ -190,7 +190,7 @@ class Bench:
         manager = WorkspaceManager(self.base / "sessions")
         manager.create("bench").close()
         with closing(ContainerRuntime(settings, state=lambda: self.base / "state")) as runtime:
-            sandbox = ContainerSandbox(SessionPlace(manager, "bench"), engine=runtime)
+            sandbox = ContainerSandbox(SessionSource(manager, "bench"), engine=runtime)
             return self._race(
                 COMMAND,
                 "true",

@@ -24,7 +24,7 @@ from bench._program import run as program
 from bench._rows import OURS, Row
 from bench._trees import DATA, dig, fill, name_often, plant, under
 from carrel.errors import LimitError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 DEPTHS = (1, 3, 8)
 BATCH = 16

@@ -44,7 +44,7 @@ from bench._rows import OURS, Figure, Row, row_of
 from bench._turns import Turns, take_turns
 from carrel.config.load import load
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.sandbox.factory import create_session_sandbox
 from carrel.sandbox.sandbox import BaseSandbox
 from carrel.values import MIB, Limits

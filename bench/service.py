@@ -37,9 +37,9 @@ from bench._rows import OURS, Figure, Row
 from bench._stdio import Stdio
 from bench._trees import TEXT
 from bench._turns import Turns, take_turns
+from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 
 SESSION = "bench"
 HERE = "in process"

@@ -25,9 +25,9 @@ from bench._program import Given
 from bench._program import run as program
 from bench._rows import OURS, Row, row_of
 from bench._trees import DATA, plant
-from carrel.fs.free import FreeAccount
+from carrel.fs.accounts import NullAccount
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 BATCH = 16
@@ -156,7 +156,7 @@ class Bench:
         """The same write with the ledger and the journal, and without either."""
         bare = self.manager.open(workspace.session_id or "")
         # The same files and drafts, but nobody counts or records.
-        bare._files.account = FreeAccount()
+        bare._files.account = NullAccount()
         host = f"{self.manager.root / (workspace.session_id or '')}/plain"
         ways = {
             OURS: _replace(workspace, "ours"),

@@ -31,9 +31,9 @@ from bench._turns import Turns, take_turns
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.runner import SessionRunner
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
 from carrel.values import MIB, Limits
-from carrel.workspace.sessions import WorkspaceManager
 
 GNU = "GNU, a process"
 WORKER = "ours, in a worker"

@@ -23,9 +23,9 @@ from bench._program import Given
 from bench._program import run as program
 from bench._rows import OURS, Row, row_of
 from bench._trees import TEXT
+from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 
 BATCH = 16
 BARE = "bare: the workspace"

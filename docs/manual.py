@@ -16,8 +16,7 @@ import click
 from carrel.config.debug import DEBUG_VARIABLE
 from carrel.config.file import NAME as FILE_NAME
 from carrel.config.table import CONFIG_VARIABLE, DIRECTORY, PYTHON_CACHE
-from carrel.fronts.cli.examples import examples_of
-from carrel.fronts.cli.group import Commands, first_line
+from carrel.fronts.cli.help import RootGroup, examples_of, first_line
 from carrel.fronts.cli.main import cli
 
 DOCS = Path(__file__).parent
@@ -92,7 +91,7 @@ def _program_page(context: click.Context) -> str:
     )
 
 
-def _overview(program: Commands) -> Iterator[str]:
+def _overview(program: RootGroup) -> Iterator[str]:
     for title, rows in program.rows_by_section():
         yield f".SS {title}"
         for name, text in rows:

@@ -65,6 +65,8 @@ QUICK = (
         "tests/fs",
         "tests/shell",
         "tests/workspace",
+        "tests/storage",
+        "tests/sessions",
     ),
 )
 """What `quick` runs after the tests of what changed: many guards per second."""

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
-from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.workspace.workspace import Workspace
 from tests.attack.special import discard, separate_mounts
 from tests.depth import IS_THOROUGH

@@ -9,14 +9,14 @@ from typing import Any
 from carrel.config.settings import ContainerSettings
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.container import ContainerRuntime
+from carrel.runtimes.container.runtime import ContainerRuntime
 from carrel.runtimes.result import SandboxResult
 from carrel.sandbox.container import ContainerSandbox
-from carrel.sandbox.place import SessionPlace
+from carrel.sandbox.workspace_source import SessionSource
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import MIB, Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.engines import PYTHON, require_engine
 
@@ -47,7 +47,7 @@ class Contained:
 
     def get(self, session_id: str, **policy: Any) -> ContainerSandbox:
         """A sandbox on a session that is there."""
-        place = SessionPlace(self.manager, session_id)
+        place = SessionSource(self.manager, session_id)
         given = ExecutionPolicy(**policy) if policy else None
         return ContainerSandbox(place, engine=self.runtime, policy=given)
 

@@ -23,19 +23,19 @@ PYTHON = "carrel-test-python"
 
 _TESTS = (
     "tests/containers/",
-    "tests/fronts/cli/test_doctor_containers.py",
-    "tests/fronts/cli/test_run_container.py",
+    "tests/fronts/cli/doctor/test_doctor_containers.py",
+    "tests/fronts/cli/commands/test_run_container.py",
     "tests/sandbox/test_container.py",
     "tests/tools/test_containers.py",
     "tests/workspace/test_container_workspaces.py",
-    "tests/workspace/test_session_containers.py",
+    "tests/sessions/test_containers.py",
 )
 _QUICK = (
     "tests/containers/test_container.py",
     "tests/containers/test_engine.py",
-    "tests/containers/test_trouble.py",
-    "tests/fronts/cli/test_doctor_containers.py",
-    "tests/fronts/cli/test_run_container.py",
+    "tests/containers/test_docker_errors.py",
+    "tests/fronts/cli/doctor/test_doctor_containers.py",
+    "tests/fronts/cli/commands/test_run_container.py",
     "tests/tools/test_containers.py",
 )
 """Of these, what `make test` runs; the others are slow, because every step is a request to the engine."""

@@ -39,8 +39,8 @@ def check() -> ModuleType:
 @pytest.mark.parametrize(
     ("changed", "first"),
     [
-        ("src/carrel/paths/match.py", "tests/paths/test_match.py"),
-        ("tests/paths/test_rel.py", "tests/paths/test_rel.py"),
+        ("src/carrel/paths/glob.py", "tests/paths/test_glob.py"),
+        ("tests/paths/test_parsed_path.py", "tests/paths/test_parsed_path.py"),
         ("tests/spec/case.py", "tests/shell/test_spec.py"),
         ("docs/index.md", "tests/docs/test_pages.py"),
     ],

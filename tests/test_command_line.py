@@ -64,12 +64,12 @@ def test_it_leaves_everything_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from carrel.fronts.cli.place import Place
+    from carrel.fronts.cli.context import CliContext
 
-    def warn(self: Place) -> None:
+    def warn(self: CliContext) -> None:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
 
-    monkeypatch.setattr(Place, "existing", warn)
+    monkeypatch.setattr(CliContext, "existing", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = execute("session", "list", cwd=tmp_path)
@@ -81,12 +81,12 @@ def test_a_warning_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_what_ends_the_program_ends_only_the_command(
     ending: type[BaseException], status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from carrel.fronts.cli.place import Place
+    from carrel.fronts.cli.context import CliContext
 
-    def end(self: Place) -> None:
+    def end(self: CliContext) -> None:
         raise ending
 
-    monkeypatch.setattr(Place, "existing", end)
+    monkeypatch.setattr(CliContext, "existing", end)
     answer = execute("session", "list", cwd=tmp_path)
     assert (answer.status, answer.out, answer.err) == (status, b"", "")
 

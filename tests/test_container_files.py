@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from carrel.config.load import load
-from carrel.config.serve import GRPC_PORT, PORT
+from carrel.config.serve_keys import GRPC_PORT, PORT
 from carrel.config.table import KEYS
 
 ROOT = Path(__file__).parent.parent

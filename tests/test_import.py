@@ -65,7 +65,7 @@ def test_a_toolbox_loads_no_tool_no_guest_and_no_yaml_before_they_are_needed() -
     loaded = loaded_by("import carrel; carrel.Toolbox(carrel.Workspace.open('.')).close()")
     packages = {name.partition(".")[0] for name in loaded}
     assert packages - set(sys.stdlib_module_names) == {"carrel"}
-    assert [name for name in loaded if name.startswith(("carrel.tools.agent.", "carrel.runtimes."))] == []
+    assert [name for name in loaded if name.startswith(("carrel.tools.profiles.", "carrel.runtimes."))] == []
 
 
 def test_import_does_no_work() -> None:

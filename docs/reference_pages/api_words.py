@@ -103,7 +103,7 @@ ELSEWHERE = table(
             " `close()`.",
         ),
         (
-            "`carrel.containers.keeper`",
+            "`carrel.containers.manager`",
             "`Containers(engine, directory)`: one container for each name, however many want it: `register`,"
             " `ensure`, `start`, `stop`, `status`, `remove`, `known`, `sweep`, `close`.",
         ),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from carrel.shell.help import help_text
-from carrel.shell.table import COMMANDS
+from carrel.shell.command.invocation import help_text
+from carrel.shell.command.table import COMMANDS
 from docs.reference_pages.markdown import page, table
 
 

@@ -9,12 +9,12 @@ from dataclasses import fields
 from pathlib import Path
 
 import carrel.errors
+import carrel.storage.quota
+import carrel.storage.registry_rules
 import carrel.tools
-import carrel.workspace._archive_spool
-import carrel.workspace._registry_rules
+import carrel.workspace.archive.spool
 import carrel.workspace.edit
 import carrel.workspace.extract_limits
-import carrel.workspace.quota
 from carrel.errors import (
     CarrelError,
     ContainerError,
@@ -24,12 +24,12 @@ from carrel.errors import (
     QuotaError,
     ToolError,
 )
-from carrel.fronts.cli.failure import BUG_STATUS
+from carrel.fronts.cli.errors import BUG_STATUS
 from carrel.fronts.cli.main import BROKEN_PIPE, INTERRUPTED
-from carrel.fronts.cli.report import BUG, LOCAL, MISSING, USAGE
-from carrel.service.wire import TABLE, ExitStatus
+from carrel.fronts.cli.output import BUG, LOCAL, MISSING, USAGE
+from carrel.service.error_status import TABLE, ExitStatus
+from carrel.storage.quota import Quota
 from carrel.values import Limits
-from carrel.workspace.quota import Quota
 from docs.reference_pages.markdown import codes, page, table
 from docs.reference_pages.source import cases, documented, first_arguments, first_line, sources
 
@@ -160,18 +160,18 @@ def limit_cases() -> list[str]:
 
 def registry_cases() -> list[str]:
     """The ceilings of all sessions together."""
-    return cases(carrel.workspace._registry_rules, LimitError.__name__)
+    return cases(carrel.storage.registry_rules, LimitError.__name__)
 
 
 def quota_cases() -> list[str]:
     """What the sources give to `QuotaError` as what there is too much of."""
-    return cases(carrel.workspace.quota, QuotaError.__name__)
+    return cases(carrel.storage.quota, QuotaError.__name__)
 
 
 def archive_cases() -> list[str]:
     """The ceilings of an extraction."""
     name = carrel.workspace.extract_limits.require.__name__
-    found = (carrel.workspace.extract_limits, carrel.workspace._archive_spool)
+    found = (carrel.workspace.extract_limits, carrel.workspace.archive.spool)
     return sorted({case for module in found for case in cases(module, name)})
 
 

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Iterator
 
 from carrel.audit.event import UNDONE, Event
-from carrel.audit.execution import PATH_CHARACTERS, PATHS, complete_fields, start_fields
+from carrel.audit.logger import PATH_CHARACTERS, PATHS, complete_fields, start_fields
 from carrel.errors import AccessError, IntoItselfError, PathError, QuotaError
-from carrel.fronts.grpc.visit import Visit
-from carrel.fronts.http.access_log import _Line
+from carrel.fronts.grpc.call_log import CallLog
+from carrel.fronts.http.access_log import _AccessLogRecord
 from carrel.fronts.request_log import LOGGER
 from carrel.fs.api import Cause
 from carrel.policy.execution import ExecutionPolicy
@@ -179,8 +179,8 @@ def refusals() -> Iterator[str]:
 
 def requests() -> Iterator[tuple[str, tuple[str, ...]]]:
     """What is told of a request over HTTP and of a call over gRPC."""
-    yield str(_Line.__struct_config__.tag), _Line.__struct_fields__
-    call = Visit(method="", peer=None)._line()
+    yield str(_AccessLogRecord.__struct_config__.tag), _AccessLogRecord.__struct_fields__
+    call = CallLog(method="", peer=None)._line()
     yield str(call.pop("event")), tuple(call)
 
 

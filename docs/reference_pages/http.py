@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import carrel.audit.event
-import carrel.service.session_info
+import carrel.service.sessions.info
 import carrel.values
-import carrel.workspace.extract
-from carrel.fronts.http import changes, executions, files, status
+import carrel.workspace.archive.extract
+from carrel.fronts.http.handlers import changes, executions, files, status
 from carrel.fronts.http.openapi import CALLER_ERRORS, COMMON_ERRORS, SESSION_ERRORS, describe
-from carrel.fronts.http.route import Route
-from carrel.fronts.http.table import ROUTES
-from carrel.tools.kind import Schema
+from carrel.fronts.http.router import Route
+from carrel.fronts.http.routes import ROUTES
+from carrel.tools.core.schema import Schema
 from docs.reference_pages.markdown import bullets, codes, page, paragraph, table, wrapped
 from docs.reference_pages.schema import default_of, schema_type
 from docs.reference_pages.source import field_words
@@ -151,9 +151,9 @@ def kinds_of_values() -> dict[str, type]:
     """The classes of what is in answers, by name."""
     modules = (
         carrel.audit.event,
-        carrel.service.session_info,
+        carrel.service.sessions.info,
         carrel.values,
-        carrel.workspace.extract,
+        carrel.workspace.archive.extract,
         changes,
         executions,
         files,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from carrel.paths.match import PATTERN_CHARACTERS
-from carrel.paths.names import ID_CHARACTERS
-from carrel.paths.rel import NAME_BYTES, PATH_BYTES
+from carrel.paths.glob import PATTERN_CHARACTERS
+from carrel.paths.parsed_path import NAME_BYTES, PATH_BYTES
+from carrel.paths.session_id import ID_CHARACTERS
 from carrel.shell.budget import Budget
-from carrel.shell.lexer import COMMAND_CHARACTERS
+from carrel.shell.language.lexer import MAX_COMMAND_CHARACTERS
 from carrel.values import Limits
 from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.search import QUERY_CHARACTERS, SearchBudget
@@ -53,7 +53,7 @@ def make() -> str:
                 ("session id", f"{ID_CHARACTERS} characters"),
                 ("glob", f"{PATTERN_CHARACTERS} characters"),
                 ("search query", f"{QUERY_CHARACTERS} characters"),
-                ("command line", f"{COMMAND_CHARACTERS} characters"),
+                ("command line", f"{MAX_COMMAND_CHARACTERS} characters"),
                 ("links followed in one path", "40"),
             ],
         ),

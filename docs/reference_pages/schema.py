@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from carrel.tools.kind import Schema
+from carrel.tools.core.schema import Schema
 from docs.reference_pages.markdown import plain
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from carrel.tools.options import ANSWER_BYTES, ToolOptions
-from carrel.tools.spec import Profile, Tool, Where
-from carrel.tools.table import TOOLS
+from carrel.tools.core.options import ANSWER_BYTES, ToolOptions
+from carrel.tools.core.spec import Profile, RunLocation, Tool
+from carrel.tools.core.table import TOOLS
 from docs.reference_pages.markdown import page, plain, table
 from docs.reference_pages.schema import argument_rows
 from docs.reference_pages.source import documented, field_words
@@ -98,7 +98,7 @@ def tool_parts(tool: Tool) -> Iterator[str]:
     schema = loaded.parameters.schema()
     yield f"### {tool.profile} {tool.name}"
     yield plain(loaded.description)
-    contained = tool.load(Where.CONTAINER).description
+    contained = tool.load(RunLocation.CONTAINER).description
     if contained != loaded.description:
         yield f"In a [container](../how-to/use-containers.md#for-the-tools-of-agents): {plain(contained)}"
     rows = list(argument_rows(schema))

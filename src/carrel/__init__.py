@@ -52,20 +52,20 @@ if TYPE_CHECKING:
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
     from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
     from carrel.sandbox.shell import Shell
-    from carrel.shell.budget import Budget
-    from carrel.shell.result import ShellResult
-    from carrel.tools.result import ToolResult
-    from carrel.tools.toolbox import Toolbox
-    from carrel.values import FileInfo, Limits
-    from carrel.workspace.aio import AsyncWorkspace
-    from carrel.workspace.session_files import (
+    from carrel.sessions.functions import (
         delete_session_path,
         delete_session_workspace,
         list_session_files,
         read_session_file,
         write_session_file,
     )
-    from carrel.workspace.sessions import WorkspaceManager
+    from carrel.sessions.manager import WorkspaceManager
+    from carrel.shell.budget import Budget
+    from carrel.shell.result import ShellResult
+    from carrel.tools.core.result import ToolResult
+    from carrel.tools.toolbox import Toolbox
+    from carrel.values import FileInfo, Limits
+    from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.workspace import Workspace
 else:
     _HOMES = {
@@ -89,19 +89,19 @@ else:
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
-        "ToolResult": "carrel.tools.result",
+        "ToolResult": "carrel.tools.core.result",
         "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",
-        "WorkspaceManager": "carrel.workspace.sessions",
+        "WorkspaceManager": "carrel.sessions.manager",
         "connect": "carrel.remote.client",
         "create_sandbox": "carrel.sandbox.factory",
         "create_session_sandbox": "carrel.sandbox.factory",
-        "delete_session_path": "carrel.workspace.session_files",
-        "delete_session_workspace": "carrel.workspace.session_files",
+        "delete_session_path": "carrel.sessions.functions",
+        "delete_session_workspace": "carrel.sessions.functions",
         "get_session_sandbox": "carrel.sandbox.factory",
-        "list_session_files": "carrel.workspace.session_files",
-        "read_session_file": "carrel.workspace.session_files",
-        "write_session_file": "carrel.workspace.session_files",
+        "list_session_files": "carrel.sessions.functions",
+        "read_session_file": "carrel.sessions.functions",
+        "write_session_file": "carrel.sessions.functions",
     }
 
     def __getattr__(name):

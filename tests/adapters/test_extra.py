@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from carrel.adapters.extra import needing
+from carrel.adapters.extra import requires_extra
 from tests.test_import import loaded_by
 
 ADAPTERS = {
@@ -34,5 +34,5 @@ def test_the_adapters_are_a_package_without_any_framework() -> None:
 
 
 def test_a_module_of_ours_that_is_missing_is_no_missing_extra() -> None:
-    with pytest.raises(ModuleNotFoundError, match="carrel"), needing("smolagents"):
+    with pytest.raises(ModuleNotFoundError, match="carrel"), requires_extra("smolagents"):
         import carrel.nowhere  # type: ignore[import-not-found]  # noqa: F401  # that it is missing is the point

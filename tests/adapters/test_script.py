@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carrel.adapters.script import Script
-from carrel.shell.shell import BareShell
+from carrel.adapters.script import ShellScript
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 
 CALLS = (
@@ -37,7 +37,7 @@ def test_a_line_for_sh_prints_what_sh_prints(call: list[str], workspace: Workspa
     sh = shutil.which("sh")
     assert sh is not None
     expected = subprocess.run([sh, "-c", *call], capture_output=True, check=False, cwd=directory)
-    script = Script.of(["sh", "-c", *call], shell=False)
+    script = ShellScript.of(["sh", "-c", *call], shell=False)
     shell = BareShell(workspace, pipelines=True)
     assert shell.run(script.parameters).success
     result = shell.run(script.line)
@@ -50,14 +50,14 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 @given(words=st.lists(TEXT, min_size=1))
 def test_words_are_taken_as_they_are(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     with Workspace.open(_empty(tmp_path_factory)) as workspace:
-        line = Script.of(["printf", "%s\\0", *words], shell=False).line
+        line = ShellScript.of(["printf", "%s\\0", *words], shell=False).line
         result = BareShell(workspace).run(line)
     assert result.stdout.decode().split("\0")[:-1] == words
 
 
 @given(words=st.lists(TEXT, min_size=1))
 def test_parameters_are_taken_as_they_are(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    script = Script.of(["sh", "-c", 'printf "%s\\0" "$@"', "sh", *words], shell=False)
+    script = ShellScript.of(["sh", "-c", 'printf "%s\\0" "$@"', "sh", *words], shell=False)
     with Workspace.open(_empty(tmp_path_factory)) as workspace:
         shell = BareShell(workspace)
         assert shell.run(script.parameters).success
@@ -71,17 +71,17 @@ def _empty(factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("word", ["A=1", "while", "!", "{", "if", "~", "[[", "#"])
 def test_a_first_word_is_a_command_whatever_it_looks_like(word: str, workspace: Workspace) -> None:
-    line = Script.of([word, "ls"], shell=False).line
+    line = ShellScript.of([word, "ls"], shell=False).line
     assert BareShell(workspace, pipelines=True).run(line).exit_code == 127
 
 
 def test_other_calls_of_a_shell_are_commands_that_are_not_there(workspace: Workspace) -> None:
     for words in (["sh"], ["sh", "-c"], ["sh", "file"], ["fish", "-c", "ls"]):
-        assert BareShell(workspace).run(Script.of(words, shell=False).line).exit_code == 127
+        assert BareShell(workspace).run(ShellScript.of(words, shell=False).line).exit_code == 127
 
 
 def test_parameters_are_no_variables_of_programs(workspace: Workspace) -> None:
-    script = Script.of(["sh", "-c", "env", "sh", "secret"], shell=False)
+    script = ShellScript.of(["sh", "-c", "env", "sh", "secret"], shell=False)
     shell = BareShell(workspace)
     shell.run(script.parameters)
     assert b"secret" not in shell.run(script.line).stdout

@@ -22,8 +22,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from carrel.runtimes.guest import main as worker
-from carrel.runtimes.guest.system_calls import NEWEST, allowed_numbers
+from carrel.runtimes.wasm.worker import main as worker
+from carrel.runtimes.wasm.worker.system_calls import NEWEST, allowed_numbers
 
 NOBODY = 65534
 LAST_CALL = 470
@@ -168,7 +168,7 @@ def other_architecture(way: str) -> None:
     ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
 
 
-def attack(self: worker.Worker) -> None:
+def attack(self: worker.WorkerServer) -> None:
     """Stand in for what a worker does for its host."""
     try:
         try_everything()
@@ -206,5 +206,5 @@ if __name__ == "__main__":
     PLACES = Path(sys.argv[3]), Path(sys.argv[4])
     CONTROL, _HOST = socket.socketpair()
     become(sys.argv[2])
-    worker.Worker.run = attack  # type: ignore[method-assign]  # what an attacker would do
+    worker.WorkerServer.run = attack  # type: ignore[method-assign]  # what an attacker would do
     worker.main(os.dup(CONTROL.fileno()), sys.argv[5])

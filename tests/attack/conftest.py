@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from carrel.runtimes.compiled import CompiledGuest
-from carrel.runtimes.pool import Pool, PoolSettings
-from carrel.runtimes.python import PythonRuntime
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
+from carrel.runtimes.wasm.pool import Pool, PoolSettings
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.values import Limits
 from tests.attack.privilege import IS_ROOT, User
 from tests.attack.served import Served

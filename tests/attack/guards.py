@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from carrel.errors import CarrelError
-from carrel.workspace.session_managers import session_managers
+from carrel.sessions.manager_cache import manager_cache
 
 SECONDS = 60.0
 """What takes longer is taken for something that never ends."""
@@ -66,7 +66,7 @@ def open_descriptors() -> dict[int, str]:
 
 def require_no_leak(before: dict[int, str]) -> None:
     """Fail if more is open than in *before*; garbage is collected only if it seems so."""
-    session_managers().clear()
+    manager_cache().clear()
     if len(os.listdir("/proc/self/fd")) <= len(before) + 1:  # the listing itself is one of them
         return
     gc.collect()

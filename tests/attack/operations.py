@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from itertools import islice
 
-import carrel.workspace.extract  # noqa: F401  # imported late by `Workspace`, perhaps by the same user
+import carrel.workspace.archive.extract  # noqa: F401  # imported late by `Workspace`, perhaps by the same user
 from carrel.errors import CarrelError
 from carrel.values import FileInfo, FileKind
 from carrel.workspace.workspace import Workspace

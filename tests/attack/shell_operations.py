@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from carrel.shell.budget import Budget
-from carrel.shell.shell import BareShell
-from carrel.shell.table import COMMANDS as TABLE
+from carrel.shell.command.table import COMMANDS as TABLE
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import AWAY, MINE, MINE_DIRECTORY
 

@@ -27,7 +27,7 @@ from carrel.errors import (
     PathError,
 )
 from carrel.values import Limits
-from carrel.workspace.extract import extract
+from carrel.workspace.archive.extract import extract
 from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.workspace import Workspace
 from tests.attack.world import DOORS, RESOLVERS, MakeWorld, Outcome, Variant, World

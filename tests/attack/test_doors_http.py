@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from carrel.remote.forms import parse_error
+from carrel.remote.json_codec import parse_error
 from tests.attack.more import MORE
 from tests.attack.operations import AWAY, NEW
 from tests.attack.row import Row

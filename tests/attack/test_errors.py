@@ -7,13 +7,13 @@ import logging
 import pytest
 
 from carrel.errors import CarrelError
-from carrel.workspace.session_files import (
+from carrel.sessions.functions import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.attack.guards import require_silence
 from tests.attack.operations import EVERY, Operation, prepare
 from tests.attack.privilege import acting_as

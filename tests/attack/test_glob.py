@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import PatternError
-from carrel.paths.match import Pattern
-from carrel.workspace.session_files import list_session_files, write_session_file
+from carrel.paths.glob import Pattern
+from carrel.sessions.functions import list_session_files, write_session_file
 from carrel.workspace.workspace import Workspace
 from tests.attack.guards import in_time
 from tests.attack.world import RESOLVERS, MakeWorld, Variant

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
+from carrel.runtimes.wasm.worker.lockdown import has_seccomp, landlock_version
 from tests.attack import broken_out
 from tests.attack.privilege import IS_ROOT, NOBODY, USERS, User, missing
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.compiled import CompiledGuest
-from carrel.runtimes.pool import Pool, PoolSettings
-from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
+from carrel.runtimes.wasm.pool import Pool, PoolSettings
+from carrel.runtimes.wasm.runtime import PythonRuntime
+from carrel.sessions.manager import WorkspaceManager
 
 pytestmark = pytest.mark.attack
 
 SECRET = "what-only-one-session-knows"
-BOOT = b"carrel.runtimes.guest.main"
+BOOT = b"carrel.runtimes.wasm.worker.main"
 
 LEAVE = f"""
 import os, sys, builtins, json

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.workspace.workspace import Workspace
 from tests.attack.world import HOST_TEXTS, look
 

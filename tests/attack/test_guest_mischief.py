@@ -11,9 +11,9 @@ import pytest
 
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes import call
-from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from carrel.runtimes.mount import Mount
+from carrel.runtimes.wasm.file_server import FileServer
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import MINE, MINE_DIRECTORY, NEW, prepare
 from tests.attack.privilege import acting_as
@@ -56,7 +56,7 @@ def _try(here: World, request: dict[str, object], *asked: str) -> dict[str, obje
     """The head of the answer, which must not tell or touch anything outside."""
 
     def answer(workspace: Workspace) -> object:
-        head, body = Mount(workspace, mount_path=APP).answer(request, NEW)
+        head, body = FileServer(workspace, mount_path=APP).answer(request, NEW)
         return json.dumps(head), bytes(body)
 
     outcome = here.attempt(answer, *asked)
@@ -141,7 +141,7 @@ def test_a_large_directory_is_listed_whole(world: MakeWorld) -> None:
         names = [f"{number:05d}" + "\x01" * 250 for number in range(12_000)]
         for name in names:
             (here.root / "d" / name).touch()
-        head, body = Mount(here.workspace, mount_path=APP).answer(
+        head, body = FileServer(here.workspace, mount_path=APP).answer(
             {"operation": "list", "path": "/app/d"}, b""
         )
         assert head == {}
@@ -152,7 +152,7 @@ def test_a_large_directory_is_listed_whole(world: MakeWorld) -> None:
 def test_a_name_that_is_no_text_is_not_shown_and_not_removed(variant: Variant, world: MakeWorld) -> None:
     with world("d/f", variant) as here:
         (here.root / os.fsdecode(b"d/bad\xff")).write_bytes(b"in")
-        mount = Mount(here.workspace, mount_path=APP)
+        mount = FileServer(here.workspace, mount_path=APP)
         assert json.loads(mount.answer({"operation": "list", "path": f"{APP}/d"}, b"")[1]) == [["f", "file"]]
         for operation in (*READING, "remove", "rmdir"):
             assert "error" in _try(here, {"operation": operation, "path": f"{APP}/d/bad\ufffd"}), operation

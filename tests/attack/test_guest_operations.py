@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from tests.attack.operations import prepare
 from tests.attack.privilege import USERS
 from tests.attack.test_guest_mount import LAYOUTS

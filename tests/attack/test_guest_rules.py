@@ -12,9 +12,9 @@ import pytest
 from carrel.errors import CarrelError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.runtimes.python import PythonRuntime
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.testing import tree
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace

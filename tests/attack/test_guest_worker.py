@@ -21,12 +21,12 @@ import pytest
 from carrel.errors import SandboxExecutionError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes import call as call_module
-from carrel.runtimes.call import Call, Ending, NotBegunError
-from carrel.runtimes.interpreter import Interpreter
-from carrel.runtimes.line import HEAD_BYTES, Kind, Line, LineBroken
+from carrel.runtimes.call import CancellableCall, NotStartedError, RunOutcome
+from carrel.runtimes.frames import HEAD_BYTES, FrameKind, FrameSocket, FrameSocketBroken
 from carrel.runtimes.result import TrapReason
 from carrel.runtimes.script import Script
-from carrel.runtimes.worker import Worker
+from carrel.runtimes.wasm.interpreter import InterpreterHandle
+from carrel.runtimes.wasm.worker_process import WasmWorker
 from carrel.values import MIB
 
 pytestmark = [pytest.mark.attack, pytest.mark.timeout(60)]
@@ -91,7 +91,7 @@ def _frame(kind: int, head: object = None, body: bytes = b"") -> bytes:
 
 def _take_order(theirs: socket.socket) -> None:
     kind, head, body = HEADER.unpack(theirs.recv(HEADER.size, socket.MSG_WAITALL))
-    assert kind == Kind.RUN
+    assert kind == FrameKind.RUN
     theirs.recv(head + body, socket.MSG_WAITALL)
 
 
@@ -100,11 +100,11 @@ def _play(
     *,
     source: bytes = b"pass",
     stdin: bytes | io.BytesIO = b"",
-    call: Call | None = None,
+    call: CancellableCall | None = None,
     takes_order: bool = True,
     files: Files | None = None,
     policy: ExecutionPolicy = POLICY,
-) -> tuple[Ending, Process]:
+) -> tuple[RunOutcome, Process]:
     """Run a script whose other end is *play*, in a thread of its own."""
     ours, theirs = socket.socketpair()
     process = Process(theirs)
@@ -115,17 +115,19 @@ def _play(
             if takes_order:
                 _take_order(theirs)
             play(theirs)
-        except (BrokenPipeError, ConnectionResetError, LineBroken):
+        except (BrokenPipeError, ConnectionResetError, FrameSocketBroken):
             return
         except Exception as error:
             problems.append(error)
 
     thread = threading.Thread(target=other_end)
     thread.start()
-    interpreter = Interpreter(cast("Worker", process), 1, Line(ours, body_bytes=0), metered=False)
+    interpreter = InterpreterHandle(
+        cast("WasmWorker", process), 1, FrameSocket(ours, body_bytes=0), metered=False
+    )
     script = Script(source=source, cwd="/app", stdin=stdin)
     try:
-        ending = (call or Call()).run(interpreter, script, policy, files or Files())
+        ending = (call or CancellableCall()).run(interpreter, script, policy, files or Files())
     finally:
         process.was_ended_early = process.is_ended
         interpreter.close()
@@ -150,7 +152,7 @@ def _be_deaf(theirs: socket.socket) -> None:
 
 
 def _ask_deaf(theirs: socket.socket) -> None:
-    theirs.sendall(_frame(Kind.CALL, {"operation": "read", "path": "/app/f"}) * 3)
+    theirs.sendall(_frame(FrameKind.CALL, {"operation": "read", "path": "/app/f"}) * 3)
     _be_deaf(theirs)
 
 
@@ -174,28 +176,28 @@ def _for_ever(piece: bytes) -> Play:
 BROKEN = {
     "garbage": b"\xff" * 100,
     "text": b"GET / HTTP/1.1\r\n\r\n",
-    "a head that is too large": HEADER.pack(Kind.DONE, HEAD_BYTES + 1, 0),
-    "a body that is too large": HEADER.pack(Kind.STDOUT, 0, 2**32 - 1),
-    "a head that is no JSON": HEADER.pack(Kind.DONE, 4, 0) + b"\xff\xfe{}",
-    "a head that is a list": _frame(Kind.DONE, []),
-    "a head that is a number": _frame(Kind.CALL, 1),
-    "a head that is nested too deep": HEADER.pack(Kind.DONE, 2**20, 0) + b"[" * 2**20,
-    "a head of deep objects": HEADER.pack(Kind.CALL, 10**6, 0) + b'{"a":' * 200_000,
-    "a number that is too long": HEADER.pack(Kind.DONE, 10_005, 0) + b'{"a":' + b"9" * 10_000,
-    "an order": _frame(Kind.RUN, {}),
-    "an answer": _frame(Kind.ANSWER, {}),
-    "that it is ready": _frame(Kind.READY, {}),
-    "that it failed": _frame(Kind.FAILED, {"error": "no"}),
+    "a head that is too large": HEADER.pack(FrameKind.DONE, HEAD_BYTES + 1, 0),
+    "a body that is too large": HEADER.pack(FrameKind.STDOUT, 0, 2**32 - 1),
+    "a head that is no JSON": HEADER.pack(FrameKind.DONE, 4, 0) + b"\xff\xfe{}",
+    "a head that is a list": _frame(FrameKind.DONE, []),
+    "a head that is a number": _frame(FrameKind.CALL, 1),
+    "a head that is nested too deep": HEADER.pack(FrameKind.DONE, 2**20, 0) + b"[" * 2**20,
+    "a head of deep objects": HEADER.pack(FrameKind.CALL, 10**6, 0) + b'{"a":' * 200_000,
+    "a number that is too long": HEADER.pack(FrameKind.DONE, 10_005, 0) + b'{"a":' + b"9" * 10_000,
+    "an order": _frame(FrameKind.RUN, {}),
+    "an answer": _frame(FrameKind.ANSWER, {}),
+    "that it is ready": _frame(FrameKind.READY, {}),
+    "that it failed": _frame(FrameKind.FAILED, {"error": "no"}),
     "no kind": _frame(0, {}),
     "a kind that there is not": _frame(255, {}),
-    "a wish for input that it has": _frame(Kind.INPUT, {"count": 10}),
-    "an end that says nothing": _frame(Kind.DONE, {}),
-    "an end without a head": _frame(Kind.DONE),
-    "an exit code that is text": _frame(Kind.DONE, {"exit_code": "0"}),
-    "an exit code that is a truth": _frame(Kind.DONE, {"exit_code": False}),
-    "an exit code that is negative": _frame(Kind.DONE, {"exit_code": -1}),
-    "an exit code that is huge": _frame(Kind.DONE, {"exit_code": 10**4000}),
-    "a trap that is none": _frame(Kind.DONE, {"trapped": ["deadline"]}),
+    "a wish for input that it has": _frame(FrameKind.INPUT, {"count": 10}),
+    "an end that says nothing": _frame(FrameKind.DONE, {}),
+    "an end without a head": _frame(FrameKind.DONE),
+    "an exit code that is text": _frame(FrameKind.DONE, {"exit_code": "0"}),
+    "an exit code that is a truth": _frame(FrameKind.DONE, {"exit_code": False}),
+    "an exit code that is negative": _frame(FrameKind.DONE, {"exit_code": -1}),
+    "an exit code that is huge": _frame(FrameKind.DONE, {"exit_code": 10**4000}),
+    "a trap that is none": _frame(FrameKind.DONE, {"trapped": ["deadline"]}),
 }
 
 
@@ -220,28 +222,28 @@ LIES: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 def test_an_end_with_wrong_values_leaves_them_out(lie: dict[str, object]) -> None:
-    ending, _ = _play(_say(_frame(Kind.DONE, DONE | lie)))
-    assert ending == Ending(exit_code=0, is_usable=True)
+    ending, _ = _play(_say(_frame(FrameKind.DONE, DONE | lie)))
+    assert ending == RunOutcome(exit_code=0, is_usable=True)
 
 
 def test_lost_writes_are_told_up_to_a_ceiling() -> None:
     lost: list[object] = [{"path": "x" * 10_000, "error": ["E"]}, {"path": {}}, {}] * 800
-    ending, _ = _play(_say(_frame(Kind.DONE, DONE | {"lost": lost, "exit_code": 300})))
+    ending, _ = _play(_say(_frame(FrameKind.DONE, DONE | {"lost": lost, "exit_code": 300})))
     assert ending.exit_code == 300 & 0xFF
     assert len(ending.lost) <= 1000
     assert all(len(text) <= 4096 for one in ending.lost for text in one.values())
 
 
 def test_a_trap_with_a_long_name_is_told_in_part() -> None:
-    ending, _ = _play(_say(_frame(Kind.DONE, DONE | {"trapped": "x" * 10**6})))
+    ending, _ = _play(_say(_frame(FrameKind.DONE, DONE | {"trapped": "x" * 10**6})))
     assert ending.reason is TrapReason.ABORTED
     assert len(ending.detail) <= 4096
 
 
 FLOODS = {
-    "output": (_frame(Kind.STDOUT, None, bytes(MIB)), TrapReason.TIMEOUT),
-    "output of nothing": (_frame(Kind.STDERR), TrapReason.TIMEOUT),
-    "output in small pieces": (_frame(Kind.STDOUT, None, b"x") * 1000, TrapReason.TIMEOUT),
+    "output": (_frame(FrameKind.STDOUT, None, bytes(MIB)), TrapReason.TIMEOUT),
+    "output of nothing": (_frame(FrameKind.STDERR), TrapReason.TIMEOUT),
+    "output in small pieces": (_frame(FrameKind.STDOUT, None, b"x") * 1000, TrapReason.TIMEOUT),
 }
 
 
@@ -259,9 +261,9 @@ def test_a_flood_ends_in_time_and_is_not_kept(said: bytes, reason: TrapReason) -
 
 def test_calls_without_end_are_stopped_by_their_number() -> None:
     def play(theirs: socket.socket) -> None:
-        line = Line(theirs)
+        line = FrameSocket(theirs)
         while True:
-            line.send(Kind.CALL, {"operation": "stat", "path": "/app/f"})
+            line.send(FrameKind.CALL, {"operation": "stat", "path": "/app/f"})
             line.receive()
 
     ending, process = _play(play)
@@ -273,8 +275,8 @@ def test_calls_without_end_are_stopped_by_their_number() -> None:
 STUCK: dict[str, Play] = {
     "says nothing": _wait,
     "half a header": _say(b"\x04\x00"),
-    "half a head": _say(HEADER.pack(Kind.DONE, 100, 0) + b'{"exit'),
-    "half a body": _say(HEADER.pack(Kind.STDOUT, 0, 40 * MIB) + b"x" * 1000),
+    "half a head": _say(HEADER.pack(FrameKind.DONE, 100, 0) + b'{"exit'),
+    "half a body": _say(HEADER.pack(FrameKind.STDOUT, 0, 40 * MIB) + b"x" * 1000),
     "asks and does not listen": _ask_deaf,
 }
 
@@ -288,7 +290,7 @@ def test_one_that_is_stuck_is_ended_after_its_time(play: Play) -> None:
 
 @pytest.mark.parametrize("play", STUCK.values(), ids=STUCK)
 def test_one_that_is_stuck_is_ended_when_it_is_cancelled(play: Play) -> None:
-    call = Call()
+    call = CancellableCall()
 
     def cancel_and_play(theirs: socket.socket) -> None:
         call.cancel()
@@ -311,11 +313,11 @@ def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop(monkeypatch: pyt
             return {}, b""
 
     def play(theirs: socket.socket) -> None:
-        line = Line(theirs)
-        line.send(Kind.CALL, {"operation": "stat", "path": "/app/f"})
+        line = FrameSocket(theirs)
+        line.send(FrameKind.CALL, {"operation": "stat", "path": "/app/f"})
         line.receive()
-        line.send(Kind.STDOUT, {}, b"late")
-        line.send(Kind.DONE, {"trapped": "deadline"})
+        line.send(FrameKind.STDOUT, {}, b"late")
+        line.send(FrameKind.DONE, {"trapped": "deadline"})
 
     ending, process = _play(play, files=SlowFiles())
     assert (ending.reason, process.was_ended_early) == (TrapReason.TIMEOUT, False)
@@ -328,7 +330,7 @@ def test_one_that_does_not_take_the_script_is_ended_after_its_time() -> None:
 
 
 def test_wishes_for_input_without_end_stop_in_time() -> None:
-    play = _for_ever(_frame(Kind.INPUT, {"count": 2**40}))
+    play = _for_ever(_frame(FrameKind.INPUT, {"count": 2**40}))
     ending, process = _play(play, stdin=io.BytesIO(bytes(1000)), policy=SHORT)
     assert ending.reason is TrapReason.TIMEOUT
     assert process.was_ended_early
@@ -339,9 +341,9 @@ def test_a_wish_for_input_with_a_wrong_number_gets_some(count: object) -> None:
     answers = []
 
     def play(theirs: socket.socket) -> None:
-        theirs.sendall(_frame(Kind.INPUT, {"count": count}))
-        answers.append(Line(theirs).receive())
-        theirs.sendall(_frame(Kind.DONE, DONE))
+        theirs.sendall(_frame(FrameKind.INPUT, {"count": count}))
+        answers.append(FrameSocket(theirs).receive())
+        theirs.sendall(_frame(FrameKind.DONE, DONE))
 
     ending, _ = _play(play, stdin=io.BytesIO(b"given"))
     assert ending.exit_code == 0
@@ -350,7 +352,7 @@ def test_a_wish_for_input_with_a_wrong_number_gets_some(count: object) -> None:
 
 def _cut(after: int) -> Play:
     """Hang up after so many bytes of an honest conversation."""
-    said = _frame(Kind.STDOUT, None, b"out") + _frame(Kind.DONE, DONE)
+    said = _frame(FrameKind.STDOUT, None, b"out") + _frame(FrameKind.DONE, DONE)
 
     def play(theirs: socket.socket) -> None:
         theirs.sendall(said[:after])
@@ -366,7 +368,7 @@ FIRST_FRAME = 12
 @pytest.mark.parametrize("after", [0, 1, 8, 9, 10, 12, 13, 20, 21, 30, 60])
 def test_one_that_hangs_up_is_a_crash_wherever_it_does(after: int) -> None:
     if after < FIRST_FRAME:
-        with pytest.raises(NotBegunError):
+        with pytest.raises(NotStartedError):
             _play(_cut(after))
         return
     ending, process = _play(_cut(after))
@@ -376,31 +378,34 @@ def test_one_that_hangs_up_is_a_crash_wherever_it_does(after: int) -> None:
 
 
 def test_one_that_hangs_up_before_the_script_has_not_begun() -> None:
-    with pytest.raises(NotBegunError):
+    with pytest.raises(NotStartedError):
         _play(lambda theirs: theirs.shutdown(socket.SHUT_RDWR), takes_order=False, source=bytes(MIB))
 
 
 def test_an_honest_end_is_believed() -> None:
-    ending, process = _play(_say(_frame(Kind.STDOUT, None, b"out"), _frame(Kind.DONE, DONE)))
+    ending, process = _play(_say(_frame(FrameKind.STDOUT, None, b"out"), _frame(FrameKind.DONE, DONE)))
     assert (ending.exit_code, ending.reason, ending.stdout) == (0, None, b"out")
     assert not process.cancelled
 
 
 NEVER_READY = {
-    "garbage": (b"\xff" * 100, LineBroken),
-    "a body": (HEADER.pack(Kind.READY, 0, 2**31), LineBroken),
-    "deep": (HEADER.pack(Kind.READY, 2**20, 0) + b"[" * 2**20, LineBroken),
-    "an end": (_frame(Kind.DONE, DONE), SandboxExecutionError),
-    "output": (_frame(Kind.STDOUT), SandboxExecutionError),
-    "a failure": (_frame(Kind.FAILED, {"error": ["x" * 10**6], "unusable": "yes"}), SandboxExecutionError),
+    "garbage": (b"\xff" * 100, FrameSocketBroken),
+    "a body": (HEADER.pack(FrameKind.READY, 0, 2**31), FrameSocketBroken),
+    "deep": (HEADER.pack(FrameKind.READY, 2**20, 0) + b"[" * 2**20, FrameSocketBroken),
+    "an end": (_frame(FrameKind.DONE, DONE), SandboxExecutionError),
+    "output": (_frame(FrameKind.STDOUT), SandboxExecutionError),
+    "a failure": (
+        _frame(FrameKind.FAILED, {"error": ["x" * 10**6], "unusable": "yes"}),
+        SandboxExecutionError,
+    ),
 }
 
 
 @pytest.mark.parametrize(("said", "kind"), NEVER_READY.values(), ids=NEVER_READY)
 def test_an_interpreter_that_is_never_ready_is_refused(said: bytes, kind: type[Exception]) -> None:
     ours, theirs = socket.socketpair()
-    process = cast("Worker", Process(theirs))
-    interpreter = Interpreter(process, 1, Line(ours, body_bytes=0), metered=False)
+    process = cast("WasmWorker", Process(theirs))
+    interpreter = InterpreterHandle(process, 1, FrameSocket(ours, body_bytes=0), metered=False)
     sender = threading.Thread(target=lambda: _send_all(theirs, said))
     sender.start()
     with ours, theirs:
@@ -413,13 +418,15 @@ def test_an_interpreter_that_is_never_ready_is_refused(said: bytes, kind: type[E
         assert not interpreter.is_ready()
 
 
-@pytest.mark.parametrize("said", [b"", HEADER.pack(Kind.READY, 100, 0)], ids=["nothing", "half a frame"])
+@pytest.mark.parametrize("said", [b"", HEADER.pack(FrameKind.READY, 100, 0)], ids=["nothing", "half a frame"])
 def test_an_interpreter_that_does_not_say_that_it_is_ready_is_given_up(said: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(said)
-        interpreter = Interpreter(cast("Worker", Process(theirs)), 1, Line(ours, body_bytes=0), metered=False)
-        with pytest.raises(LineBroken):
+        interpreter = InterpreterHandle(
+            cast("WasmWorker", Process(theirs)), 1, FrameSocket(ours, body_bytes=0), metered=False
+        )
+        with pytest.raises(FrameSocketBroken):
             interpreter.require_ready(time.monotonic())
         assert not interpreter.is_ready()
 

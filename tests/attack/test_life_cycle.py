@@ -16,8 +16,8 @@ import pytest
 
 from carrel.errors import CarrelError, ChangedError, ClosedError, MissingError, PatternError
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+from carrel.sessions.manager import WorkspaceManager
 from carrel.testing import tree
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.everything import try_everything
 from tests.attack.guards import in_time, open_descriptors

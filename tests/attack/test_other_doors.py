@@ -9,13 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from carrel.errors import AbsoluteError
-from carrel.workspace.aio import AsyncWorkspace
-from carrel.workspace.session_files import (
+from carrel.sessions.functions import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
+from carrel.workspace.aio import AsyncWorkspace
 from tests.attack.more import MORE
 from tests.attack.operations import NEW, names
 from tests.attack.privilege import USERS, User

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from carrel.errors import SessionExistsError, SessionIdError
-from carrel.paths.names import require_session_id
-from carrel.workspace import session_files as module
-from carrel.workspace.session_files import (
+from carrel.paths.session_id import require_session_id
+from carrel.sessions import functions as module
+from carrel.sessions.functions import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.attack.guards import require_silence
 from tests.attack.world import look
 from tests.requirements import requirement

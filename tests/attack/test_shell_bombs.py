@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-import carrel.shell.shell
-from carrel.shell.budget import LIMIT, TIMED_OUT, Budget, Meter
-from carrel.shell.shell import BareShell
+import carrel.shell.runtime.shell
+from carrel.shell.budget import STATUS_LIMIT, STATUS_TIMED_OUT, Budget, Meter
+from carrel.shell.runtime.shell import BareShell
 from carrel.values import MIB
 from carrel.workspace.workspace import Workspace
 
@@ -256,7 +256,7 @@ def test_a_bomb_stays_within_its_memory_budget(name: str, tmp_path: Path) -> Non
     if bomb.refused is None:
         assert result.error_code in (None, OUTPUT)
     else:
-        assert (result.error_code, result.exit_code) == (bomb.refused, LIMIT)
+        assert (result.error_code, result.exit_code) == (bomb.refused, STATUS_LIMIT)
 
 
 @pytest.mark.parametrize("name", TIME_BOMBS)
@@ -272,18 +272,18 @@ def test_a_bomb_looks_at_the_clock_while_it_works(
         looks += 1
         return float(looks)
 
-    monkeypatch.setattr(carrel.shell.shell, "Meter", partial(Meter, clock=clock))
+    monkeypatch.setattr(carrel.shell.runtime.shell, "Meter", partial(Meter, clock=clock))
     budget = Budget(seconds=LOOKS if bomb.refused else None, output_bytes=None)
     with Workspace.open(tmp_path) as workspace:
         result = BareShell(workspace, pipelines=True).run(line, budget=budget, on_output=lambda *_: None)
-    assert (result.error_code, result.exit_code == TIMED_OUT) == (bomb.refused, bomb.refused == TIME)
+    assert (result.error_code, result.exit_code == STATUS_TIMED_OUT) == (bomb.refused, bomb.refused == TIME)
 
 
 CHILD = """
 import os, sys, time
 from pathlib import Path
 from carrel.shell.budget import Budget
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.sandbox.workers import runner
 from carrel.sandbox.workers.pool import ShellWorkers
-from carrel.shell.budget import CANCELLED, LIMIT, TIMED_OUT, Budget
+from carrel.shell.budget import STATUS_CANCELLED, STATUS_LIMIT, STATUS_TIMED_OUT, Budget
 from carrel.values import MIB
 from tests.attack.test_shell_bombs import BOMBS, prepare
 from tests.sandbox.workers.conftest import MEMORY_BYTES, MakeShell, make_shell, unmetered
@@ -49,7 +49,7 @@ def test_a_bomb_that_is_not_charged_is_ended_by_the_wall(
     shell = make_shell(unmetered)
     line = prepare(tmp_path / "one" / "s", BOMBS[name], WALL_BYTES)
     result = shell.run(line, budget=Budget(seconds=60), on_output=lambda stream, data: None)
-    assert (result.error_code, result.exit_code) == (MEMORY, LIMIT)
+    assert (result.error_code, result.exit_code) == (MEMORY, STATUS_LIMIT)
     assert shell.run("echo still here").stdout == b"still here\n"
 
 
@@ -71,7 +71,7 @@ def test_a_command_that_takes_all_memory_is_told_as_the_memory_limit(
     shell = make_shell(unmetered)
     budget = Budget(memory_bytes=MIB)
     result = shell.run("echo x > f; hog", budget=budget)
-    assert (result.error_code, result.exit_code) == (MEMORY, LIMIT)
+    assert (result.error_code, result.exit_code) == (MEMORY, STATUS_LIMIT)
     assert 0 < result.stdout.count(b"1\n") <= MEMORY_BYTES // MIB
     assert result.message == f"Command needs more than {MIB} bytes of memory, the limit"
     assert shell.run("cat f").stdout == b"x\n"
@@ -83,7 +83,11 @@ def test_one_that_never_ends_is_killed_and_told_as_the_time_limit(
     shell = make_shell(unmetered)
     with shell.workspace.gate.watching() as events:
         result = shell.run("cd /; X=1; echo x > f; hang", budget=Budget(seconds=2))
-    assert (result.stdout, result.exit_code, result.error_code) == (b"begun\n", TIMED_OUT, "limit.time")
+    assert (result.stdout, result.exit_code, result.error_code) == (
+        b"begun\n",
+        STATUS_TIMED_OUT,
+        "limit.time",
+    )
     assert result.message == "Command timed out after 2s"
     # What it did before is in the journal, and so is told; what the shell remembered is as before.
     assert {event.path for event in events if event.error is None} == {"f"}
@@ -100,7 +104,7 @@ def test_one_that_does_not_hear_of_its_end_is_killed_when_it_is_cancelled(
         shell.cancel()
 
     result = shell.run("hang", on_output=stop)
-    assert (result.exit_code, result.error_code) == (CANCELLED, "shell.cancelled")
+    assert (result.exit_code, result.error_code) == (STATUS_CANCELLED, "shell.cancelled")
     assert shell.run("echo next").stdout == b"next\n"
 
 
@@ -114,7 +118,11 @@ def test_what_is_printed_without_being_counted_is_counted_by_the_service(
 
 @pytest.mark.parametrize(
     ("signal", "status", "code"),
-    [("SIGSEGV", 139, "runtime.failed"), ("SIGABRT", 134, "runtime.failed"), ("SIGKILL", LIMIT, MEMORY)],
+    [
+        ("SIGSEGV", 139, "runtime.failed"),
+        ("SIGABRT", 134, "runtime.failed"),
+        ("SIGKILL", STATUS_LIMIT, MEMORY),
+    ],
 )
 def test_a_worker_that_crashes_is_told_as_a_failure_of_its_line(
     signal: str, status: int, code: str, unmetered: ShellWorkers, make_shell: MakeShell

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import CarrelError, SessionExistsError, UnavailableError
-from carrel.testing import tree
-from carrel.workspace import session_files as module
-from carrel.workspace.session_files import (
+from carrel.sessions import functions as module
+from carrel.sessions.functions import (
     delete_session_path,
     list_session_files,
     read_session_file,
     write_session_file,
 )
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
+from carrel.testing import tree
 from tests.attack.guards import require_silence
 from tests.attack.privilege import IS_ROOT, NOBODY, missing
 from tests.attack.world import MARKER, look

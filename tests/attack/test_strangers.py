@@ -11,7 +11,7 @@ import pytest
 from carrel.values import MIB
 from tests.attack.strangers import GRPC_ATTACKS, HTTP_ATTACKS, TLS_ATTACKS, Attack, Target, attacking
 from tests.conformance.server import Server
-from tests.fronts.http.test_serve_tls import Authority, write
+from tests.fronts.test_server_tls import Authority, write
 
 pytestmark = [pytest.mark.attack, pytest.mark.thorough]
 

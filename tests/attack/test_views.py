@@ -14,8 +14,8 @@ import pytest
 
 from carrel.errors import CarrelError
 from carrel.policy.rules import AccessMode
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack import operations
 from tests.attack.everything import try_everything

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import yaml  # noqa: F401  # the same, by one that reads
 
 import carrel.sandbox.shell  # noqa: F401  # the same, by those that run commands
-from carrel.shell.table import COMMANDS
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Effect, Profile
-from carrel.tools.table import TOOLS
+from carrel.shell.command.table import COMMANDS
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.spec import Profile, ToolEffect
+from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import AWAY, MINE, MINE_DIRECTORY
@@ -48,7 +48,7 @@ class Call(NamedTuple):
     @property
     def is_changing(self) -> bool:
         """Whether it may change the workspace."""
-        return TOOLS[self.profile][self.name].effect is not Effect.READ
+        return TOOLS[self.profile][self.name].effect is not ToolEffect.READ
 
     @property
     def is_direct(self) -> bool:

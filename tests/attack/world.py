@@ -28,9 +28,9 @@ import pytest
 import re2  # noqa: F401  # the workspace imports it late, perhaps as a user who may not read it
 
 from carrel.errors import NotRegularError, PathError
+from carrel.sessions.manager import WorkspaceManager
 from carrel.testing import tree
 from carrel.values import FileInfo, Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.guards import (
     TooSlow,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from carrel import SandboxLogger
 from carrel.audit import logger as module
-from carrel.audit.printable import printable
+from carrel.audit.logger import printable
 from tests.requirements import requirement
 
 NASTY = [

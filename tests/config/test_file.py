@@ -15,7 +15,7 @@ from carrel.config.load import load
 from carrel.config.table import KEYS
 from carrel.errors import ConfigError
 from tests.config.conftest import Home
-from tests.config.test_lines import NAMES, STATEMENTS, VALUES
+from tests.config.test_toml_lines import NAMES, STATEMENTS, VALUES
 
 # Where it is
 

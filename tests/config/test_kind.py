@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from carrel.config.kind import ABSOLUTE, MODE, PATH, SIZE, SWITCH, Kind, Wrong, ceiling, expand, number, shown
+from carrel.config.kind import (
+    ABSOLUTE,
+    MODE,
+    PATH,
+    SIZE,
+    SWITCH,
+    InvalidValueError,
+    SettingKind,
+    ceiling,
+    expand,
+    number,
+    short_repr,
+)
 
 NUMBER = number(1, 1_000)
 CEILING = ceiling(0, 10)
@@ -42,7 +54,7 @@ CEILING = ceiling(0, 10)
         (ABSOLUTE, "~/a", Path("/home/me/a")),
     ],
 )
-def test_a_value_from_the_file(kind: Kind[object], value: object, result: object) -> None:
+def test_a_value_from_the_file(kind: SettingKind[object], value: object, result: object) -> None:
     made = kind.check(value, "/home/me")
     assert (made, type(made)) == (result, type(result))
 
@@ -50,7 +62,7 @@ def test_a_value_from_the_file(kind: Kind[object], value: object, result: object
 NAN = float("nan")
 
 
-BAD: dict[str, tuple[Kind[object], list[object]]] = {
+BAD: dict[str, tuple[SettingKind[object], list[object]]] = {
     "number": (NUMBER, [0, 1_001, -1, 2**80, True, 1.0, NAN, "1", "none", [], {}, None]),
     "ceiling": (CEILING, [-1, 11, False, 1.5, float("inf"), "None", "", [1], 2**20_000]),
     "size": (SIZE, [-1, True, 1.5, "", "MB", "-1KB", "1.5MB", "1TB", "1 0", 2**60, "9" * 19]),
@@ -62,9 +74,9 @@ BAD: dict[str, tuple[Kind[object], list[object]]] = {
 
 
 @pytest.mark.parametrize(("kind", "values"), BAD.values(), ids=BAD)
-def test_values_that_make_no_sense_are_refused(kind: Kind[object], values: list[object]) -> None:
+def test_values_that_make_no_sense_are_refused(kind: SettingKind[object], values: list[object]) -> None:
     for value in values:
-        with pytest.raises(Wrong):
+        with pytest.raises(InvalidValueError):
             kind.check(value, "/home/me")
 
 
@@ -80,7 +92,7 @@ def test_a_variable_switches_off(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["2", "y", "enabled", "tru", "nan"])
 def test_a_variable_that_is_no_switch_is_refused(text: str) -> None:
-    with pytest.raises(Wrong, match=f"must be true or false, not '{text}'"):
+    with pytest.raises(InvalidValueError, match=f"must be true or false, not '{text}'"):
         SWITCH.check(SWITCH.spell(text), None)
 
 
@@ -99,12 +111,12 @@ def test_a_variable_says_that_there_is_no_ceiling(text: str) -> None:
 )
 def test_a_variable_that_is_no_number_is_refused(text: str) -> None:
     for kind in (NUMBER, CEILING):
-        with pytest.raises(Wrong):
+        with pytest.raises(InvalidValueError):
             kind.check(kind.spell(text), None)
 
 
 def test_a_tilde_without_a_home_is_refused() -> None:
-    with pytest.raises(Wrong, match="HOME"):
+    with pytest.raises(InvalidValueError, match="HOME"):
         expand("~/x", None)
 
 
@@ -119,4 +131,4 @@ def test_a_tilde_without_a_home_is_refused() -> None:
     ],
 )
 def test_an_error_shows_any_value_and_stays_short(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert short_repr(value) == text

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.config.load import load, operator_settings, sessions_dir
-from carrel.config.settings import Source, session_rules
+from carrel.config.settings import SettingSource, session_rules
 from carrel.config.table import KEYS
 from carrel.errors import ConfigError
 from tests.config.conftest import Home
@@ -194,7 +194,7 @@ def test_a_variable_replaces_the_workspace_and_makes_it_read_write(home: Home, n
     settings = home.load("[workspace]\nroot = '/file'\nmode = 'ro'", **{name: "/custom"})
     assert (settings.operator.root, settings.operator.mode) == (Path("/custom"), "rw")
     (mode,) = (value for value in settings.values if value.name == "workspace.mode")
-    assert (mode.value, mode.origin.source, mode.origin.name) == ("rw", Source.ENVIRONMENT, name)
+    assert (mode.value, mode.origin.source, mode.origin.name) == ("rw", SettingSource.ENVIRONMENT, name)
 
 
 def test_without_the_variable_the_mode_of_the_file_holds(home: Home) -> None:
@@ -250,7 +250,7 @@ def test_the_operators_shell_warns_about_a_variable_and_uses_only_defaults(home:
     said: list[str] = []
     environ = home.environ(CARREL_SANDBOX="x", CARREL_WORKSPACE="/custom")
     settings = operator_settings(environ, said.append)
-    assert {value.origin.source for value in settings.values} == {Source.DEFAULT}
+    assert {value.origin.source for value in settings.values} == {SettingSource.DEFAULT}
     assert settings.operator == home.load("").operator
     assert said == ["CARREL_SANDBOX must be true or false, not 'x'; only the defaults are used"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from carrel.config.key import Key
 from carrel.config.kind import AllowedPath
-from carrel.config.settings import Origin, Settings, Source, Value
+from carrel.config.settings import Origin, Settings, SettingSource, SettingValue
 from carrel.config.table import DEFAULT_ROLES, KEYS
 from tests.config.conftest import Home
 
@@ -171,7 +171,7 @@ SAMPLES = {
 }
 
 
-def value_of(settings: Settings, key: Key[object]) -> Value:
+def value_of(settings: Settings, key: Key[object]) -> SettingValue:
     """The one value that stands for a setting; of the roles, the one that the sample gives."""
     name = "roles.critic" if key.name == "roles" else key.name
     (value,) = (each for each in settings.values if each.name == name)
@@ -212,14 +212,14 @@ def test_a_setting_that_is_not_given_has_its_default(key: Key[object], home: Hom
     if isinstance(default, Path) and default.parts[0] == HOME:
         default = home.path.joinpath(*default.parts[1:])
     assert SAMPLES[key.name].get(settings) == default
-    assert value_of(settings, key).origin == Origin(source=Source.DEFAULT)
+    assert value_of(settings, key).origin == Origin(source=SettingSource.DEFAULT)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_a_setting_comes_from_the_file_with_its_line(key: Key[object], home: Home) -> None:
     settings = home.load(f"# first\n\n{key.name} = {SAMPLES[key.name].text}\n")
     assert SAMPLES[key.name].get(settings) == SAMPLES[key.name].value
-    assert value_of(settings, key).origin == Origin(source=Source.FILE, name=str(home.file), line=3)
+    assert value_of(settings, key).origin == Origin(source=SettingSource.FILE, name=str(home.file), line=3)
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.file_alias], ids=lambda key: key.name)
@@ -227,7 +227,7 @@ def test_a_setting_comes_from_the_file_by_its_other_name(key: Key[object], home:
     settings = home.load(f"[{key.place[0]}]\n{key.file_alias} = {SAMPLES[key.name].text}\n")
     assert SAMPLES[key.name].get(settings) == SAMPLES[key.name].value
     assert value_of(settings, key).origin == Origin(
-        source=Source.FILE, name=str(home.file), line=2, is_alias=True
+        source=SettingSource.FILE, name=str(home.file), line=2, is_alias=True
     )
 
 
@@ -254,7 +254,9 @@ def test_a_setting_comes_from_a_variable_which_goes_before_the_file(
     settings = home.load(**{name: sample.variable})
     assert sample.get(settings) == sample.value
     is_alias = name == key.alias
-    assert value_of(settings, key).origin == Origin(source=Source.ENVIRONMENT, name=name, is_alias=is_alias)
+    assert value_of(settings, key).origin == Origin(
+        source=SettingSource.ENVIRONMENT, name=name, is_alias=is_alias
+    )
     assert settings.notes == ()
 
 
@@ -281,4 +283,4 @@ def test_our_own_variable_goes_before_its_alias_and_that_is_noted(key: Key[objec
 
 @pytest.mark.parametrize(("key", "name"), VARIABLES, ids=[name for _, name in VARIABLES])
 def test_an_empty_variable_is_no_setting(key: Key[object], name: str, home: Home) -> None:
-    assert value_of(home.load(**{name: ""}), key).origin.source is Source.DEFAULT
+    assert value_of(home.load(**{name: ""}), key).origin.source is SettingSource.DEFAULT

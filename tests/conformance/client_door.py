@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from carrel import connect
-from carrel.remote.forms import render
+from carrel.remote.json_codec import render
 from carrel.remote.toolbox import RemoteToolbox
 from carrel.remote.workspace import RemoteWorkspace
 from tests.conformance.answer import Answer

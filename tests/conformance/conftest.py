@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.conformance.client_door import ByClient
 from tests.conformance.command_line import CommandLine
 from tests.conformance.door import Door, Doors

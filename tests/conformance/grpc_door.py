@@ -9,9 +9,9 @@ from typing import Any
 import grpc
 
 from carrel.errors import CarrelError
-from carrel.remote.grpc_channel import GrpcAddress, error_of, metadata_of, open_channel
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
+from carrel.remote.transport.grpc_channel import GrpcAddress, caller_metadata, open_channel, translate_error
 from tests.conformance.answer import Answer
 from tests.conformance.library import DEVELOPER
 from tests.conformance.row import Row
@@ -27,7 +27,7 @@ class Grpc:
     def __init__(self, address: str, key: str | None = None) -> None:
         self._address = GrpcAddress.parse(address)
         self.channel = open_channel(self._address)
-        self.metadata = metadata_of(key)
+        self.metadata = caller_metadata(key)
         self.workspace = WorkspaceServiceStub(self.channel)
         self.sandbox = SandboxServiceStub(self.channel)
 
@@ -57,7 +57,7 @@ class Grpc:
 
     def error(self, failure: grpc.RpcError) -> CarrelError:
         """What a failed call says."""
-        return error_of(failure, self._address, timeout_seconds=SECONDS)
+        return translate_error(failure, self._address, timeout_seconds=SECONDS)
 
     def close(self) -> None:
         self.channel.close()

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from carrel.errors import CarrelError
-from carrel.remote.forms import render
+from carrel.remote.json_codec import render
+from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.toolbox import Toolbox
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.conformance.answer import REQUEST, Answer
 from tests.conformance.row import Row

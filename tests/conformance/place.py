@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from carrel.sessions.manager import WorkspaceManager
 from carrel.testing import tree
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from tests.conformance.row import VERSION, Row
 
 MODIFIED_NS = 1_700_000_000 * 10**9

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from carrel.remote.forms import parse, render
+from carrel.remote.json_codec import parse, render
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.sandbox.factory import workspace_sandbox
 from carrel.sandbox.shell import Shell

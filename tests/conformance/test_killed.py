@@ -8,7 +8,7 @@ from http.client import HTTPException
 from pathlib import Path
 from queue import Queue
 
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.conformance.http_door import API, Http
 from tests.conformance.server import Server
 

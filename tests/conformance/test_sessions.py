@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from carrel import connect
-from carrel.remote.forms import render
+from carrel.remote.json_codec import render
 from carrel.values import Limits
 from tests.conformance.answer import REQUEST, Answer
 from tests.conformance.http_door import API, Http

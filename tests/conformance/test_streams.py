@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from carrel.errors import EscapeError
-from carrel.remote.forms import render
+from carrel.remote.json_codec import render
 from carrel.values import Limits
 from tests.conformance.answer import REQUEST, Answer
 from tests.conformance.client_door import ByClient

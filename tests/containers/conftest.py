@@ -10,7 +10,7 @@ import pytest
 
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.containers.spec import ContainerSpec, Volume
 from tests.contained import Contained, Shared
 from tests.engines import BUSYBOX, require_engine

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from carrel.containers import archive, archive_steps
-from carrel.containers.archive_steps import ArchiveSteps
 from carrel.containers.files import ContainerFiles
-from carrel.containers.steps import Found, SwappedError
+from carrel.containers.fs import archive, archive_primitives
+from carrel.containers.fs.archive_primitives import ArchivePrimitives
+from carrel.containers.fs.primitives import ConcurrentChangeError, FoundEntry
 from carrel.errors import BusyError, CarrelError, ContainerError, EscapeError, NotRegularError, PathError
 from carrel.fs.api import Existing, Links
 from carrel.values import MIB, Usage
@@ -182,9 +182,9 @@ def test_entries_beneath_a_directory_are_not_kept_in_memory(files: ContainerFile
         assert len(tar.members) <= 1  # type: ignore[attr-defined]  # typeshed lacks it
 
 
-def _steps(files: ContainerFiles) -> ArchiveSteps:
+def _steps(files: ContainerFiles) -> ArchivePrimitives:
     steps = files._steps
-    assert isinstance(steps, ArchiveSteps)
+    assert isinstance(steps, ArchivePrimitives)
     return steps
 
 
@@ -200,12 +200,12 @@ def test_what_was_swapped_after_it_was_looked_at_is_left_alone(
         (top / "f").write_text("text")
     steps, parts = _steps(files), (b"d", b"f")
     found = steps.look(parts, Links.KEEP)
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundEntry)
     (inside / swapped).rename(inside / "away")
     (inside / swapped).symlink_to(f"{slot.outer}/{swapped}")
-    with pytest.raises(SwappedError):
+    with pytest.raises(ConcurrentChangeError):
         steps.append(parts, found.stat, b"mine")
-    with pytest.raises(SwappedError):
+    with pytest.raises(ConcurrentChangeError):
         steps.touch(parts, found.stat, 10**18)
     if swapped == "d":
         with pytest.raises(BlockingIOError):
@@ -221,7 +221,7 @@ class ArchiveArena(ContainerArena):
         (self.top / "ws").mkdir(parents=True)
         root = f"{self.slot.outer}/arena/ws"
         container = self.slot.container
-        return on_container(ContainerFiles(container, root, steps=ArchiveSteps(container, root)))
+        return on_container(ContainerFiles(container, root, steps=ArchivePrimitives(container, root)))
 
 
 @pytest.mark.race
@@ -240,9 +240,9 @@ def test_a_program_never_leads_the_engine_outside(operation: Operation) -> None:
 
 def test_a_container_that_somebody_else_froze_is_not_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would go on when they let it, in the middle of a step."""
-    monkeypatch.setattr(archive_steps, "FREEZE_SECONDS", 0)
+    monkeypatch.setattr(archive_primitives, "FREEZE_SECONDS", 0)
     slot = take_slot("container")
-    ours, theirs = (ArchiveSteps(slot.container, slot.root) for _ in range(2))
+    ours, theirs = (ArchivePrimitives(slot.container, slot.root) for _ in range(2))
     files = ContainerFiles(slot.container, slot.root, steps=ours)
     with theirs._quiet():
         with pytest.raises(BusyError):
@@ -254,14 +254,14 @@ def test_a_container_that_somebody_else_froze_is_not_relied_on(monkeypatch: pyte
 
 def test_what_was_seen_while_a_container_was_let_go_on_is_not_told() -> None:
     slot = take_slot("container")
-    steps = ArchiveSteps(slot.container, slot.root)
+    steps = ArchivePrimitives(slot.container, slot.root)
     (slot.base / "ws" / "f").write_text("text")
     with pytest.raises(BlockingIOError):
         _let_go_on(slot, steps)
     assert steps.look((b"f",), Links.KEEP)
 
 
-def _let_go_on(slot: Slot, steps: ArchiveSteps) -> None:
+def _let_go_on(slot: Slot, steps: ArchivePrimitives) -> None:
     """Look at a file, as part of a step in whose middle somebody lets the container go on."""
     with steps._quiet():
         assert steps.look((b"f",), Links.KEEP)

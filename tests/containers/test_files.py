@@ -12,11 +12,11 @@ from uuid import uuid4
 
 import pytest
 
-from carrel.containers.archive_steps import ArchiveSteps
-from carrel.containers.attendant import Attendant
 from carrel.containers.container import Container
 from carrel.containers.files import ContainerFiles
-from carrel.containers.shell_steps import ShellSteps
+from carrel.containers.fs.archive_primitives import ArchivePrimitives
+from carrel.containers.fs.file_agent import FileAgent
+from carrel.containers.fs.shell_primitives import ShellPrimitives
 from carrel.containers.spec import Volume
 from carrel.containers.stream import ExecStream
 from carrel.errors import BusyError, ContainerError, DiskFullError, EscapeError, NotRegularError, QuotaError
@@ -69,7 +69,7 @@ def run(container: Container, *argv: str) -> None:
 def pid_of(files: ContainerFiles) -> str:
     """The process that works in the container."""
     steps = files._steps
-    assert isinstance(steps, ShellSteps)
+    assert isinstance(steps, ShellPrimitives)
     return steps._attendant._pid.decode()
 
 
@@ -241,10 +241,10 @@ def test_somebody_who_answers_instead_is_not_believed(slot: Slot, lie: str) -> N
     printf 1; echo start:ok:0
     while read -r mark rest; do printf '%s\\n' "$LIE"; echo "$mark:ok:1"; done
     """
-    liar = Attendant(slot.container, slot.root, user=None)
+    liar = FileAgent(slot.container, slot.root, user=None)
     liar._stream = slot.container.exec(["sh", "-c", script], env={"LIE": lie})
     assert _said(liar._stream, b"start:ok:0\n")
-    files = ContainerFiles(slot.container, slot.root, steps=ShellSteps(liar))
+    files = ContainerFiles(slot.container, slot.root, steps=ShellPrimitives(liar))
     with pytest.raises(ContainerError) as caught:
         files.list(where("."), limit=None)
     assert caught.value.code == "container.garbled"
@@ -411,7 +411,7 @@ def test_without_a_shell_files_are_read_written_listed_and_stated_and_the_rest_s
 
 
 def test_a_running_container_is_paused_while_the_engine_works_on_its_files(slot: Slot) -> None:
-    steps = ArchiveSteps(slot.container, slot.root)
+    steps = ArchivePrimitives(slot.container, slot.root)
     files = ContainerFiles(slot.container, slot.root, steps=steps)
     write(files, "f", b"text")
     with steps._quiet():

@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from carrel.config.settings import ContainerSettings
-from carrel.containers import ending
-from carrel.containers.ending import users_inside, users_listed
+from carrel.containers import kill as kill_module
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.kill import users_inside, users_listed
+from carrel.containers.manager import Containers
 from carrel.containers.spec import Bind
 from carrel.errors import CarrelError
-from carrel.runtimes import quota_guard
-from carrel.runtimes.call import Ending
-from carrel.runtimes.container_run import ContainerRun
+from carrel.runtimes.call import RunOutcome
+from carrel.runtimes.container import quota_watch
+from carrel.runtimes.container.run import ContainerRun
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import MIB, Limits, Usage
-from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
 from tests.containers.conftest import Make
 from tests.containers.test_container import run
@@ -41,7 +41,7 @@ COMMANDS = "cat /proc/[0-9]*/cmdline 2>/dev/null; true"
 
 def is_calm(contained: Contained, sandbox: ContainerSandbox) -> bool:
     """Whether nothing is left of what ran."""
-    return ending.is_calm(contained.container(sandbox))
+    return kill_module.is_idle(contained.container(sandbox))
 
 
 # Taking everything
@@ -159,8 +159,8 @@ def test_nothing_is_frozen_for_a_look_before_the_program_has_begun(
     shared_container: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine would wait for the frozen beginning of a program for ever, and so would all who ask it."""
-    monkeypatch.setattr(quota_guard, "_LEAST_SECONDS", 0)
-    monkeypatch.setattr(quota_guard, "_FROZEN_EVERY", 1)
+    monkeypatch.setattr(quota_watch, "_LEAST_SECONDS", 0)
+    monkeypatch.setattr(quota_watch, "_FROZEN_EVERY", 1)
     sandbox = shared_container.empty()
     for _ in range(5):
         said(sandbox.run(["true"]))
@@ -267,7 +267,7 @@ def test_what_is_looked_at_after_a_program_has_ended_belongs_to_its_time(
     disk, run = SlowDisk(monkeypatch), ContainerRun.run
     disk.is_slow = False
 
-    def slow_afterwards(self: ContainerRun, timeout_seconds: float) -> Ending:
+    def slow_afterwards(self: ContainerRun, timeout_seconds: float) -> RunOutcome:
         ending = run(self, timeout_seconds)
         disk.is_slow = True
         return ending
@@ -391,9 +391,9 @@ def test_calm_is_asked_by_whose_processes_are_there_not_by_how_many(make: Make) 
     assert stream.receive(time.monotonic() + 60) is not None
     for users in (users_listed, users_inside):
         assert users(container, container.state()) == ["65533", "65532"]
-    assert not ending.is_calm(container)
-    ending.end_all(container)
-    assert ending.is_calm(container)
+    assert not kill_module.is_idle(container)
+    kill_module.kill_all(container)
+    assert kill_module.is_idle(container)
     for users in (users_listed, users_inside):
         assert users(container, container.state()) == ["65533"]
     stream.close()
@@ -495,14 +495,14 @@ _CHILD = f"""
 import sys
 from pathlib import Path
 from carrel.config.settings import ContainerSettings
-from carrel.runtimes.container import ContainerRuntime
+from carrel.runtimes.container.runtime import ContainerRuntime
 from carrel.sandbox.container import ContainerSandbox
-from carrel.sandbox.place import SessionPlace
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sandbox.workspace_source import SessionSource
+from carrel.sessions.manager import WorkspaceManager
 root, address, image = sys.argv[1:]
 settings = ContainerSettings(image=image, address=address, memory_bytes={128 * MIB})
 runtime = ContainerRuntime(settings, state=lambda: Path(root))
-sandbox = ContainerSandbox(SessionPlace(WorkspaceManager(Path(root)), "left"), engine=runtime)
+sandbox = ContainerSandbox(SessionSource(WorkspaceManager(Path(root)), "left"), engine=runtime)
 def tell(name, data):
     print("on", flush=True)
 sandbox.run(["sh", "-c", "echo x >>log; echo on; {WRITER}"], on_output=tell)
@@ -639,12 +639,12 @@ def test_the_engine_of_another_host_is_noticed(contained: Contained, tmp_path: P
     elsewhere = contained.root / "moved"
     os.rename(elsewhere, tmp_path / "real")
     elsewhere.mkdir()
-    from carrel.sandbox.place import OpenPlace
+    from carrel.sandbox.workspace_source import OpenWorkspaceSource
     from carrel.workspace.workspace import Workspace
 
     del sandbox
     with Workspace.open(tmp_path / "real") as workspace:
-        opened = ContainerSandbox(OpenPlace(workspace), engine=contained.runtime)
+        opened = ContainerSandbox(OpenWorkspaceSource(workspace), engine=contained.runtime)
         # The gate goes on with the directory that it holds, and the engine goes by the name.
         os.rename(tmp_path / "real", tmp_path / "away")
         (tmp_path / "real").mkdir()

@@ -12,14 +12,14 @@ from carrel.config.settings import ContainerSettings
 from carrel.containers import volume as volumes
 from carrel.containers.engine import Engine
 from carrel.containers.files import ContainerFiles
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.containers.spec import ContainerSpec, Volume
 from carrel.errors import UnavailableError
 from carrel.policy.rules import SandboxPolicy
-from carrel.runtimes.container import ContainerRuntime
+from carrel.runtimes.container.runtime import ContainerRuntime
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
-from carrel.sandbox.place import OpenPlace
+from carrel.sandbox.workspace_source import OpenWorkspaceSource
 from carrel.values import MIB, Limits
 from carrel.workspace.workspace import Workspace
 from tests.contained import said
@@ -52,14 +52,14 @@ def workspace(
     with Workspace(files, policy=policy, limits=limits) as opened:
         yield opened
     containers.remove("files")
-    volumes.remove(engine, name)
+    volumes.remove_volume(engine, name)
 
 
 def test_a_program_and_the_gate_work_on_the_same_volume(
     workspace: Workspace, runtime: ContainerRuntime
 ) -> None:
     workspace.write("d/f", "gate\n")
-    sandbox = ContainerSandbox(OpenPlace(workspace), engine=runtime)
+    sandbox = ContainerSandbox(OpenWorkspaceSource(workspace), engine=runtime)
     result = sandbox.run(["sh", "-c", "cat d/f; echo program >>d/f; echo x >new; ln -s /etc/passwd out"])
     assert said(result) == "gate\n"
     assert (result.files_created, result.files_modified) == (["new", "out"], ["d/f"])
@@ -72,7 +72,7 @@ def test_a_program_and_the_gate_work_on_the_same_volume(
 
 
 def test_what_fills_the_volume_is_ended(workspace: Workspace, runtime: ContainerRuntime) -> None:
-    sandbox = ContainerSandbox(OpenPlace(workspace), engine=runtime)
+    sandbox = ContainerSandbox(OpenWorkspaceSource(workspace), engine=runtime)
     script = "i=0; while i=$((i+1)); do head -c 10000 /dev/zero >f$i; done"
     result = sandbox.run(["sh", "-c", script], timeout_seconds=60)
     assert result.trap_reason is TrapReason.QUOTA
@@ -84,6 +84,6 @@ def test_files_that_are_in_no_volume_have_no_container(
 ) -> None:
     files = ContainerFiles(make(), "/tmp")
     with Workspace(files, policy=SandboxPolicy.for_workspace(tmp_path)) as workspace:
-        sandbox = ContainerSandbox(OpenPlace(workspace), engine=runtime)
+        sandbox = ContainerSandbox(OpenWorkspaceSource(workspace), engine=runtime)
         with pytest.raises(UnavailableError, match="in a volume at /workspace"):
             sandbox.run(["true"])

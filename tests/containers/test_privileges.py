@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.containers.spec import NOBODY, Bind
 from carrel.errors import BusyError, ContainerError
 from carrel.runtimes.result import TrapReason

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.containers.spec import ContainerSpec, Volume
 from carrel.errors import EngineError
 from tests.containers.test_container import run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from carrel.errors import CarrelError
 from carrel.fs.api import Existing, Files, Links, Parents
-from carrel.paths.rel import parse
+from carrel.paths.parsed_path import parse
 from carrel.values import Change, FileInfo, Limits
 from tests.contract.places import require_no_host_error
 

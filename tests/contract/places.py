@@ -17,13 +17,13 @@ import pytest
 
 from carrel.errors import CarrelError
 from carrel.fs.api import Confinement, Existing, Files, Links, Parents
-from carrel.fs.checked import CheckedFiles
+from carrel.fs.cancellable import CancellableFiles
 from carrel.fs.handle import Handle
-from carrel.fs.memory import MemoryFiles
-from carrel.fs.part import Part
-from carrel.fs.root import Root
-from carrel.fs.scratch import Scratch
-from carrel.paths.rel import Where, parse
+from carrel.fs.local.root import Root
+from carrel.fs.local.scratch import Scratch
+from carrel.fs.local.sub_root import SubRoot
+from carrel.fs.memory.files import MemoryFiles
+from carrel.paths.parsed_path import ParsedPath, parse
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind, Limits
 from tests.contract.slots import Slot, take_slot
@@ -88,10 +88,10 @@ class HostPlace:
         if self._slot is not None:
             return self._slot.open()
         if kind == "checked":
-            return CheckedFiles(Root.open(self.directory), lambda: None)
+            return CancellableFiles(Root.open(self.directory), lambda: None)
         if kind == "part":
             # What is outside of the part is inside of its root.
-            part = Part(Root.open(self.directory.parent), (self.directory.name,))
+            part = SubRoot(Root.open(self.directory.parent), (self.directory.name,))
             part._beneath._label = ""  # so that its answers are spelled like those of the others
             return part
         if kind != "scratch":
@@ -246,7 +246,7 @@ def require_no_host_error(error: BaseException) -> None:
         behind = behind.__cause__ or behind.__context__
 
 
-def where(path: str) -> Where:
+def where(path: str) -> ParsedPath:
     """A parsed path."""
     return parse(path)
 

@@ -18,8 +18,8 @@ from weakref import finalize
 
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
-from carrel.containers.files import ContainerFiles, open_steps
-from carrel.containers.keeper import Containers
+from carrel.containers.files import ContainerFiles, open_primitives
+from carrel.containers.manager import Containers
 from carrel.containers.spec import WAIT, WORKSPACE, Bind, ContainerSpec
 from tests.engines import BUSYBOX, PYTHON, STATIC, require_engine
 
@@ -40,7 +40,7 @@ class _Directory:
         self.outer = f"{WORKSPACE}/{self.base.name}"
         self.root = f"{self.outer}/ws"
         (self.base / "ws").mkdir(parents=True)
-        self.steps = open_steps(self.container, self.root)
+        self.steps = open_primitives(self.container, self.root)
 
     def empty(self) -> None:
         """Take away all but the directory that is the root, which is held open."""

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from carrel.errors import CarrelError, EscapeError
 from carrel.fs.api import Files, Links
-from carrel.paths.rel import parse
+from carrel.paths.parsed_path import parse
 from carrel.values import FileInfo
 from tests.contract.operations import Operation
 from tests.contract.places import IN_CONTAINERS, IN_MEMORY, HostPlace, Place, kinds_here, open_place

@@ -12,7 +12,7 @@ import pytest
 
 from carrel.errors import ClosedError, ExistsError, MissingError
 from carrel.fs.api import Existing, Files, Links, Parents
-from carrel.fs.memory import MemoryFiles
+from carrel.fs.memory.files import MemoryFiles
 from carrel.values import Limits
 from tests.contract import operations as ops
 from tests.contract.operations import Operation

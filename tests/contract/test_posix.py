@@ -19,7 +19,7 @@ import pytest
 
 from carrel.errors import AbsoluteError, CarrelError, EscapeError, PathError
 from carrel.fs.api import Existing, Files, Links, Parents
-from carrel.paths.rel import parse
+from carrel.paths.parsed_path import parse
 from carrel.testing import tree
 from tests.contract.places import IN_CONTAINERS, IN_MEMORY, KINDS, WRAPPERS, Place, open_place, refill, show
 from tests.depth import IS_THOROUGH, pairs

@@ -17,18 +17,18 @@ from carrel.errors import (
     SessionIdError,
     SessionMissingError,
 )
-from carrel.fs.owned import open_store
+from carrel.fs.host.trusted_dirs import open_trusted_dir
+from carrel.storage.api import Registry
+from carrel.storage.local.registry import SqliteRegistry
+from carrel.storage.memory.registry import MemoryRegistry
+from carrel.storage.session_record import SessionRecord
 from carrel.values import Limits
-from carrel.workspace.memory_registry import MemoryRegistry
-from carrel.workspace.registry import Registry
-from carrel.workspace.session_record import SessionRecord
-from carrel.workspace.sqlite_registry import SqliteRegistry
 from tests.requirements import requirement
-from tests.workspace.registries import CALLS, NOW, SECOND, record
+from tests.storage.registries import CALLS, NOW, SECOND, record
 
 MAKERS: dict[str, Callable[[Path], Registry]] = {
     "memory": lambda place: MemoryRegistry(),
-    "sqlite by handle": lambda place: SqliteRegistry(open_store(place)),
+    "sqlite by handle": lambda place: SqliteRegistry(open_trusted_dir(place)),
     "sqlite by path": SqliteRegistry,
 }
 

@@ -9,7 +9,7 @@ from types import CodeType
 import pytest
 
 from carrel.errors import CarrelError, UnavailableError
-from carrel.fs.memory import MemoryFiles
+from carrel.fs.memory.files import MemoryFiles
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.testing import tree
 from carrel.values import FileInfo, Limits

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.fronts.cli.completion import SCRIPTS
-from carrel.fronts.cli.examples import EXAMPLES, commands_of
+from carrel.fronts.cli.completion.command import SCRIPTS
+from carrel.fronts.cli.help import EXAMPLES, commands_of
 from carrel.fronts.cli.main import cli
 from docs.manual import PAGES, bold, pages, plain
 from tests.docs.pages import ROOT

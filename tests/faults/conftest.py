@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from carrel.audit.logger import SandboxLogger
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 DISK_BYTES = 2**20

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from carrel.fs import _sys
+from carrel.fs import syscalls
 from tests.faults.inject import Call, in_memory
 from tests.workspace.dying import CALLS
 
@@ -32,7 +32,7 @@ FLUSHES: tuple[tuple[Any, str], ...] = (  # Any: a module
     (os, "fsync"),
     (os, "fdatasync"),
     (os, "sync"),
-    (_sys, "_syncfs"),
+    (syscalls, "_syncfs"),
 )
 
 _MNT_DETACH = 2

@@ -11,7 +11,7 @@ import pytest
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import ClosedError
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.workspace.traces import drafts_in
 

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import HostDeniedError, LimitError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import NOBODY, as_nobody, failing, in_memory, open_descriptors
 

@@ -19,7 +19,7 @@ from carrel.errors import (
     ExistsError,
     UnavailableError,
 )
-from carrel.fs import _sys
+from carrel.fs import syscalls
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import failing, first, is_unnamed, open_descriptors
 from tests.workspace.traces import drafts_in
@@ -44,7 +44,7 @@ def no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_rename_flags(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(_sys, "renameat2_unchecked", failing(_sys.renameat2_unchecked, number))
+    monkeypatch.setattr(syscalls, "renameat2_unchecked", failing(syscalls.renameat2_unchecked, number))
 
 
 LACKS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
@@ -261,7 +261,7 @@ def test_a_link_that_becomes_a_file_meanwhile_is_looked_at_again(
 def test_a_file_that_appears_while_it_is_appended_to_is_appended_to(
     bare: Workspace, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    really = _sys.openat2_unchecked
+    really = syscalls.openat2_unchecked
 
     def too_early(base: int, path: bytes, flags: int, resolve: int) -> int:
         try:
@@ -270,7 +270,7 @@ def test_a_file_that_appears_while_it_is_appended_to_is_appended_to(
             (directory / "log").write_bytes(b"theirs\n")
             raise
 
-    monkeypatch.setattr(_sys, "openat2_unchecked", too_early)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", too_early)
     bare.append("log", b"mine\n")
     assert (directory / "log").read_bytes() == b"theirs\nmine\n"
 
@@ -286,11 +286,11 @@ def test_a_tree_whose_link_becomes_a_directory_meanwhile_is_not_called_an_empty_
         (directory / "d/l").mkdir()
 
     swapped = first(
-        _sys.openat2_unchecked,
+        syscalls.openat2_unchecked,
         swap,
         when=lambda base, path, flags, resolve: path == b"d/l" and flags & os.O_NOFOLLOW,
     )
-    monkeypatch.setattr(_sys, "openat2_unchecked", swapped)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", swapped)
     try:
         bare.copy("d", "e", recursive=True)
     except CarrelError as error:

@@ -14,12 +14,12 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import CarrelError, DiskError, DiskFullError, UnavailableError
-from carrel.fs.at_once import WouldWait, at_once
+from carrel.fs.nonblocking import WouldBlock, run_nonblocking
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.faults.inject import Call, failing, in_memory
+from tests.storage.ledgers import count, page, require_agreement
 from tests.workspace.changes import CHANGES, plant_allowed, planted
-from tests.workspace.ledgers import count, page, require_agreement
 from tests.workspace.traces import records_in, sweep_all, workspaces_in
 
 ONE_RECORD = ("write over", "append", "mkdir", "remove", "remove a tree", "move over", "link", "copy over")
@@ -170,7 +170,7 @@ def is_of(path: Path) -> Callable[[int], bool]:
 def test_what_a_failed_flush_left_is_flushed_before_anything_else_is_acknowledged(
     sessions: WorkspaceManager,
 ) -> None:
-    from carrel.fs import _sys
+    from carrel.fs import syscalls
 
     with sessions.create("one") as workspace:
         with pytest.MonkeyPatch.context() as patch:
@@ -178,7 +178,7 @@ def test_what_a_failed_flush_left_is_flushed_before_anything_else_is_acknowledge
             with pytest.raises(DiskError):
                 workspace.mkdir("d")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_sys, "syncfs_unchecked", failing(_sys.syncfs_unchecked, errno.EIO))
+            patch.setattr(syscalls, "syncfs_unchecked", failing(syscalls.syncfs_unchecked, errno.EIO))
             with pytest.raises(DiskError):
                 workspace.write("d/f", b"x")
         workspace.write("d/f", b"x")
@@ -217,10 +217,10 @@ def test_an_event_loop_does_not_wait_for_the_disk(sessions: WorkspaceManager) ->
             lambda: workspace.remove("f"),
             lambda: workspace.read("../f"),
         ):
-            with pytest.raises(WouldWait):
-                at_once(act)
+            with pytest.raises(WouldBlock):
+                run_nonblocking(act)
             assert page(sessions, "one").mark == 0
-        assert at_once(lambda: workspace.read("f")) == b"x"
+        assert run_nonblocking(lambda: workspace.read("f")) == b"x"
         assert page(sessions, "one").recounts == 0
         require_agreement(sessions, workspace)
 

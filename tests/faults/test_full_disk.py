@@ -12,7 +12,7 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import DiskFullError, EscapeError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.conftest import DISK_BYTES
 from tests.requirements import requirement

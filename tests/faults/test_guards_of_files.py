@@ -30,10 +30,10 @@ from carrel.errors import (
     NotRegularError,
     PathError,
 )
-from carrel.fs import _draft
+from carrel.fs.local import draft as draft_module
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.attack.special import bind_file, unbind
 from tests.faults.inject import first, is_unnamed, open_descriptors
@@ -302,8 +302,8 @@ def test_what_appears_after_the_last_look_is_not_clobbered(
     place = workspace.host_path(".")
     (place / "source").write_bytes(b"mine")
     (place / "f").write_bytes(b"theirs")
-    monkeypatch.setattr("carrel.fs.root.entry", lambda parent, name: None)
-    monkeypatch.setattr("carrel.fs._beneath.entry", lambda parent, name: None)
+    monkeypatch.setattr("carrel.fs.local.root.entry", lambda parent, name: None)
+    monkeypatch.setattr("carrel.fs.local.lookup.entry", lambda parent, name: None)
     with pytest.raises(ExistsError):
         workspace.move("source", "f")
     with pytest.raises(ExistsError):
@@ -361,7 +361,7 @@ def test_a_version_that_somebody_else_is_replacing_is_left_to_them(
     act: Callable[[Workspace, str], object],
 ) -> None:
     version = confined.stat("f").version
-    monkeypatch.setattr(_draft, "LOCK_TRIES", 3)
+    monkeypatch.setattr(draft_module, "LOCK_TRIES", 3)
     with (directory / "f").open() as theirs:
         fcntl.flock(theirs, fcntl.LOCK_EX)
         with pytest.raises(BusyError):

@@ -21,9 +21,9 @@ from carrel.errors import (
     PathError,
     PatternError,
 )
-from carrel.fs import _resolve
-from carrel.paths.match import Pattern
-from carrel.paths.rel import parse
+from carrel.fs.local import resolve
+from carrel.paths.glob import Pattern
+from carrel.paths.parsed_path import parse
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
@@ -113,7 +113,7 @@ def test_a_walk_ends_after_a_number_of_steps(
     workspace = Workspace.open(directory, logger=quiet, confinement="walk")
     path = "d/../" * 20 + "d/f"
     assert workspace.read(path) == b"in"
-    monkeypatch.setattr(_resolve, "STEPS", 20)
+    monkeypatch.setattr(resolve, "STEPS", 20)
     with pytest.raises(LoopError):
         workspace.read(path)
 

@@ -26,13 +26,13 @@ from carrel.errors import (
     SessionIdError,
     UnavailableError,
 )
-from carrel.fs import _sys
-from carrel.fs.root import Root
-from carrel.paths.names import require_session_id
-from carrel.paths.rel import parse
+from carrel.fs import syscalls
+from carrel.fs.local.root import Root
+from carrel.paths.parsed_path import parse
+from carrel.paths.session_id import require_session_id
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.workspace.session_files import read_session_file
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.functions import read_session_file
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import NOBODY
 from tests.requirements import requirement
@@ -363,7 +363,7 @@ def test_an_error_names_no_place_on_the_host(confined: Workspace, directory: Pat
 
 def test_every_descriptor_is_closed_on_exec(confined: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    opened, opened2 = os.open, _sys.openat2_unchecked
+    opened, opened2 = os.open, syscalls.openat2_unchecked
 
     def spy(path: Any, flags: int, *args: Any, **more: Any) -> int:  # Any: a system call
         asked.append(flags)
@@ -374,7 +374,7 @@ def test_every_descriptor_is_closed_on_exec(confined: Workspace, monkeypatch: py
         return opened2(base, path, flags, resolve)
 
     monkeypatch.setattr(os, "open", spy)
-    monkeypatch.setattr(_sys, "openat2_unchecked", spy2)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", spy2)
     confined.read("d/f")
     confined.write("d/g", b"x")
     confined.append("d/g", b"x")

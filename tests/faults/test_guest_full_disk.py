@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import DiskFullError
-from carrel.runtimes.compiled import CompiledGuest
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
 
 pytestmark = pytest.mark.root
 

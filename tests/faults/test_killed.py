@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.fs._draft import ABANDONED_SECONDS
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.fs.local.draft import ABANDONED_SECONDS
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
 from tests.workspace.traces import drafts_in, sweep_all, trash_in

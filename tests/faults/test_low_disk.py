@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import DiskLowError
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.chunks import Announced
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
-from tests.workspace.ledgers import count, leftovers
+from tests.storage.ledgers import count, leftovers
 
 pytestmark = pytest.mark.root
 

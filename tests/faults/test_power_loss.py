@@ -12,15 +12,15 @@ import pytest
 
 from carrel.errors import EscapeError
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.workspace import ledger as ledgers
-from carrel.workspace.direct import DirectUse
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
+from carrel.storage.local import ledger as ledgers
+from carrel.workspace.unmediated_run import UnmediatedRun
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH
 from tests.faults.inject import in_memory
 from tests.faults.power import FLUSHES, Disk, disk
+from tests.storage.ledgers import count, require_agreement
 from tests.workspace.changes import CHANGES, plant_allowed, planted
-from tests.workspace.ledgers import count, require_agreement
 from tests.workspace.traces import records_in, states_in, workspaces_in
 
 pytestmark = [pytest.mark.root, pytest.mark.deeper]
@@ -76,7 +76,7 @@ def touch(workspace: Workspace, _: Path) -> None:
 
 def run_programs(workspace: Workspace, _: Path) -> None:
     """Let a program work on the files without the gate, as in a container."""
-    use = DirectUse(workspace)
+    use = UnmediatedRun(workspace)
     use.begin()
     top = workspace.host_path(".")
     (top / "made").write_bytes(b"by a program")

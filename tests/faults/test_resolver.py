@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import BusyError, CarrelError, EscapeError, HostDeniedError
-from carrel.fs import _resolve, _sys
+from carrel.fs import syscalls
+from carrel.fs.local import resolve as resolve_module
 from carrel.workspace.workspace import Workspace
 from tests.faults.inject import failing, open_descriptors, raw_failing
 
@@ -36,7 +37,7 @@ def workspace(directory: Path) -> Workspace:
 def test_without_openat2_the_walk_is_taken_and_confines_as_well(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr(_sys, "openat2_unchecked", failing(_sys.openat2_unchecked, number))
+    monkeypatch.setattr(syscalls, "openat2_unchecked", failing(syscalls.openat2_unchecked, number))
     assert workspace.confinement == "kernel"
     assert workspace.read("d/f") == b"in"
     assert workspace.confinement == "walk"
@@ -54,7 +55,7 @@ def test_a_demanded_kernel_is_never_replaced_by_the_walk(
 ) -> None:
     (directory / "f").write_bytes(b"in")
     workspace = Workspace.open(directory, confinement="kernel")
-    monkeypatch.setattr(_sys, "openat2_unchecked", failing(_sys.openat2_unchecked, number))
+    monkeypatch.setattr(syscalls, "openat2_unchecked", failing(syscalls.openat2_unchecked, number))
     with pytest.raises(CarrelError):
         workspace.read("f")
     with pytest.raises(CarrelError):
@@ -66,9 +67,9 @@ def test_one_file_that_is_really_forbidden_stays_forbidden_and_the_kernel_in_for
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse = failing(
-        _sys.openat2_unchecked, errno.EPERM, when=lambda base, path, flags, resolve: path == b"d/f"
+        syscalls.openat2_unchecked, errno.EPERM, when=lambda base, path, flags, resolve: path == b"d/f"
     )
-    monkeypatch.setattr(_sys, "openat2_unchecked", refuse)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", refuse)
     with pytest.raises(HostDeniedError):
         workspace.read("d/f")
     assert workspace.confinement == "kernel"
@@ -94,11 +95,13 @@ def test_a_file_that_the_host_made_immutable_stays_forbidden_and_the_kernel_in_f
     assert workspace.read("d/f") == b"in"
 
 
-@pytest.mark.parametrize("times", [1, 5, _resolve.RETRIES - 1])
+@pytest.mark.parametrize("times", [1, 5, resolve_module.RETRIES - 1])
 def test_an_unsure_kernel_is_asked_again(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr(_sys, "openat2_unchecked", failing(_sys.openat2_unchecked, errno.EAGAIN, times=times))
+    monkeypatch.setattr(
+        syscalls, "openat2_unchecked", failing(syscalls.openat2_unchecked, errno.EAGAIN, times=times)
+    )
     assert workspace.read("d/f") == b"in"
     assert workspace.confinement == "kernel"
 
@@ -111,13 +114,13 @@ def test_a_kernel_that_stays_unsure_means_busy_and_not_forever(
     def unsure(*args: object) -> int:
         nonlocal asked
         asked += 1
-        assert asked <= 10 * _resolve.RETRIES, "this goes on for ever"
+        assert asked <= 10 * resolve_module.RETRIES, "this goes on for ever"
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    monkeypatch.setattr(_sys, "openat2_unchecked", unsure)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", unsure)
     with pytest.raises(BusyError) as caught:
         workspace.read("d/f")
-    assert asked == _resolve.RETRIES
+    assert asked == resolve_module.RETRIES
     assert caught.value.path == "d/f"
     assert workspace.confinement == "kernel"
 
@@ -126,10 +129,10 @@ def test_a_kernel_that_stays_unsure_means_busy_and_not_forever(
 def test_an_interrupted_open_or_rename_goes_on(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    monkeypatch.setattr(_sys, "_openat2", raw_failing(_sys._openat2, errno.EINTR, times))
+    monkeypatch.setattr(syscalls, "_openat2", raw_failing(syscalls._openat2, errno.EINTR, times))
     assert workspace.read("d/f") == b"in"
-    assert _sys._renameat2 is not None
-    monkeypatch.setattr(_sys, "_renameat2", raw_failing(_sys._renameat2, errno.EINTR, times))
+    assert syscalls._renameat2 is not None
+    monkeypatch.setattr(syscalls, "_renameat2", raw_failing(syscalls._renameat2, errno.EINTR, times))
     workspace.move("d/f", "d/g")
     assert workspace.read("d/g") == b"in"
 
@@ -140,7 +143,7 @@ def test_the_walk_out_of_descriptors_does_not_cry_escape(
 ) -> None:
     workspace = Workspace.open(directory, confinement="walk")
     workspace.write("a/b/f", b"in")
-    monkeypatch.setattr(_sys, "_statx", None)
+    monkeypatch.setattr(syscalls, "_statx", None)
     refuse = failing(
         os.open, number, when=lambda path, *rest, **more: str(path).startswith("/proc/self/fdinfo/")
     )
@@ -159,7 +162,7 @@ def test_the_walk_works_without_proc_and_still_sees_other_devices(
 ) -> None:
     refuse = failing(os.open, errno.ENOENT, when=lambda path, *rest, **more: str(path).startswith("/proc/"))
     monkeypatch.setattr(os, "open", refuse)
-    monkeypatch.setattr(_sys, "_statx", None)
+    monkeypatch.setattr(syscalls, "_statx", None)
     workspace = Workspace.open(directory, confinement="walk")
     workspace.write("a/b/f", b"in")
     assert workspace.read("a/b/f") == b"in"
@@ -174,7 +177,7 @@ def answers_nothing(*words: object) -> int:
 
 
 STATX = {
-    "works": _sys._statx,
+    "works": syscalls._statx,
     "missing": None,
     "filtered": raw_failing(answers_nothing, errno.EPERM, times=2**30),
     "too old": answers_nothing,
@@ -208,7 +211,7 @@ def bound(directory: Path, tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture(params=STATX)
 def statx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Each way in which `statx` may answer."""
-    monkeypatch.setattr(_sys, "_statx", STATX[request.param])
+    monkeypatch.setattr(syscalls, "_statx", STATX[request.param])
     return str(request.param)
 
 
@@ -217,7 +220,7 @@ def test_a_mount_has_one_id_however_it_is_learnt(statx: str) -> None:
         fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
         try:
             info = Path(f"/proc/self/fdinfo/{fd}").read_text()
-            assert _sys.mount_id_unchecked(fd) == (1, int(info.partition("mnt_id:")[2].split()[0]))
+            assert syscalls.mount_id_unchecked(fd) == (1, int(info.partition("mnt_id:")[2].split()[0]))
         finally:
             os.close(fd)
 
@@ -242,10 +245,10 @@ def test_a_directory_that_was_open_before_something_was_mounted_on_it_keeps_its_
     covered = directory / "covered"
     covered.mkdir()
     fd = os.open(covered, os.O_PATH | os.O_DIRECTORY)
-    before = _sys.mount_id_unchecked(fd)
+    before = syscalls.mount_id_unchecked(fd)
     with bind(directory.parent, covered):
-        assert _sys.mount_id_unchecked(fd) == before
+        assert syscalls.mount_id_unchecked(fd) == before
         above = os.open(covered, os.O_PATH | os.O_DIRECTORY)
-        assert _sys.mount_id_unchecked(above) != before
+        assert syscalls.mount_id_unchecked(above) != before
         os.close(above)
     os.close(fd)

@@ -21,10 +21,10 @@ from carrel.errors import (
     DiskError,
     UnavailableError,
 )
-from carrel.fs import _sys
-from carrel.fs.translate import translate
-from carrel.paths.rel import parse
-from carrel.workspace.session_files import (
+from carrel.fs import syscalls
+from carrel.fs.errors import translate
+from carrel.paths.parsed_path import parse
+from carrel.sessions.functions import (
     _validate_session_path,
     delete_session_path,
     delete_session_workspace,
@@ -32,8 +32,8 @@ from carrel.workspace.session_files import (
     read_session_file,
     write_session_file,
 )
-from carrel.workspace.session_managers import session_managers
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
+from carrel.sessions.manager_cache import manager_cache
 from carrel.workspace.workspace import Workspace
 from tests.depth import pairs
 from tests.faults.inject import failing, open_descriptors
@@ -369,8 +369,8 @@ def break_all(patch: pytest.MonkeyPatch, root: Path, number: int, names: list[st
         if name == "flock":
             patch.setattr(fcntl, "flock", failing(fcntl.flock, number, when=is_beneath(root)))
         elif name == "openat2":
-            call = failing(_sys.openat2_unchecked, number, when=is_beneath(root))
-            patch.setattr(_sys, "openat2_unchecked", call)
+            call = failing(syscalls.openat2_unchecked, number, when=is_beneath(root))
+            patch.setattr(syscalls, "openat2_unchecked", call)
         else:
             patch.setattr(os, name, failing(getattr(os, name), number, when=is_beneath(root)))
 
@@ -452,7 +452,7 @@ def test_a_change_during_which_a_system_call_fails_is_made_or_not_and_the_next_s
         break_all(patch, root, errno.EIO, [name])
         with suppress(CarrelError):
             every_call(manager)[key]()
-    session_managers().clear()
+    manager_cache().clear()
     assert open_descriptors() <= held + 1, "the trash may have been opened for good"
     there = manager.list_workspaces()
     sweep_all(manager)
@@ -503,7 +503,7 @@ def test_a_disk_that_is_away_is_unavailable(
     assert (error.code, error.path) == ("sessions.unavailable", "a/f")
     assert "'a/f'" in str(error)
     bare.write("f", b"in")
-    monkeypatch.setattr(_sys, "openat2_unchecked", failing(_sys.openat2_unchecked, number))
+    monkeypatch.setattr(syscalls, "openat2_unchecked", failing(syscalls.openat2_unchecked, number))
     with pytest.raises(UnavailableError, match="'f'"):
         bare.read("f")
 

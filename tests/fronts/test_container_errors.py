@@ -13,13 +13,13 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import CarrelError, ContainerError, EngineError
-from carrel.fronts.grpc.refusal import Refusal
-from carrel.fronts.http.call import error_answer
-from carrel.fronts.mcp import answer as mcp_answer
-from carrel.fronts.mcp import refusal as mcp_refusal
-from carrel.remote.forms import parse_error, render_error
-from carrel.tools.advice import Adviser
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.fronts.grpc.errors import RpcStatus
+from carrel.fronts.http.request import error_response
+from carrel.fronts.mcp import responses as mcp_answer
+from carrel.fronts.mcp import responses as mcp_refusal
+from carrel.remote.json_codec import parse_error, render_error
+from carrel.sessions.manager import WorkspaceManager
+from carrel.tools.core.advice import Adviser
 from tests.conformance.grpc_door import Grpc
 from tests.conformance.http_door import API, Http
 from tests.conformance.mcp_door import Mcp
@@ -66,10 +66,10 @@ def test_no_front_sends_it_out(server: Server, name: str, arguments: dict[str, A
 @pytest.mark.parametrize(
     "render",
     [
-        error_answer,
-        lambda error: Refusal.of(error, "tests"),
-        mcp_answer.failed,
-        lambda error: mcp_refusal.refusal(error, "tools/call", SandboxLogger()).error,
+        error_response,
+        lambda error: RpcStatus.of(error, "tests"),
+        mcp_answer.failure_result,
+        lambda error: mcp_refusal.mcp_error(error, "tools/call", SandboxLogger()).error,
         lambda error: render_error(error, retry=False),
         lambda error: Adviser({}).failure(error),
         str,

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from carrel.errors import LimitError
-from carrel.fronts.json_document import MAX_VALUES, ValueCount
+from carrel.fronts.json_document import MAX_VALUES, ValueCounter
 
 DOCUMENT = {"a": [1, [], {}, 'x",[{', "\\", '\\"', "é,"], "b": {"c": "{[,"}}
 COUNT = 2 + 6 + 2 + 1 + 1
@@ -17,7 +17,7 @@ COUNT = 2 + 6 + 2 + 1 + 1
 @pytest.mark.parametrize("size", range(1, 8))
 def test_a_document_counts_the_same_in_pieces_of_any_size(size: int) -> None:
     data = json.dumps(DOCUMENT).encode()
-    count = ValueCount()
+    count = ValueCounter()
     for start in range(0, len(data), size):
         count.add(data[start : start + size])
     assert count.count == COUNT
@@ -26,11 +26,11 @@ def test_a_document_counts_the_same_in_pieces_of_any_size(size: int) -> None:
 @pytest.mark.parametrize("value", [b"[],", b"0,", b'"",', b"{},", b'{"a":0},', b"[" * 2])
 def test_more_values_than_allowed_are_refused(value: bytes) -> None:
     with pytest.raises(LimitError, match="too many values") as caught:
-        ValueCount().add(b"[" + value * (MAX_VALUES + 1))
+        ValueCounter().add(b"[" + value * (MAX_VALUES + 1))
     assert caught.value.code == "limit.body"
 
 
 def test_a_string_is_no_value_after_the_first_however_long() -> None:
-    count = ValueCount()
+    count = ValueCounter()
     count.add(b'["' + rb"[,\"\\" * MAX_VALUES + b'"]')
     assert count.count == 1

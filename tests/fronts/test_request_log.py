@@ -6,12 +6,12 @@ import asyncio
 import io
 import logging
 
-from carrel.fronts.request_log import KEPT_LINES, RequestLog
+from carrel.fronts.request_log import KEPT_LINES, BufferedLogHandler
 
 
 def _logger(stream: io.StringIO) -> logging.Logger:
     logger = logging.Logger("requests")
-    logger.addHandler(RequestLog(stream))
+    logger.addHandler(BufferedLogHandler(stream))
     return logger
 
 

@@ -21,8 +21,8 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from carrel.service.keys import Keys, NewKey
-from carrel.tools.spec import Profile
+from carrel.service.authentication.key_store import KeyStore, NewKey
+from carrel.tools.core.spec import Profile
 from tests.conformance.http_door import API, Http
 from tests.conformance.mcp_door import Mcp
 from tests.conformance.place import contents
@@ -72,7 +72,7 @@ class Tenants:
 @pytest.fixture(scope="module")
 def tenants(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenants]:
     sessions = tmp_path_factory.mktemp("tenants")
-    keys = Keys(sessions)
+    keys = KeyStore(sessions)
     alice, bob = (
         keys.create(NewKey(name=name, role="developer", roles=("critic",)))[1] for name in ("alice", "bob")
     )

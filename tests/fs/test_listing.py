@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from carrel.fs.listing import names_in
+from carrel.fs.handle import names_in
 
 COUNT = 3_000
 

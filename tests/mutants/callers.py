@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-KEYS = "tests/service/test_keys.py"
-JWT = "tests/service/test_jwt.py"
-CALLERS = "tests/service/test_callers.py"
+KEYS = "tests/service/authentication/test_key_store.py"
+JWT = "tests/service/authentication/test_jwt.py"
+CALLERS = "tests/service/authentication/test_authenticator.py"
 LOCAL_TOKEN = "tests/remote/test_local_token.py"
-RATE = "tests/service/test_rate.py"
+RATE = "tests/service/test_rate_limit.py"
 MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
-MCP_LINES = "tests/fronts/mcp/test_lines.py"
+MCP_LINES = "tests/fronts/mcp/transports/test_stdio_transport.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
-TLS = "tests/fronts/http/test_serve_tls.py"
-THREADS = "tests/service/test_threads.py"
-UPLOADS = "tests/fronts/http/test_uploads.py"
+TLS = "tests/fronts/test_server_tls.py"
+THREADS = "tests/service/test_thread_pools.py"
+UPLOADS = "tests/fronts/http/handlers/test_uploads.py"
 STRANGERS = "tests/fronts/http/test_strangers.py"
 
 MUTANTS = [
@@ -29,236 +29,236 @@ MUTANTS = [
     ),
     Mutant(
         "json: values over MCP counted",
-        "fronts/mcp/app.py",
+        "fronts/mcp/transports/streamable_http.py",
         'count.add(message.get("body", b""))',
         "pass",
-        "tests/fronts/mcp/test_app.py::test_a_body_with_too_many_values_is_refused_before_it_is_decoded",
+        "tests/fronts/mcp/transports/test_streamable_http.py::test_a_body_with_too_many_values_is_refused_before_it_is_decoded",
     ),
     Mutant(
         "json: values over gRPC counted",
-        "fronts/grpc/json_text.py",
-        "    ValueCount().add(text.encode())\n",
+        "fronts/grpc/json_fields.py",
+        "    ValueCounter().add(text.encode())\n",
         "",
-        "tests/fronts/grpc/test_tool_calls.py"
+        "tests/fronts/grpc/handlers/test_tools.py"
         "::test_arguments_with_too_many_values_are_refused_before_they_are_decoded",
     ),
     Mutant(
         "gRPC: fields counted",
-        "fronts/grpc/door.py",
+        "fronts/grpc/dispatcher.py",
         "            require_few_fields(data)\n",
         "",
-        "tests/fronts/grpc/test_executions.py::test_too_many_arguments_are_refused_before_they_are_parsed",
+        "tests/fronts/grpc/handlers/test_executions.py::test_too_many_arguments_are_refused_before_they_are_parsed",
     ),
     Mutant(
         "gRPC: messages of one caller read few at a time",
-        "fronts/grpc/door.py",
+        "fronts/grpc/dispatcher.py",
         "asyncio.Semaphore(MAX_READING)",
         "asyncio.Semaphore(2 * MAX_READING)",
         f"{GRPC_CALLERS}::test_messages_of_one_caller_are_read_few_at_a_time",
     ),
     Mutant(
         "serve: large blocks returned",
-        "fronts/cli/serve.py",
+        "fronts/cli/commands/serve.py",
         "        mallopt(M_MMAP_THRESHOLD, 2**20)\n",
         "",
-        "tests/fronts/cli/test_serve_memory.py",
+        "tests/fronts/cli/commands/test_serve_memory.py",
     ),
     # Uploads
     Mutant(
         "uploads: one session is bounded",
-        "service/uploads.py",
+        "service/upload_limit.py",
         """self._of_sessions[session] + more_bytes, self._session_bytes, "to""",
         """more_bytes, self._session_bytes, "to""",
         f"{UPLOADS}::test_what_one_session_takes_in_at_one_time_is_bounded",
     ),
     Mutant(
         "uploads: one tenant is bounded",
-        "service/uploads.py",
+        "service/upload_limit.py",
         """            _require(self._of_tenants[tenant] + more_bytes, self._tenant_bytes, "of yours")\n""",
         "",
         f"{UPLOADS}::test_what_all_sessions_of_a_tenant_take_in_at_one_time_is_bounded",
     ),
     Mutant(
         "uploads: what is not announced is counted",
-        "service/uploads.py",
+        "service/upload_limit.py",
         "            self._hold(size)\n",
         "",
         f"{UPLOADS}::test_what_is_not_announced_is_counted_as_it_comes",
     ),
     Mutant(
         "uploads: what is announced is counted at once",
-        "service/uploads.py",
+        "service/upload_limit.py",
         "        self._hold(archive.size_bytes or 0)\n",
         "",
-        "tests/service/test_uploads.py::test_what_is_announced_is_counted_before_it_is_sent",
+        "tests/service/test_upload_limit.py::test_what_is_announced_is_counted_before_it_is_sent",
     ),
     Mutant(
         "uploads: what was held is given back",
-        "service/uploads.py",
+        "service/upload_limit.py",
         "            self._release(tenant, session_id, upload.held_bytes)\n",
         "            pass\n",
         f"{UPLOADS}::test_an_archive_that_cannot_be_read_is_not_counted_any_longer",
     ),
     Mutant(
         "uploads: over gRPC too",
-        "fronts/grpc/file_streams.py",
+        "fronts/grpc/handlers/files.py",
         "call.service.extract(\n                call.caller,\n                desk,\n"
         "                Announced(pieces, None),\n",
         "desk.workspace.extract(\n                pieces,\n",
-        "tests/fronts/grpc/test_streams.py"
+        "tests/fronts/grpc/handlers/test_files.py"
         "::test_no_archive_is_larger_than_what_a_session_may_take_in_at_one_time",
     ),
     # Callers
     Mutant(
         "sessions: no longer life than configured",
-        "service/session_info.py",
+        "service/sessions/info.py",
         "    if most is not None and asked > most:",
         "    if asked < 0:",
         "tests/service/test_service.py::test_only_the_operator_lets_a_session_live_longer_than_configured",
     ),
     Mutant(
         "keys: compared",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "if not hmac.compare_digest(digest, expected) or row is None:",
         "if row is None:",
         f"{KEYS}::test_the_secret_of_one_key_is_none_for_another",
     ),
     Mutant(
         "keys: in force",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "if key is None or not key.is_in_force(now):",
         "if key is None:",
         f"{KEYS}::test_a_key_expires_to_the_moment_also_while_it_is_remembered",
     ),
     Mutant(
         "keys: in force while remembered",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "return found[0] if found[0].is_in_force(self._clock()) else None",
         "return found[0]",
         f"{KEYS}::test_a_key_expires_to_the_moment_also_while_it_is_remembered",
     ),
     Mutant(
         "keys: not remembered for long",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "FRESH_NS = 500 * 10**6",
         "FRESH_NS = 5_000 * 10**6",
         f"{KEYS}::test_a_key_that_another_process_revokes_is_out_of_force_within_a_second",
     ),
     Mutant(
         "keys: forgotten when revoked",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "            self._known.clear()\n",
         "            pass\n",
         f"{KEYS}::test_a_revoked_key_is_out_of_force_at_once",
     ),
     Mutant(
         "keys: nobody else could write",
-        "service/keys.py",
+        "service/authentication/key_store.py",
         "if found.st_mode & 0o022:",
         "if found.st_mode & 0o002:",
         f"{KEYS}::test_keys_that_others_could_have_written_open_nothing",
     ),
     Mutant(
         "keys: revoked",
-        "service/api_key.py",
+        "service/authentication/api_key.py",
         "return self.revoked_ns is None and (",
         "return (",
         f"{KEYS}::test_a_revoked_key_is_out_of_force_at_once",
     ),
     Mutant(
         "keys: tenant is a name",
-        "service/api_key.py",
+        "service/authentication/api_key.py",
         '        _require_name("tenant", self.tenant)\n',
         "",
         f"{KEYS}::test_a_tenant_that_could_be_another_directory_is_refused",
     ),
     Mutant(
         "keys: tenant in lower case",
-        "service/api_key.py",
+        "service/authentication/api_key.py",
         "if self.tenant != self.tenant.lower():",
         "if False:",
         f"{KEYS}::test_a_tenant_that_could_be_another_directory_is_refused",
     ),
     Mutant(
         "metrics: not for tenants",
-        "fronts/http/status.py",
+        "fronts/http/handlers/status.py",
         "    call.who.require_metrics()\n",
         "",
         "tests/fronts/http/test_callers.py::test_metrics_are_not_for_tenants",
     ),
     Mutant(
         "tokens: algorithm",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         "if not isinstance(name, str) or name not in (self.allowed or ()):",
         "if not isinstance(name, str) or name not in self.algorithms:",
         f"{JWT}::test_only_algorithms_that_are_configured_are_used",
     ),
     Mutant(
         "tokens: issuer",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         '"essential": True, "value": serve.jwt_issuer',
         '"essential": True',
         f"{JWT}::test_a_token_that_is_not_for_us_or_not_for_now_is_refused",
     ),
     Mutant(
         "tokens: audience",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         '"essential": True, "value": serve.jwt_audience',
         '"essential": True',
         f"{JWT}::test_a_token_that_is_not_for_us_or_not_for_now_is_refused",
     ),
     Mutant(
         "tokens: must expire",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         'exp={"essential": True}',
         'exp={"essential": False}',
         f"{JWT}::test_a_token_that_is_not_for_us_or_not_for_now_is_refused",
     ),
     Mutant(
         "tokens: type",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         "not in _TYPES:",
         "in ():",
         f"{JWT}::test_a_header_cannot_choose_what_is_not_offered",
     ),
     Mutant(
         "tokens: no role",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         " or not tenant or not roles:",
         " or not tenant:",
         f"{JWT}::test_a_token_without_a_role_that_is_configured_is_refused_and_never_the_operators",
     ),
     Mutant(
         "tokens: tenant hashed",
-        "service/jwt.py",
+        "service/authentication/jwt.py",
         "return plain if _PLAIN.fullmatch(said) and id_problem(plain) is None else self._hashed(said)",
         "return plain",
         f"{JWT}::test_a_tenant_that_is_no_plain_name_is_hashed",
     ),
     Mutant(
         "tokens: no redirection",
-        "service/issuer_keys.py",
+        "service/authentication/issuer_keys.py",
         "build_opener(_Stay)",
         "build_opener()",
         f"{JWT}::test_a_redirection_is_not_followed",
     ),
     Mutant(
         "tokens: no weak key",
-        "service/issuer_keys.py",
+        "service/authentication/issuer_keys.py",
         "< RSA_BITS",
         "< 8",
         f"{JWT}::test_a_key_for_something_else_or_too_weak_is_not_used",
     ),
     Mutant(
         "tokens: bounded",
-        "service/issuer_keys.py",
+        "service/authentication/issuer_keys.py",
         "if len(data) > DOCUMENT_BYTES:",
         "if False:",
         f"{JWT}::test_what_is_no_set_of_keys_is_no_answer",
     ),
     Mutant(
         "tokens: fetched not often",
-        "service/issuer_keys.py",
+        "service/authentication/issuer_keys.py",
         "if self._age(self._tried) < PAUSE_SECONDS:",
         "if False:",
         f"{JWT}::test_keys_are_fetched_anew_for_a_name_that_is_not_known_but_not_often",
@@ -272,14 +272,14 @@ MUTANTS = [
     ),
     Mutant(
         "mcp: tools about sessions in the role",
-        "fronts/mcp/calls.py",
+        "fronts/mcp/tool_calls.py",
         "if tool.needs is not None:",
         "if False:",
         f"{MCP_ROLES}::test_what_runs_for_a_caller_without_a_role_may_do_what_the_role_may",
     ),
     Mutant(
         "local token: compared",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         "hmac.compare_digest(secret.encode(), self._local_token)",
         "secret",
         f"{CALLERS}::test_who_has_another_local_token_is_nobody",
@@ -314,7 +314,7 @@ MUTANTS = [
     ),
     Mutant(
         "tls: of HTTP",
-        "fronts/serving.py",
+        "fronts/server.py",
         "        None if certificate is None else certificate.context,\n",
         "        None,\n",
         f"{TLS}::test_nothing_but_tls_is_spoken",
@@ -335,101 +335,101 @@ MUTANTS = [
     ),
     Mutant(
         "client: no authorities without TLS",
-        "remote/api.py",
+        "remote/transport/api.py",
         "if not is_encrypted:",
         "if False:",
         f"{TLS}::test_a_client_refuses_a_file_of_authorities_that_it_cannot_use",
     ),
     Mutant(
         "client: the authorities over HTTP",
-        "remote/http_line.py",
+        "remote/transport/http_connection.py",
         "return True if ca is None else",
         "return False if ca is None else",
         f"{TLS}::test_a_client_refuses_a_certificate_of_another_authority_or_for_another_name",
     ),
     Mutant(
         "callers: elsewhere",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         "if peer_is_local and not self.needs_key:",
         "if not self.needs_key:",
         f"{CALLERS}::test_who_comes_with_nothing_is_nobody_elsewhere",
     ),
     Mutant(
         "callers: listening elsewhere",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         "self._serve.require_key or not is_loopback(self._serve.host)",
         "self._serve.require_key",
         f"{CALLERS}::test_nobody_is_the_operator_where_keys_are_required_or_others_can_come",
     ),
     Mutant(
         "callers: headers of a proxy",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         "if name.startswith(_FORWARDED) or name",
         "if name",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "callers: headers twice",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         " or name in told:",
         ":",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "callers: name of the host",
-        "service/callers.py",
-        "(host is None or is_loopback(_host_of(host))) and ",
+        "service/authentication/authenticator.py",
+        "(host is None or is_loopback(_host_without_port(host))) and ",
         "",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "callers: other pages",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         "        if origin is None:\n            return told",
         "        if True:\n            return told",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "callers: pages without an origin",
-        "service/callers.py",
+        "service/authentication/authenticator.py",
         'return told.get("sec-fetch-site", "none") in _OWN_PAGES',
         "return True",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "threads: a tenant leaves threads to others",
-        "service/threads.py",
+        "service/thread_pools.py",
         "                if self._busy[tenant] < self._free:\n",
         "                if self._free:\n",
         f"{THREADS}::test_a_tenant_that_has_much_to_do_leaves_threads_to_others",
     ),
     Mutant(
         "threads: few execute code at the same time",
-        "service/threads.py",
+        "service/thread_pools.py",
         "if tenant not in self._waiting and self._busy[tenant] < self._free:",
         "if True:",
         f"{THREADS}::test_fewer_threads_execute_code_than_there_are",
     ),
     Mutant(
         "threads: a slot is released while blocking",
-        "service/threads.py",
+        "service/thread_pools.py",
         "            with releasing(partial(self._released, tenant)):\n                yield\n",
         "            yield\n",
         f"{THREADS}::test_a_thread_that_blocks_releases_its_slot",
     ),
     Mutant(
         "threads: uploads need a slot",
-        "service/threads.py",
+        "service/thread_pools.py",
         "        with self._slots.held(tenant):\n            return work()\n",
         "        return work()\n",
         f"{THREADS}::test_threads_that_block_on_clients_share_the_slots",
     ),
     Mutant(
         "threads: waiting for a session is marked as blocking",
-        "workspace/session_lock.py",
+        "storage/local/lock.py",
         "            with blocking():\n                self._wait_longer()\n",
         "            self._wait_longer()\n",
-        "tests/workspace/test_at_once.py::test_a_wait_for_another_process_is_marked_as_blocking",
+        "tests/workspace/test_nonblocking.py::test_a_wait_for_another_process_is_marked_as_blocking",
     ),
     Mutant(
         "admission: half of the places for one tenant",
@@ -441,7 +441,7 @@ MUTANTS = [
     ),
     Mutant(
         "admission: requests over MCP are counted",
-        "fronts/mcp/app.py",
+        "fronts/mcp/transports/streamable_http.py",
         "            self._admission.take(visit.caller)\n",
         "            pass\n",
         "tests/fronts/http/test_waiting.py::test_requests_over_mcp_are_counted_with_those_of_their_tenant",
@@ -469,18 +469,18 @@ MUTANTS = [
     ),
     Mutant(
         "rates: one each",
-        "service/rate.py",
+        "service/rate_limit.py",
         "name = caller.tenant, caller.name",
         'name = caller.tenant, ""',
         f"{RATE}::test_one_caller_takes_nothing_from_another",
     ),
     Mutant(
         "grpc: the caller before the message",
-        "fronts/grpc/door.py",
+        "fronts/grpc/dispatcher.py",
         """                call = await self._let_in(context, visit)
                 request = await self._only(requests, call, visit)
                 return""",
-        """                request = await next_of(aiter(requests))
+        """                request = await next_message(aiter(requests))
                 call = await self._let_in(context, visit)
                 return""",
         f"{GRPC_CALLERS}::test_nobody_is_refused_later_than_by_the_head_of_a_call",
@@ -501,14 +501,14 @@ MUTANTS = [
     ),
     Mutant(
         "mcp: numbers that are none",
-        "fronts/mcp/lines.py",
+        "fronts/mcp/transports/stdio_transport.py",
         "if isinstance(number, int | str) and number in self._awaited:",
         "if number in self._awaited:",
         f"{MCP_LINES}::test_a_cancellation_of_nothing_that_is_a_number_changes_nothing",
     ),
     Mutant(
         "mcp: requests wait for answers",
-        "fronts/mcp/lines.py",
+        "fronts/mcp/transports/stdio_transport.py",
         "if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:",
         "if not self._answers.is_full:",
         f"{MCP_LINES}::test_requests_wait_for_answers_and_what_is_no_request_goes_before_them",

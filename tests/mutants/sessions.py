@@ -17,116 +17,115 @@ POWER = (
 MUTANTS = [
     Mutant(
         "lease: not in a forked child",
-        "workspace/store.py",
+        "storage/local/store.py",
         "        self._lock = RLock()\n        self._handle = None\n\n",
         "        self._lock = RLock()\n\n",
-        "tests/workspace/test_forks.py::test_a_forked_child_keeps_no_session_in_use",
+        "tests/storage/local/test_at_fork.py::test_a_forked_child_keeps_no_session_in_use",
     ),
     # Ledgers, sessions and sweeps
     Mutant(
         "ledger: the quota is asked",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        self._quota.require(disk_bytes, entries, more_bytes, more_entries)\n        self._dura",
         "        self._dura",
-        "tests/workspace/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
+        "tests/storage/test_quota.py::test_a_refusal_says_how_much_and_what_the_limit_is",
     ),
     Mutant(
         "ledger: one at a time",
-        "workspace/session_lock.py",
+        "storage/local/lock.py",
         "            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
         "            pass\n",
-        "tests/workspace/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
+        "tests/storage/local/test_ledger.py::test_sixteen_processes_fill_a_session_to_its_limit_and_no_further",
     ),
     Mutant(
         "ledger: a lock of others is not waited for at once",
-        "workspace/session_lock.py",
-        "            require_waiting()\n            with blocking():\n                self._wait_longer",
+        "storage/local/lock.py",
+        "            require_may_block()\n            with blocking():\n                self._wait_longer",
         "            with blocking():\n                self._wait_longer",
-        "tests/workspace/test_at_once.py"
+        "tests/workspace/test_nonblocking.py"
         "::test_what_another_process_holds_is_not_waited_for_and_nothing_is_changed",
     ),
     Mutant(
         "ledger: what must be counted is not counted at once",
-        "workspace/ledger.py",
-        "            require_waiting()\n            self.flush_files()\n            self._settle(page)",
+        "storage/local/ledger.py",
+        "            require_may_block()\n            self.flush_files()\n            self._settle(page)",
         "            self.flush_files()\n            self._settle(page)",
-        "tests/workspace/test_at_once.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
+        "tests/workspace/test_nonblocking.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
     ),
     Mutant(
         "ledger: a mark is settled",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        if page.mark & _OPEN:\n",
         "        if page is None:\n",
-        "tests/workspace/test_ledger.py"
+        "tests/storage/local/test_ledger.py"
         "::test_a_kill_between_mark_and_change_is_seen_by_all_who_have_the_session_open",
     ),
     Mutant(
         "ledger: a deleted session is told",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        if page is not None and page.mark & _GONE:\n",
         "        if page is None and page:\n",
-        "tests/workspace/test_manager.py"
+        "tests/sessions/test_manager.py"
         "::test_who_still_uses_a_deleted_session_hears_of_it_and_nothing_comes_back",
     ),
     Mutant(
         "store: a claim is on what is there now",
-        "workspace/store.py",
+        "storage/local/store.py",
         "        is_there = _is_at(state, states, session_id)\n",
         "        is_there = True\n",
-        "tests/workspace/test_manager.py"
-        "::test_a_maker_that_comes_in_the_middle_of_deleting_waits_for_its_end",
+        "tests/sessions/test_manager.py::test_a_maker_that_comes_in_the_middle_of_deleting_waits_for_its_end",
     ),
     Mutant(
         "sweep: a session in use stays",
-        "workspace/sweeper.py",
+        "sessions/sweeper.py",
         "                if claim.is_in_use():\n",
         "                if claim is None:\n",
-        "tests/workspace/test_sweep.py::test_a_session_that_this_process_has_open_is_skipped",
+        "tests/sessions/test_sweeper.py::test_a_session_that_this_process_has_open_is_skipped",
     ),
     Mutant(
         "sweep: the latest use counts",
-        "workspace/sweeper.py",
+        "sessions/sweeper.py",
         "        if latest.used_ns > current.used_ns:\n",
         "        if latest is None:\n",
-        "tests/workspace/test_sweep.py::test_the_latest_use_that_anything_tells_of_counts",
+        "tests/sessions/test_sweeper.py::test_the_latest_use_that_anything_tells_of_counts",
     ),
     Mutant(
         "sweep: few look at every session",
-        "workspace/sweeper.py",
+        "sessions/sweeper.py",
         "not last <= now < last + LOOK_SECONDS * 10**9",
         "now > 0",
-        "tests/workspace/test_sweep.py"
+        "tests/sessions/test_sweeper.py"
         "::test_a_later_sweep_with_nothing_to_do_takes_the_same_steps_however_many_sessions_there_are",
     ),
     Mutant(
         "sweep: one of an hour looks at every session",
-        "workspace/sweeper.py",
+        "sessions/sweeper.py",
         "not last <= now < last + LOOK_SECONDS * 10**9",
         "now < last",
-        "tests/workspace/test_sweep.py::test_only_the_first_sweep_of_an_hour_looks_at_every_session",
+        "tests/sessions/test_sweeper.py::test_only_the_first_sweep_of_an_hour_looks_at_every_session",
     ),
     Mutant(
         "sweep: the time of a look is kept for directories that are opened again",
-        "workspace/sessions.py",
+        "sessions/manager.py",
         "        other._looks = self._looks\n",
         "",
-        "tests/workspace/test_sweep.py"
+        "tests/sessions/test_sweeper.py"
         "::test_each_tenant_is_looked_at_once_an_hour_however_often_its_directory_is_opened",
     ),
     Mutant(
         "ledger: what programs did is counted",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        if page.mark & _DIRECT and not self._lock.has_direct():\n",
         "        if page is None:\n",
-        "tests/workspace/test_ledger.py"
+        "tests/storage/local/test_ledger.py"
         "::test_a_change_does_not_take_away_the_count_that_killed_programs_need",
     ),
     Mutant(
         "ledger: no change in the middle of another",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        self._reentry.require_none()\n",
         "",
-        "tests/workspace/test_ledger.py::test_a_signal_handler_in_the_middle_of_a_change_is_told_so",
+        "tests/storage/local/test_ledger.py::test_a_signal_handler_in_the_middle_of_a_change_is_told_so",
     ),
     Mutant(
         "journal: bounded",
@@ -152,44 +151,44 @@ MUTANTS = [
     # Refusals that are repeated
     Mutant(
         "repeats: by the path",
-        "audit/repeats.py",
+        "storage/repeats.py",
         "event.operation, event.path, event.other_path",
         "event.operation, event.other_path",
-        "tests/audit/test_repeats.py::test_nothing_that_differs_is_a_repeat",
+        "tests/storage/test_repeats.py::test_nothing_that_differs_is_a_repeat",
     ),
     Mutant(
         "repeats: counted, not recorded",
-        "audit/repeats.py",
+        "storage/repeats.py",
         "                known.repeats += 1\n                return due\n",
         "                return [*due, event]\n",
-        "tests/workspace/test_record.py"
+        "tests/storage/test_recorder.py"
         "::test_twenty_thousand_refusals_of_the_same_are_one_record_and_a_number",
     ),
     Mutant(
         "repeats: recorded at the end",
-        "workspace/record.py",
+        "storage/recorder.py",
         "        self.record_repeats()\n        self._journal.close()",
         "        self._journal.close()",
-        "tests/workspace/test_record.py::test_what_was_counted_is_recorded_when_the_workspace_is_closed",
+        "tests/storage/test_recorder.py::test_what_was_counted_is_recorded_when_the_workspace_is_closed",
     ),
     # Durability
     Mutant(
         "durability: the content before its name",
-        "fs/root.py",
+        "fs/local/root.py",
         "        self.account.flush(draft.fd)\n        with",
         "        with",
         POWER + "[write over]",
     ),
     Mutant(
         "durability: the directory of a change",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "                self._durability.flush_held(held.fd)\n",
         "                pass\n",
         POWER + "[mkdir with parents]",
     ),
     Mutant(
         "durability: the mark before the record",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "            self._flush_page()\n            self._recorded",
         "            self._recorded",
         POWER + "[move over]",
@@ -210,21 +209,21 @@ MUTANTS = [
     ),
     Mutant(
         "durability: an append",
-        "fs/_content.py",
+        "fs/local/content.py",
         "        flush(fd)\n",
         "",
         POWER + "[append]",
     ),
     Mutant(
         "durability: what programs changed",
-        "workspace/direct.py",
+        "workspace/unmediated_run.py",
         "        self._gate.ledger.flush_files()\n",
         "",
         POWER + "[programs]",
     ),
     Mutant(
         "durability: a session that is deleted",
-        "workspace/store.py",
+        "storage/local/store.py",
         "        self._flush(directory, scratch.trash)\n",
         "",
         "tests/faults/test_power_loss.py"
@@ -232,14 +231,14 @@ MUTANTS = [
     ),
     Mutant(
         "durability: the registry",
-        "workspace/database.py",
+        "storage/local/database.py",
         'Durability.DISK: "EXTRA"',
         'Durability.DISK: "NORMAL"',
         "tests/faults/test_power_loss.py::test_a_longer_life_is_on_the_disk",
     ),
     Mutant(
         "durability: a failed flush leaves its mark",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "            for held in self._changed:\n",
         "            write_page(self._lock.fd, self._next or self._held)\n"
         "            for held in self._changed:\n",
@@ -247,14 +246,14 @@ MUTANTS = [
     ),
     Mutant(
         "durability: a record that cannot be flushed",
-        "workspace/record.py",
+        "storage/recorder.py",
         "if self._durability is Durability.PROCESS or all(",
         "if self._durability or all(",
         FLUSHING + "::test_a_record_that_cannot_be_flushed_refuses_the_change_and_says_so",
     ),
     Mutant(
         "durability: an event loop does not wait",
-        "workspace/ledger.py",
+        "storage/local/ledger.py",
         "        self._durability.require_waiting()\n        position",
         "        position",
         FLUSHING + "::test_an_event_loop_does_not_wait_for_the_disk",
@@ -276,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "policy: the first match",
-        "workspace/areas.py",
+        "workspace/views.py",
         "for index, spellings in enumerate(self.roots):",
         "for index, spellings in reversed(list(enumerate(self.roots))):",
         f"{GATE}::test_the_first_rule_that_has_a_path_decides",
@@ -297,7 +296,7 @@ MUTANTS = [
     ),
     Mutant(
         "policy: the place on the host is not a name of the workspace",
-        "workspace/areas.py",
+        "workspace/views.py",
         "                if index == 0:\n",
         "                if index is None:\n",
         f"{GATE}::test_what_no_rule_has_is_outside",
@@ -329,11 +328,11 @@ MUTANTS = [
         "workspace/gate.py",
         "return found if shown is None else filter(shown.has, found)",
         "return found",
-        "tests/workspace/test_narrowed.py::test_a_part_shows_only_records_of_what_it_shows",
+        "tests/workspace/test_views.py::test_a_part_shows_only_records_of_what_it_shows",
     ),
     Mutant(
         "service: a role is shown no records of other paths",
-        "service/feed.py",
+        "service/journal_stream.py",
         "        if shown is None or shown.has(event):\n",
         "        if True:\n",
         "tests/service/test_service.py::test_a_role_is_told_only_of_the_paths_that_it_may_use",
@@ -347,7 +346,7 @@ MUTANTS = [
     ),
     Mutant(
         "gate: refusals are logged",
-        "workspace/record.py",
+        "storage/recorder.py",
         '                (event.error or "").replace(".", "_"),',
         '                "something",',
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
@@ -361,7 +360,7 @@ MUTANTS = [
     ),
     Mutant(
         "record: a lost record is not the operation's failure",
-        "workspace/record.py",
+        "storage/recorder.py",
         "        except (OSError, ClosedError) as error:",
         "        except ZeroDivisionError as error:",
         "tests/faults/test_full_disk.py::test_a_full_disk_hides_no_refusal",
@@ -396,7 +395,7 @@ MUTANTS = [
     ),
     Mutant(
         "root: closed",
-        "fs/_beneath.py",
+        "fs/local/lookup.py",
         '        """Let go of the directory; it closes when the last running operation is done."""\n'
         "        self._directory = None",
         '        """Let go of the directory; it closes when the last running operation is done."""',
@@ -405,42 +404,42 @@ MUTANTS = [
     # WorkspaceManager
     Mutant(
         "id: its characters",
-        "paths/names.py",
+        "paths/session_id.py",
         "if not _ID.fullmatch(session_id):",
         "if not _ID.match(session_id):",
         f"{GATE}::test_what_is_no_session_id_is_refused",
     ),
     Mutant(
         "id: how it begins",
-        "paths/names.py",
+        "paths/session_id.py",
         'r"[A-Za-z0-9_][A-Za-z0-9_-]*',
         'r"[A-Za-z0-9_-]*',
         f"{GATE}::test_what_is_no_session_id_is_refused",
     ),
     Mutant(
         "id: ASCII",
-        "paths/names.py",
+        "paths/session_id.py",
         r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)*\", re.ASCII)".replace('\\"', '"'),
         r"\w[\w-]*(?:\.[\w-]+)*" + '")',
         f"{GATE}::test_what_is_no_session_id_is_refused",
     ),
     Mutant(
         "id: its length",
-        "paths/names.py",
+        "paths/session_id.py",
         "if len(session_id) > ID_CHARACTERS:",
         "if session_id is None:",
         f"{GATE}::test_what_is_no_session_id_is_refused",
     ),
     Mutant(
         "id: device names",
-        "paths/names.py",
+        "paths/session_id.py",
         "if _DEVICE.match(session_id):",
         "if session_id is None:",
         f"{GATE}::test_what_is_no_session_id_is_refused",
     ),
     Mutant(
         "id: its type",
-        "paths/names.py",
+        "paths/session_id.py",
         "    if not isinstance(session_id, str):\n"
         '        raise SessionIdError(f"session id must be str, not {type(session_id).__name__}")\n'
         "    session_id = str.__str__(session_id)\n",
@@ -449,42 +448,42 @@ MUTANTS = [
     ),
     Mutant(
         "session: a link in its place",
-        "fs/owned.py",
+        "fs/host/trusted_dirs.py",
         "handle = Handle(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))",
         "handle = Handle(os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=parent.fd))",
         f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
     ),
     Mutant(
         "session: a file in its place",
-        "fs/owned.py",
+        "fs/host/trusted_dirs.py",
         "elif not stat.S_ISDIR(found.st_mode):",
         "elif found is None:",
         f"{GATE}::test_a_session_is_not_made_of_something_that_is_there",
     ),
     Mutant(
         "session: somebody else's",
-        "fs/owned.py",
+        "fs/host/trusted_dirs.py",
         "return None if found.st_uid == os.geteuid() else",
         "return None if found else",
         f"{GATE}::test_a_directory_of_somebody_else_is_not_used",
     ),
     Mutant(
         "session: closed to others",
-        "workspace/store.py",
+        "storage/local/store.py",
         "os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)",
         "os.mkdir(self.session_id, dir_fd=directory.fd)",
         f"{GATE}::test_what_is_made_for_sessions_is_closed_to_others",
     ),
     Mutant(
         "sessions: writable for others",
-        "fs/owned.py",
+        "fs/host/trusted_dirs.py",
         "if found.st_mode & 0o022:",
         "if found is None:",
         f"{GATE}::test_a_sessions_directory_that_others_may_write_to_is_not_used",
     ),
     Mutant(
         "sessions: a link",
-        "fs/owned.py",
+        "fs/host/trusted_dirs.py",
         "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC",
         "_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC",
         f"{GATE}::test_a_sessions_directory_that_is_a_link_is_not_used",
@@ -492,7 +491,7 @@ MUTANTS = [
     # Remembering
     Mutant(
         "logger: control characters",
-        "audit/printable.py",
+        "audit/logger.py",
         "    if text.isprintable():\n        return text\n",
         "    return text\n",
         f"{GATE}::test_a_log_event_is_one_line_whatever_a_name_holds",
@@ -521,7 +520,7 @@ MUTANTS = [
     # Errors
     Mutant(
         "errors: nothing of the host behind them",
-        "fs/translate.py",
+        "fs/errors.py",
         "            problem = translate(error.errno, where)\n",
         "            raise translate(error.errno, where) from error\n",
         f"{GATE}::test_an_error_names_no_place_on_the_host",

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.errors import PolicyValidationError
-from carrel.policy.environment import DEFAULT_ENVIRONMENT
-from carrel.policy.execution import ExecutionPolicy
+from carrel.policy.execution import DEFAULT_ENVIRONMENT, ExecutionPolicy
 from tests.requirements import requirement
 
 ENV = {

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from carrel.audit.logger import SandboxLogger
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import FileInfo
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.race import swapper
 from tests.race.swapper import Trap

@@ -25,7 +25,7 @@ from carrel.errors import (
     NotDirectoryError,
     NotEmptyError,
 )
-from carrel.runtimes.mount import Mount
+from carrel.runtimes.wasm.file_server import FileServer
 from carrel.values import FileInfo
 from tests.race.arena import Arena
 from tests.workspace.archives import file, tar
@@ -243,7 +243,7 @@ def by_guest(operation: str) -> Act:
             if operation == "rename"
             else {"path": f"/app/{path}"}
         )
-        mount = Mount(arena.workspace, mount_path="/app")
+        mount = FileServer(arena.workspace, mount_path="/app")
         head, body = mount.answer({"operation": operation, **ends}, b"inside turn A\n")
         if "error" in head:
             raise _TOLD[head["error"]](str(head))

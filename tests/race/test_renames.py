@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import BusyError, CarrelError, EscapeError, MissingError, NotDirectoryError
-from carrel.fs import _resolve, _sys
+from carrel.fs import syscalls
+from carrel.fs.local import resolve as resolve_module
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.race.arena import Arena, attack, quiet
@@ -61,14 +62,14 @@ def test_the_kernel_is_asked_again_a_bounded_number_of_times(
     """`openat2` answers EAGAIN when a rename comes while it resolves `..`; that ends, and soon."""
     arena = Arena(place, "kernel")
     asked = 0
-    really = _sys.openat2_unchecked
+    really = syscalls.openat2_unchecked
 
     def counted(base: int, path: bytes, flags: int, resolve: int) -> int:
         nonlocal asked
         asked += 1
         return really(base, path, flags, resolve)
 
-    monkeypatch.setattr(_sys, "openat2_unchecked", counted)
+    monkeypatch.setattr(syscalls, "openat2_unchecked", counted)
     retries: list[int] = []
     with attack(place, arena.traps().values()):
         for _ in passes(lambda: range(ROUNDS), lambda: max(retries) > 0):
@@ -84,4 +85,4 @@ def test_the_kernel_is_asked_again_a_bounded_number_of_times(
     retries.sort()
     shown = {percent: retries[int(len(retries) * percent / 100) - 1] for percent in (50, 90, 99, 99.9, 100)}
     print("retries by percentile:", shown)
-    assert retries[-1] < _resolve.RETRIES
+    assert retries[-1] < resolve_module.RETRIES

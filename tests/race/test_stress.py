@@ -24,15 +24,15 @@ from carrel.errors import (
 )
 from carrel.fs.handle import Handle
 from carrel.policy.rules import Access
+from carrel.sessions.manager import WorkspaceManager
+from carrel.storage.local.lock import SessionLock
 from carrel.values import Limits
-from carrel.workspace.session_lock import SessionLock
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.race.arena import quiet
+from tests.storage.ledgers import age_drafts, count, leftovers, listing, page, replay, state
 from tests.workspace.archives import file, tar
 from tests.workspace.dying import Moment, arm, forked
-from tests.workspace.ledgers import age_drafts, count, leftovers, listing, page, replay, state
 
 pytestmark = [pytest.mark.race, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import BusyError, ChangedError, ClosedError, ExistsError, MissingError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.race.arena import quiet

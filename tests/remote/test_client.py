@@ -19,7 +19,7 @@ from carrel.errors import (
     UnauthenticatedError,
 )
 from carrel.remote.workspace import RemoteWorkspace
-from carrel.workspace.sessions import new_id
+from carrel.sessions.manager import new_id
 from tests.remote.serving import Serving
 
 NOT_OFFERED = {

@@ -14,11 +14,11 @@ import pytest
 
 from carrel import AsyncClient, AsyncWorkspace, Client, Limits, Workspace, WorkspaceManager
 from carrel.errors import ClosedError, EscapeError, LimitError, RequestError
-from carrel.remote.aio import AsyncRemoteWorkspace
-from carrel.remote.http_line import CONNECTIONS
+from carrel.remote.async_workspace import AsyncRemoteWorkspace
+from carrel.remote.transport.http_connection import CONNECTIONS
 from carrel.remote.workspace import RemoteWorkspace
 from carrel.values import Position
-from carrel.workspace.archive import LeftOut
+from carrel.workspace.archive.create import LeftOut
 from carrel.workspace.extract_limits import ExtractLimits
 from carrel.workspace.search import SearchBudget
 from tests.remote.outcomes import outcome

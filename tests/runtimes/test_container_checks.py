@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.runtimes.container_checks import OOM_KILLS
+from carrel.runtimes.container.probes import OOM_KILLS
 
 VERSION_1 = "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"
 VERSION_2 = "low 0\nhigh 0\nmax 12\noom 4\noom_kill 3\noom_group_kill 1\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.sandbox.sandbox import BaseSandbox
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.requirements import requirement
 from tests.sandbox.house import House
 

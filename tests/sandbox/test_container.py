@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import carrel
-from carrel.containers import hold
+from carrel.containers import usage_lock
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.errors import (
     AccessError,
     EscapeError,
@@ -28,12 +28,13 @@ from carrel.errors import (
 )
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.runtimes import quota_guard, turns
+from carrel.runtimes import serializer
+from carrel.runtimes.container import quota_watch
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
-from carrel.sandbox.place import OpenPlace
+from carrel.sandbox.workspace_source import OpenWorkspaceSource
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import MIB, Limits
-from carrel.workspace.sessions import WorkspaceManager
 from tests.contained import Contained, Shared, said
 from tests.engines import BUSYBOX, PYTHON, STATIC, require_engine
 from tests.requirements import requirement
@@ -216,7 +217,7 @@ def test_a_directory_that_another_rule_allows_is_not_in_the_container(
     rule = PathRule(str(tmp_path), AccessMode.READ_WRITE)
     with contained.manager.open(str(sandbox.session_id), allow=[rule]) as workspace:
         assert workspace.stat(str(tmp_path)).is_directory
-        seeing = ContainerSandbox(OpenPlace(workspace), engine=contained.runtime)
+        seeing = ContainerSandbox(OpenWorkspaceSource(workspace), engine=contained.runtime)
         with pytest.raises(OutsideError, match="not in the container"):
             seeing.run(["pwd"], cwd=str(tmp_path))
 
@@ -365,7 +366,7 @@ def test_a_session_that_holds_too_much_runs_nothing_until_something_goes(contain
 def test_what_passes_the_quota_between_two_looks_is_told(
     contained: Contained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota_guard, "_LEAST_SECONDS", 3600)  # no look comes before the end
+    monkeypatch.setattr(quota_watch, "_LEAST_SECONDS", 3600)  # no look comes before the end
     sandbox = contained.new(limits=Limits(disk_bytes=1000))
     result = sandbox.run(["sh", "-c", "for i in 1 2 3; do head -c 400 /dev/zero >f$i; done"])
     assert result.trap_reason is TrapReason.QUOTA
@@ -413,7 +414,7 @@ def test_a_view_of_some_files_gives_no_program_the_rest(contained: Contained) ->
     with contained.open(sandbox) as workspace:
         workspace.mkdir("part")
         for view in (workspace.narrowed(within=["part"]), workspace.narrowed(mode=AccessMode.READ_ONLY)):
-            seeing = ContainerSandbox(OpenPlace(view), engine=contained.runtime)
+            seeing = ContainerSandbox(OpenWorkspaceSource(view), engine=contained.runtime)
             with pytest.raises(AccessError):
                 seeing.run(["true"])
 
@@ -456,7 +457,7 @@ def test_a_call_waits_for_one_that_runs_in_another_runtime(
     box: ContainerSandbox, box_files: Path, shared_container: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, refused = threading.Event(), threading.Semaphore(0)
-    held_alone = hold.held_alone
+    held_alone = usage_lock.exclusive_usage_lock
 
     @contextmanager
     def watched(path: Path) -> Iterator[object]:
@@ -465,7 +466,7 @@ def test_a_call_waits_for_one_that_runs_in_another_runtime(
                 refused.release()
             yield taken
 
-    monkeypatch.setattr(turns, "held_alone", watched)
+    monkeypatch.setattr(serializer, "held_alone", watched)
     other = ContainerSandbox(box._place, engine=shared_container.contained.another())
     found: list[bool] = []
 
@@ -522,7 +523,7 @@ def test_a_session_made_again_has_no_files_of_the_earlier_one(contained: Contain
 def test_containers_that_were_not_used_for_long_go(
     contained: Contained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.runtimes.container._MOST_CONTAINERS", 2)
+    monkeypatch.setattr("carrel.runtimes.container.runtime._MOST_CONTAINERS", 2)
     sandboxes = [contained.new(name) for name in ("one", "two", "three")]
     for sandbox in (sandboxes[0], sandboxes[1], sandboxes[0], sandboxes[2]):
         said(sandbox.run(["true"]))

@@ -9,7 +9,7 @@ import pytest
 
 from carrel.config.load import load
 from carrel.errors import CarrelError
-from carrel.sandbox.engines import lone_engine
+from carrel.sandbox.engines import one_shot_engine
 from carrel.sandbox.factory import workspace_sandbox
 from carrel.workspace.workspace import Workspace
 
@@ -20,7 +20,7 @@ def test_a_lone_engine_is_the_same_for_every_call_and_closed_in_the_end(
     monkeypatch.setenv("CARREL_CACHE", str(guest_cache))
     settings = load(os.environ).python
     with Workspace.open(tmp_path) as workspace:
-        with lone_engine() as find:
+        with one_shot_engine() as find:
             assert find(settings) is find(settings)
             sandbox = workspace_sandbox(workspace, engine=find)
             assert sandbox.execute("print(1)").stdout == "1\n"

@@ -15,7 +15,7 @@ from carrel.errors import RuntimeDisabledError, RuntimeMissingError, SessionExis
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
 from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
-from carrel.workspace.session_files import delete_session_workspace
+from carrel.sessions.functions import delete_session_workspace
 from tests.requirements import requirement
 from tests.sandbox.house import House, said
 

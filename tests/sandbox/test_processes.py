@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.runtimes.guest.lockdown import has_seccomp
 from carrel.runtimes.result import SandboxResult, TrapReason
+from carrel.runtimes.wasm.worker.lockdown import has_seccomp
 from carrel.sandbox.sandbox import BaseSandbox
 from tests.sandbox.house import House, said
 
@@ -49,7 +49,7 @@ class Place:
         for name in filter(str.isdigit, os.listdir("/proc")):
             with suppress(OSError):
                 words = Path("/proc", name, "cmdline").read_bytes()
-                if b"carrel.runtimes.guest.main" in words and os.fsencode(self.temporary) in words:
+                if b"carrel.runtimes.wasm.worker.main" in words and os.fsencode(self.temporary) in words:
                     found.append(int(name))
         return found
 
@@ -274,7 +274,9 @@ def own_workers() -> list[int]:
     for task in Path("/proc/self/task").iterdir():
         found += [int(pid) for pid in (task / "children").read_text().split()]
     return [
-        pid for pid in found if b"carrel.runtimes.guest.main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        pid
+        for pid in found
+        if b"carrel.runtimes.wasm.worker.main" in Path(f"/proc/{pid}/cmdline").read_bytes()
     ]
 
 

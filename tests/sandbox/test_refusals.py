@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from carrel.sandbox.sandbox import BaseSandbox
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.sandbox.house import House
 
 PREFACE = "import os, shutil\nopen('f', 'w').close()\ntry:\n    "

@@ -15,7 +15,7 @@ import pytest
 from carrel.errors import RuntimeMissingError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import PathRule, SandboxPolicy
-from carrel.sandbox.operator import DirectoryOperator
+from carrel.sandbox.operator_workspace import DirectoryOperatorWorkspace
 from carrel.sandbox.shell import GuestPython, Shell
 from carrel.shell.budget import Budget
 from carrel.values import Limits
@@ -172,7 +172,7 @@ def test_neither_a_command_nor_the_guest_reads_a_file_of_the_host(shell: Shell, 
 
 
 def test_the_guest_obeys_the_rules_as_the_operator_changes_them(directory: Path) -> None:
-    hand = DirectoryOperator(directory)
+    hand = DirectoryOperatorWorkspace(directory)
     shell = Shell(hand.reopen(SandboxPolicy.for_workspace(directory)), pipelines=True, operator=hand)
     write = "python -c \"open('new', 'w').write('x')\""
     assert shell.run("workspace ro").success

@@ -12,11 +12,11 @@ from carrel.config.settings import PythonSettings
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.engines import make_engine
-from carrel.sandbox.place import SessionPlace
 from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
+from carrel.sandbox.workspace_source import SessionSource
+from carrel.sessions.functions import delete_session_workspace
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import MIB
-from carrel.workspace.session_files import delete_session_workspace
-from carrel.workspace.sessions import WorkspaceManager
 from tests.requirements import requirement
 from tests.sandbox.house import House, error_name, said
 
@@ -193,7 +193,7 @@ def make(guest_cache: Path, tmp_path: Path) -> Iterator[Callable[..., Make]]:
 
         def sandbox(name: str) -> PythonSandbox:
             manager.get_workspace(name).close()
-            place = SessionPlace(manager, name)
+            place = SessionSource(manager, name)
             return PythonSandbox(place, engine=engine, policy=ExecutionPolicy(), stateful=True)
 
         return sandbox

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from carrel.errors import EscapeError, MissingError, PolicyValidationError
-from carrel.policy.environment import DEFAULT_ENVIRONMENT
+from carrel.policy.execution import DEFAULT_ENVIRONMENT
 from carrel.sandbox.sandbox import BaseSandbox
 from tests.requirements import requirement
 from tests.sandbox.house import House, error_name, said

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from carrel.runtimes import python
 from carrel.runtimes.result import TrapReason
+from carrel.runtimes.wasm import runtime
 from tests.requirements import requirement
 from tests.sandbox.house import House, pipe, said
 
@@ -86,7 +86,7 @@ def test_the_time_of_a_call_includes_its_waiting(house: House, monkeypatch: pyte
         code = "print('begun', flush=True)\ninput()"
         first = threads.submit(one.execute, code, stdin=source, on_output=lambda _stream, _data: begun.set())
         begun.wait()
-        monkeypatch.setattr(python, "time", SimpleNamespace(monotonic=clock))
+        monkeypatch.setattr(runtime, "time", SimpleNamespace(monotonic=clock))
         second = threads.submit(two.execute, "while True: pass", timeout_seconds=3600)
         try:
             waits.wait()

@@ -10,8 +10,8 @@ import pytest
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.factory import create_sandbox
-from carrel.sandbox.place import OpenPlace
 from carrel.sandbox.shell import Shell
+from carrel.sandbox.workspace_source import OpenWorkspaceSource
 from carrel.workspace.workspace import Workspace
 from tests.sandbox.house import said
 from tests.workspace.planting import plant, snapshot
@@ -90,7 +90,7 @@ def test_a_view_that_shows_nothing_runs_a_guest_all_the_same(workspace: Workspac
 
 
 def test_variables_are_not_shared_with_a_workspace_that_lay_where_this_one_lies(workspace: Workspace) -> None:
-    place = OpenPlace(workspace)
+    place = OpenWorkspaceSource(workspace)
     view = workspace.narrowed()
     assert place.key(view) == place.key(view) != place.key(workspace)
     keys = set()

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import SandboxExecutionError
-from carrel.runtimes import compiled
-from carrel.runtimes.compiled import CompiledGuest, Progress
-from carrel.runtimes.pool import Pool
-from carrel.runtimes.python import PythonRuntime
-from carrel.sandbox.place import OpenPlace
+from carrel.runtimes.wasm.build import compiled
+from carrel.runtimes.wasm.build.compiled import CompiledGuest, Progress
+from carrel.runtimes.wasm.pool import Pool
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.sandbox.sandbox import PythonSandbox
+from carrel.sandbox.workspace_source import OpenWorkspaceSource
 from carrel.workspace.workspace import Workspace
 
 WRONG = "import sys; sys.exit(3)"
@@ -28,7 +28,7 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonSandbox:
     (tmp_path / "files").mkdir()
     guest = CompiledGuest(tmp_path / "cache", command=[sys.executable, "-c", WRONG])
     engine = PythonRuntime(guest, Pool(str(guest.directory)))
-    return PythonSandbox(OpenPlace(Workspace.open(tmp_path / "files")), engine=engine)
+    return PythonSandbox(OpenWorkspaceSource(Workspace.open(tmp_path / "files")), engine=engine)
 
 
 def test_it_is_logged_once(sandbox: PythonSandbox, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,7 +14,7 @@ from carrel.config.load import load
 from carrel.config.settings import Settings
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ import asyncio
 import pytest
 
 from carrel.errors import LimitError
-from carrel.service.admission import Admission, Shared
+from carrel.service.admission import Admission, SingleFlight
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
+from carrel.service.sessions.info import NewSession
 from carrel.values import Usage
 from tests.service.conftest import OPERATOR, WRITER, House
-from tests.workspace.holding import held
+from tests.storage.holding import held
 
 
 def caller(name: str, tenant: str) -> Principal:
@@ -52,7 +52,7 @@ def test_a_place_is_given_back_once() -> None:
 
 def test_whoever_asks_while_work_runs_shares_what_begins_after_it() -> None:
     async def main() -> None:
-        shared, begun, go = Shared(), [0], asyncio.Event()
+        shared, begun, go = SingleFlight(), [0], asyncio.Event()
 
         async def work() -> int:
             begun[0] += 1

@@ -12,15 +12,15 @@ import pytest
 from carrel.errors import CarrelError, LimitError, RequestError, RoleDeniedError, UnknownRequestError
 from carrel.runtimes.result import TrapReason
 from carrel.service import executions
-from carrel.service.executions import Execution, Output, Result
+from carrel.service.execution_request import CodeRequest, CommandRequest
+from carrel.service.executions import Execution, ExecutionResult, OutputChunk
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
-from carrel.service.work import Code, Command
+from carrel.service.sessions.info import NewSession
 from carrel.shell.result import ShellResult
 from tests.service.conftest import OPERATOR, READER, STRANGER, WRITER, House
 
-SLEEP = Code(code="import time\nprint('begun', flush=True)\ntime.sleep(60)")
+SLEEP = CodeRequest(code="import time\nprint('begun', flush=True)\ntime.sleep(60)")
 
 
 async def printed(execution: Any, after: int = 0) -> bytes:
@@ -31,7 +31,7 @@ def test_a_command_is_watched_and_tells_its_result(house: House) -> None:
     async def work(service: Service) -> tuple[bytes, Any]:
         await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "one\ntwo\n"})
-        execution = await service.start(OPERATOR, "s1", Command(command="cat a.txt none"))
+        execution = await service.start(OPERATOR, "s1", CommandRequest(command="cat a.txt none"))
         return await printed(execution), await execution.result()
 
     seen, result = house.run(work)
@@ -43,7 +43,7 @@ def test_a_command_is_watched_and_tells_its_result(house: House) -> None:
 def test_a_reader_that_comes_back_goes_on_at_its_offset(house: House) -> None:
     async def work(service: Service) -> list[bytes]:
         await service.sessions.ensure(OPERATOR, "s1")
-        execution = await service.start(OPERATOR, "s1", Command(command="echo abcdef"))
+        execution = await service.start(OPERATOR, "s1", CommandRequest(command="echo abcdef"))
         await execution.result()
         found = service.execution(OPERATOR, "s1", execution.id)
         return [await printed(found, after) for after in (0, 3, 6, 7, 100)]
@@ -56,7 +56,7 @@ def test_a_named_shell_remembers_where_it_is_and_others_do_not(house: House) -> 
         await service.sessions.ensure(OPERATOR, "s1")
         said = []
         for command, shell in (("mkdir d", None), ("cd d", "x"), ("pwd", "x"), ("pwd", None), ("pwd", "y")):
-            execution = await service.start(OPERATOR, "s1", Command(command=command, shell=shell))
+            execution = await service.start(OPERATOR, "s1", CommandRequest(command=command, shell=shell))
             said.append((await execution.result()).stdout)
         return said[2:]
 
@@ -67,7 +67,7 @@ def test_code_runs_on_the_files_of_the_session_and_can_be_cancelled(house: House
     async def work(service: Service) -> tuple[Any, Any]:
         await service.sessions.ensure(OPERATOR, "s1")
         await service.call(OPERATOR, "s1", "write", {"path": "a.txt", "data": "from a file"})
-        execution = await service.start(OPERATOR, "s1", Code(code="print(open('a.txt').read())"))
+        execution = await service.start(OPERATOR, "s1", CodeRequest(code="print(open('a.txt').read())"))
         first = await execution.result()
         execution = await service.start(OPERATOR, "s1", SLEEP)
         async for piece in execution.events():
@@ -84,7 +84,7 @@ def test_what_nobody_reads_any_more_is_cancelled_unless_somebody_comes_back(hous
     async def work(service: Service) -> Any:
         await service.sessions.ensure(OPERATOR, "s1")
         left = await service.start(OPERATOR, "s1", SLEEP)
-        read = await service.start(OPERATOR, "s1", Code(code="pass"))
+        read = await service.start(OPERATOR, "s1", CodeRequest(code="pass"))
         for execution in (left, read):
             with execution.attached():
                 pass
@@ -129,14 +129,14 @@ def test_no_more_run_than_may(house: House) -> None:
     assert all(error.retry_after_seconds for error in refused)
 
 
-@pytest.mark.parametrize("work_of_reader", [Code(code="1"), Command(command="python -c 1")])
-def test_a_role_without_code_runs_none(house: House, work_of_reader: Code | Command) -> None:
+@pytest.mark.parametrize("work_of_reader", [CodeRequest(code="1"), CommandRequest(command="python -c 1")])
+def test_a_role_without_code_runs_none(house: House, work_of_reader: CodeRequest | CommandRequest) -> None:
     async def work(service: Service) -> Any:
         await service.sessions.ensure(WRITER, "s1")
         execution = await service.start(READER, "s1", work_of_reader)
         return await execution.result()
 
-    if isinstance(work_of_reader, Code):
+    if isinstance(work_of_reader, CodeRequest):
         with pytest.raises(RoleDeniedError, match="'python_executor'"):
             house.run(work)
     else:
@@ -146,7 +146,7 @@ def test_a_role_without_code_runs_none(house: House, work_of_reader: Code | Comm
 def test_a_role_that_may_not_write_changes_nothing_by_a_command(house: House) -> None:
     async def work(service: Service) -> tuple[Any, list[Any]]:
         await service.sessions.ensure(WRITER, "s1")
-        execution = await service.start(READER, "s1", Command(command="touch a"))
+        execution = await service.start(READER, "s1", CommandRequest(command="touch a"))
         return await execution.result(), await service.call(WRITER, "s1", "list", {})
 
     result, listed = house.run(work)
@@ -158,7 +158,7 @@ def test_only_who_started_it_finds_it(house: House) -> None:
     async def work(service: Service) -> None:
         for name in ("s1", "s2"):
             await service.sessions.ensure(WRITER, name)
-        execution = await service.start(WRITER, "s1", Command(command="ls"))
+        execution = await service.start(WRITER, "s1", CommandRequest(command="ls"))
         for caller, session in ((READER, "s1"), (OPERATOR, "s1"), (WRITER, "s2")):
             with pytest.raises(UnknownRequestError):
                 service.execution(caller, session, execution.id)
@@ -170,7 +170,7 @@ def test_only_who_started_it_finds_it(house: House) -> None:
 def test_what_cannot_be_run_at_all_is_an_error(house: House) -> None:
     async def work(service: Service) -> None:
         await service.sessions.ensure(OPERATOR, "s1")
-        execution = await service.start(OPERATOR, "s1", Code(file="none.py"))
+        execution = await service.start(OPERATOR, "s1", CodeRequest(file="none.py"))
         assert await printed(execution) == b""
         await execution.result()
 
@@ -191,11 +191,11 @@ def test_a_service_that_ends_cancels_what_runs(house: House) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (Code, "exactly one"),
-        (lambda: Code(code="1", file="a.py"), "exactly one"),
-        (lambda: Code(code="1", timeout_seconds=0), "timeout_seconds"),
-        (lambda: Command(command="ls", timeout_seconds=float("nan")), "timeout_seconds"),
-        (lambda: Command(command="ls", timeout_seconds=-1), "timeout_seconds"),
+        (CodeRequest, "exactly one"),
+        (lambda: CodeRequest(code="1", file="a.py"), "exactly one"),
+        (lambda: CodeRequest(code="1", timeout_seconds=0), "timeout_seconds"),
+        (lambda: CommandRequest(command="ls", timeout_seconds=float("nan")), "timeout_seconds"),
+        (lambda: CommandRequest(command="ls", timeout_seconds=-1), "timeout_seconds"),
     ],
 )
 def test_work_that_makes_no_sense_is_refused(make: Any, says: str) -> None:
@@ -204,7 +204,7 @@ def test_work_that_makes_no_sense_is_refused(make: Any, says: str) -> None:
 
 
 def test_output_that_came_in_drops_is_told_in_larger_pieces() -> None:
-    async def work() -> list[Output]:
+    async def work() -> list[OutputChunk]:
         execution = Execution("s1", resume_seconds=1)
         for _ in range(5):
             execution.on_output("stdout", b"ab")
@@ -265,7 +265,7 @@ async def _nothing() -> ShellResult:
 
 
 def test_whoever_comes_back_has_the_whole_time_to_come_back_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def forever() -> Result:
+    async def forever() -> ExecutionResult:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -291,8 +291,8 @@ def test_whoever_comes_back_has_the_whole_time_to_come_back_again(monkeypatch: p
     assert asyncio.run(work()) == [0, 0, 0, 1]
 
 
-def _printing(size: int) -> Command:
-    return Command(command=f"head -c {size} big")
+def _printing(size: int) -> CommandRequest:
+    return CommandRequest(command=f"head -c {size} big")
 
 
 async def _prepared(service: Service, *callers: Principal) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from carrel.config.load import load
-from carrel.runtimes.python import PythonRuntime
+from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.sandbox.engines import make_engine
+from carrel.service.execution_request import CodeRequest
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.service.work import Code
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.service.conftest import STRANGER, WRITER, settings
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,14 +34,14 @@ def _workers() -> int:
     """How many worker processes this process has."""
     children = [path.read_text().split() for path in Path("/proc/self/task").glob("*/children")]
     commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pids in children for pid in pids]
-    return sum(b"carrel.runtimes.guest.main" in command for command in commands)
+    return sum(b"carrel.runtimes.wasm.worker.main" in command for command in commands)
 
 
 async def _run(service: Service, caller: Principal, session_id: str) -> None:
     """Leave an interpreter behind."""
     await service.sessions.ensure(caller, session_id)
     async with service.desks.open(caller, session_id) as desk:
-        work = Code(code="x = 1", stateful=True)
+        work = CodeRequest(code="x = 1", stateful=True)
         result = desk.run(work, lambda *_: None, lambda _: None)
         assert result.exit_code == 0
 

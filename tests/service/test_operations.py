@@ -11,8 +11,8 @@ import pytest
 
 from carrel.errors import RequestError, UnknownRequestError
 from carrel.policy.roles import WRITING
-from carrel.remote.forms import render
-from carrel.service.operations import OPERATIONS, Operation, operation, schemas
+from carrel.remote.json_codec import render
+from carrel.service.operations import OPERATIONS, Operation, find_operation, schemas
 from carrel.service.service import Service
 from carrel.workspace.workspace import Workspace
 from tests.service.conftest import OPERATOR, READER, WRITER, House
@@ -94,7 +94,7 @@ def test_what_is_missing_is_named() -> None:
 
 def test_an_operation_nobody_offers_is_refused_with_those_that_are() -> None:
     with pytest.raises(UnknownRequestError, match="'host_path'; there are: append, copy"):
-        operation("host_path")
+        find_operation("host_path")
 
 
 @every_operation

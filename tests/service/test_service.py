@@ -23,10 +23,10 @@ from carrel.errors import (
 )
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
-from carrel.tools.result import ToolResult
+from carrel.service.sessions.info import NewSession
+from carrel.sessions.manager import WorkspaceManager
+from carrel.tools.core.result import ToolResult
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from tests.service.conftest import OPERATOR, READER, STRANGER, WRITER, House
 
 

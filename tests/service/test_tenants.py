@@ -13,11 +13,11 @@ import pytest
 
 from carrel.errors import CarrelError, SessionIdError
 from carrel.service import tenants as tenants_module
+from carrel.service.execution_request import CommandRequest
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
+from carrel.service.sessions.info import NewSession
 from carrel.service.tenants import KEPT, Tenants
-from carrel.service.work import Command
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.service.conftest import OPERATOR, STRANGER, WRITER, House
 
 
@@ -35,7 +35,7 @@ def test_two_tenants_may_give_the_same_name(house: House) -> None:
 def test_anothers_session_answers_like_one_that_does_not_exist(house: House) -> None:
     async def work(service: Service) -> list[tuple[str, str]]:
         await service.sessions.create(WRITER, NewSession(session_id="mine"))
-        started = await service.start(WRITER, "mine", Command(command="ls"))
+        started = await service.start(WRITER, "mine", CommandRequest(command="ls"))
         await started.result()
         calls: list[Callable[[str], Any]] = [
             lambda name: service.sessions.status(STRANGER, name),
@@ -44,7 +44,7 @@ def test_anothers_session_answers_like_one_that_does_not_exist(house: House) -> 
             lambda name: service.sessions.reset(STRANGER, name),
             lambda name: service.call(STRANGER, name, "list", {}),
             lambda name: service.changes(STRANGER, name),
-            lambda name: service.start(STRANGER, name, Command(command="ls")),
+            lambda name: service.start(STRANGER, name, CommandRequest(command="ls")),
         ]
         said = []
         for name in ("mine", "none"):

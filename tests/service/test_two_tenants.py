@@ -11,14 +11,14 @@ import pytest
 
 from carrel.config.load import load
 from carrel.errors import CarrelError
-from carrel.service.callers import Callers
-from carrel.service.keys import Keys, NewKey
+from carrel.service.authentication.authenticator import Authenticator
+from carrel.service.authentication.key_store import KeyStore, NewKey
+from carrel.service.execution_request import CommandRequest
 from carrel.service.operations import OPERATIONS
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
-from carrel.service.work import Command
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.service.sessions.info import NewSession
+from carrel.sessions.manager import WorkspaceManager
 
 pytestmark = pytest.mark.attack
 
@@ -56,7 +56,9 @@ ASKED: dict[str, Ask] = {
     "reset": lambda service, caller, session_id: service.sessions.reset(caller, session_id),
     "changes": _changes,
     "follow": _follow,
-    "start": lambda service, caller, session_id: service.start(caller, session_id, Command(command="ls")),
+    "start": lambda service, caller, session_id: service.start(
+        caller, session_id, CommandRequest(command="ls")
+    ),
     **{name: _operation(name) for name in OPERATIONS},
 }
 
@@ -67,14 +69,14 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def keys(root: Path) -> Iterator[Keys]:
-    with closing(Keys(root)) as made:
+def keys(root: Path) -> Iterator[KeyStore]:
+    with closing(KeyStore(root)) as made:
         yield made
 
 
-def callers_of(keys: Keys) -> tuple[Principal, Principal]:
+def callers_of(keys: KeyStore) -> tuple[Principal, Principal]:
     """Alice and Bob, each by a key of their own that allows everything."""
-    callers = Callers(load({"CARREL_SERVE_REQUIRE_KEY": "0"}), keys)
+    callers = Authenticator(load({"CARREL_SERVE_REQUIRE_KEY": "0"}), keys)
 
     async def known(name: str) -> Principal:
         _, text = keys.create(NewKey(name=name, role="developer"))
@@ -91,7 +93,7 @@ async def told(asked: Awaitable[object]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_the_session_of_another_is_as_one_that_never_was(keys: Keys, root: Path, name: str) -> None:
+def test_the_session_of_another_is_as_one_that_never_was(keys: KeyStore, root: Path, name: str) -> None:
     alice, bob = callers_of(keys)
 
     async def work() -> None:
@@ -107,7 +109,7 @@ def test_the_session_of_another_is_as_one_that_never_was(keys: Keys, root: Path,
     asyncio.run(work())
 
 
-def test_both_have_a_session_of_the_same_name_and_see_only_their_own(keys: Keys, root: Path) -> None:
+def test_both_have_a_session_of_the_same_name_and_see_only_their_own(keys: KeyStore, root: Path) -> None:
     alice, bob = callers_of(keys)
 
     async def work() -> None:
@@ -128,7 +130,7 @@ def test_both_have_a_session_of_the_same_name_and_see_only_their_own(keys: Keys,
     "name",
     ["../alice/hers", "..", "../../..", ".carrel", "/", "alice/hers", ".carrel/tenants/alice/hers", ""],
 )
-def test_no_name_leads_from_one_tenant_to_another(keys: Keys, root: Path, name: str) -> None:
+def test_no_name_leads_from_one_tenant_to_another(keys: KeyStore, root: Path, name: str) -> None:
     alice, bob = callers_of(keys)
 
     async def work() -> None:
@@ -142,7 +144,7 @@ def test_no_name_leads_from_one_tenant_to_another(keys: Keys, root: Path, name: 
     asyncio.run(work())
 
 
-def test_who_is_bound_to_one_session_knows_of_no_other_of_its_tenant(keys: Keys, root: Path) -> None:
+def test_who_is_bound_to_one_session_knows_of_no_other_of_its_tenant(keys: KeyStore, root: Path) -> None:
     alice, _ = callers_of(keys)
     made, _ = keys.create(NewKey(name="bound", tenant="alice", role="developer", session="one"))
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from carrel.shell.budget import CANCELLED, LIMIT, TIMED_OUT, Budget, Meter, Stopped
-from carrel.shell.shell import BareShell
-from carrel.shell.streams import PIECE_BYTES, Collected, Output
+from carrel.shell.budget import STATUS_CANCELLED, STATUS_LIMIT, STATUS_TIMED_OUT, Budget, Meter, Stopped
+from carrel.shell.runtime.shell import BareShell
+from carrel.shell.streams import PIECE_BYTES, OutputCollector, OutputStream
 from carrel.workspace.workspace import Workspace
 
 LONG = "sleep 1000"
@@ -80,7 +80,7 @@ def test_time_is_over_when_the_clock_says_so() -> None:
     clock.now = 5.1
     with pytest.raises(Stopped) as caught:
         meter.check()
-    assert (caught.value.code, caught.value.status) == ("limit.time", TIMED_OUT)
+    assert (caught.value.code, caught.value.status) == ("limit.time", STATUS_TIMED_OUT)
     assert caught.value.message == "Command timed out after 5s"
 
 
@@ -99,7 +99,7 @@ def test_entries_are_counted_together() -> None:
     meter.charge_entries(10)
     with pytest.raises(Stopped) as caught:
         meter.charge_entries(1)
-    assert (caught.value.code, caught.value.status) == ("limit.entries", LIMIT)
+    assert (caught.value.code, caught.value.status) == ("limit.entries", STATUS_LIMIT)
 
 
 def test_memory_that_is_given_back_can_be_held_again() -> None:
@@ -109,7 +109,7 @@ def test_memory_that_is_given_back_can_be_held_again() -> None:
     meter.hold(5)
     with pytest.raises(Stopped) as caught:
         meter.hold(1)
-    assert (caught.value.code, caught.value.status) == ("limit.memory_bytes", LIMIT)
+    assert (caught.value.code, caught.value.status) == ("limit.memory_bytes", STATUS_LIMIT)
     meter.hold(-11)
 
 
@@ -118,7 +118,7 @@ def test_the_first_reason_is_the_one_that_is_told() -> None:
     meter.cancel()
     with pytest.raises(Stopped) as caught:
         meter.charge_entries(5)
-    assert (caught.value.code, caught.value.status) == ("shell.cancelled", CANCELLED)
+    assert (caught.value.code, caught.value.status) == ("shell.cancelled", STATUS_CANCELLED)
 
 
 def test_who_waits_is_woken_also_if_it_came_late() -> None:
@@ -152,7 +152,7 @@ def test_a_time_too_long_for_any_clock_can_be_waited_for(shell: BareShell, secon
     stopper.start()
     result = shell.run(f"sleep {seconds}", budget=Budget(seconds=None))
     stopper.join()
-    assert result.exit_code == CANCELLED
+    assert result.exit_code == STATUS_CANCELLED
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), True])
@@ -171,7 +171,7 @@ def test_output_is_cut_exactly_at_the_limit(shell: BareShell, directory: Path, l
     result = shell.run("cat f", budget=Budget(output_bytes=limit))
     assert result.stdout == b"hello world\n"[:limit]
     assert result.truncated
-    assert (result.error_code, result.exit_code) == ("limit.output_bytes", LIMIT)
+    assert (result.error_code, result.exit_code) == ("limit.output_bytes", STATUS_LIMIT)
     assert result.stderr == f"Command printed more than {limit} bytes, the limit\n".encode()
     assert result.message is not None
 
@@ -212,7 +212,7 @@ def test_what_goes_into_a_file_or_a_pipe_is_not_output(shell: BareShell, directo
 def test_many_small_pieces_are_handed_on_together() -> None:
     meter = Meter(Budget())
     told: list[bytes] = []
-    output = Output(Collected(meter, told.append), meter)
+    output = OutputStream(OutputCollector(meter, told.append), meter)
     for _ in range(PIECE_BYTES):
         output.write(b"x")
     assert told == [b"x" * PIECE_BYTES]
@@ -220,8 +220,8 @@ def test_many_small_pieces_are_handed_on_together() -> None:
 
 def test_nothing_that_several_threads_write_is_lost(restless: None) -> None:
     meter = Meter(Budget())
-    collected = Collected(meter)
-    output = Output(collected, meter)
+    collected = OutputCollector(meter)
+    output = OutputStream(collected, meter)
 
     def write(letter: bytes) -> None:
         for _ in range(2_000):
@@ -243,7 +243,7 @@ def test_nothing_that_several_threads_write_is_lost(restless: None) -> None:
 def test_a_line_without_end_is_held_only_within_the_budget(shell: BareShell, directory: Path) -> None:
     (directory / "f").write_bytes(b"x" * 5_000_000)
     result = shell.run("sort f", budget=Budget(memory_bytes=2_000_000))
-    assert (result.error_code, result.exit_code) == ("limit.memory_bytes", LIMIT)
+    assert (result.error_code, result.exit_code) == ("limit.memory_bytes", STATUS_LIMIT)
 
 
 def test_lines_that_nobody_asked_for_are_not_held_for_ever(shell: BareShell, directory: Path) -> None:
@@ -260,7 +260,7 @@ def test_lines_that_nobody_asked_for_are_not_held_for_ever(shell: BareShell, dir
 def test_a_command_that_waits_too_long_is_stopped_and_told(shell: BareShell) -> None:
     result = shell.run(f"pwd; {LONG}; pwd", budget=Budget(seconds=0.05))
     assert result.stdout == b"/workspace\n"
-    assert (result.error_code, result.exit_code) == ("limit.time", TIMED_OUT)
+    assert (result.error_code, result.exit_code) == ("limit.time", STATUS_TIMED_OUT)
     assert result.stderr == b"Command timed out after 0.05s\n"
     assert not result.truncated
 
@@ -293,7 +293,7 @@ def test_what_waits_can_be_cancelled_from_another_thread(shell: BareShell, line:
     stopper.start()
     result = shell.run(line, budget=Budget(seconds=None))
     stopper.join()
-    assert (result.error_code, result.exit_code) == ("shell.cancelled", CANCELLED)
+    assert (result.error_code, result.exit_code) == ("shell.cancelled", STATUS_CANCELLED)
     assert result.stderr == b"Command cancelled\n"
 
 
@@ -309,7 +309,7 @@ def test_what_was_printed_before_a_cancel_is_kept(shell: BareShell) -> None:
     stopper.start()
     result = shell.run("cat", stdin=gate)
     stopper.join()
-    assert (result.stdout, result.exit_code) == (b"first\n", CANCELLED)
+    assert (result.stdout, result.exit_code) == (b"first\n", STATUS_CANCELLED)
 
 
 def test_one_line_can_be_cancelled_alone(shell: BareShell) -> None:
@@ -335,7 +335,10 @@ def test_one_line_can_be_cancelled_alone(shell: BareShell) -> None:
     second.join()
     gate.open.set()
     first.join()
-    assert (results["second"].error_code, results["second"].exit_code) == ("shell.cancelled", CANCELLED)
+    assert (results["second"].error_code, results["second"].exit_code) == (
+        "shell.cancelled",
+        STATUS_CANCELLED,
+    )
     assert results["second"].stderr == b"Command cancelled\n"
     assert results["first"].exit_code == 0
     assert not shell.workspace.exists("second")
@@ -349,13 +352,13 @@ def test_the_time_to_wait_for_another_line_counts(shell: BareShell) -> None:
     result = shell.run("> second", budget=Budget(seconds=0.01))
     gate.open.set()
     first.join()
-    assert (result.error_code, result.exit_code, result.cwd) == ("limit.time", TIMED_OUT, "/workspace")
+    assert (result.error_code, result.exit_code, result.cwd) == ("limit.time", STATUS_TIMED_OUT, "/workspace")
     assert not shell.workspace.exists("second")
 
 
 def test_a_line_that_is_cancelled_before_it_begins_does_not_run(shell: BareShell) -> None:
     result = shell.run("> f", on_start=lambda stop: stop())
-    assert (result.error_code, result.exit_code) == ("shell.cancelled", CANCELLED)
+    assert (result.error_code, result.exit_code) == ("shell.cancelled", STATUS_CANCELLED)
     assert not shell.workspace.exists("f")
 
 
@@ -403,4 +406,4 @@ def test_cancel_stops_an_awaited_command_too(shell: BareShell) -> None:
     stopper.start()
     result = asyncio.run(shell.arun(LONG, budget=Budget(seconds=None)))
     stopper.join()
-    assert result.exit_code == CANCELLED
+    assert result.exit_code == STATUS_CANCELLED

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from carrel.shell.budget import Budget
-from carrel.shell.pattern import Segment, matcher
+from carrel.shell.language.pattern import PatternSegment, matcher
 from carrel.shell.result import ShellResult
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
@@ -250,7 +250,7 @@ def test_no_path_leads_out(shell: BareShell, path: str) -> None:
     ],
 )
 def test_a_glob_matches_whole_names_in_linear_time(pattern: str, name: str, matches: bool) -> None:
-    assert matcher([Segment(pattern, False)])(name) is matches
+    assert matcher([PatternSegment(pattern, False)])(name) is matches
 
 
 @requirement("SH-20", "XT-04")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 from tests.attack.privilege import IS_ROOT, missing
 from tests.spec import tools

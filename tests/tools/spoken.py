@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from carrel.tools.result import ToolResult
+from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
 
 

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from carrel.containers.engine import Engine
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.engines import engines
-from carrel.tools.container_commands import MOST_BYTES
-from carrel.tools.formats import Format
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Profile
+from carrel.sessions.containers import locks_of
+from carrel.sessions.manager import WorkspaceManager
+from carrel.tools.core.formats import Format
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.spec import Profile
+from carrel.tools.operations.commands import MAX_ARGUMENT_BYTES
 from carrel.tools.toolbox import Toolbox
-from carrel.workspace.session_containers import locks_of
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.engines import PYTHON, require_engine
 
@@ -170,7 +170,7 @@ def test_a_task_that_is_cancelled_ends_its_command(
 
 
 @pytest.mark.parametrize(
-    "command", ["echo \0", "echo \ud800", "x" * (MOST_BYTES + 1)], ids=["nul", "surrogate", "long"]
+    "command", ["echo \0", "echo \ud800", "x" * (MAX_ARGUMENT_BYTES + 1)], ids=["nul", "surrogate", "long"]
 )
 def test_what_no_program_can_be_given_is_refused(toolbox: Toolbox, command: str) -> None:
     result = bash(toolbox, command)

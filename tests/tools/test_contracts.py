@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from carrel.tools.spec import Profile
-from carrel.tools.table import TOOLS
+from carrel.tools.core.spec import Profile
+from carrel.tools.core.table import TOOLS
 
 EDITOR = {
     "str_replace_based_edit_tool": (

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from carrel.config.table import SANDBOX
 from carrel.testing import tree
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Effect, Tool
-from carrel.tools.table import TOOLS
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.spec import Tool, ToolEffect
+from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
@@ -203,8 +203,8 @@ def _require_sound(place: Place, tool: Tool, answer: ToolResult) -> None:
     if is_changed:
         place.restore()
         assert "changes" in answer.metadata, "it was changed, and nobody told"
-        assert tool.effect is not Effect.READ
-        assert answer.success or tool.effect is Effect.RUN, "refused, and yet something was changed"
+        assert tool.effect is not ToolEffect.READ
+        assert answer.success or tool.effect is ToolEffect.RUN, "refused, and yet something was changed"
 
 
 NESTED: Any = "a.txt"

@@ -14,14 +14,14 @@ import pytest
 
 from carrel.errors import ClosedError, ConfigError, RoleDeniedError, UnauthenticatedError, UnreachableError
 from carrel.remote.proto import carrel_v1_pb2 as messages
+from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.remote import RemoteTools
 from carrel.tools.toolbox import Toolbox
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.command_line import execute
+from tests.fronts.grpc.handlers.test_executions import FOR_EVER
+from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import Served, serving
-from tests.fronts.grpc.test_executions import FOR_EVER
-from tests.fronts.grpc.test_streams import until
 
 CRITIC = ("file_read", "file_list", "file_search", "bash")
 

@@ -14,10 +14,10 @@ import pytest
 from carrel.config.table import DEFAULT_ROLES
 from carrel.policy.roles import Role
 from carrel.policy.rules import AccessMode
-from carrel.shell.table import COMMANDS
-from carrel.tools.formats import Format
-from carrel.tools.spec import Effect, Profile
-from carrel.tools.table import TOOLS
+from carrel.shell.command.table import COMMANDS
+from carrel.tools.core.formats import Format
+from carrel.tools.core.spec import Profile, ToolEffect
+from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
@@ -282,7 +282,7 @@ def test_every_role_by_every_tool(
     before = state(files)
     result = box.call(name, arguments)
     awaited = asyncio.run(box.acall(name, arguments)) if state(files) == before else result
-    reads = TOOLS[profile][name].effect is Effect.READ
+    reads = TOOLS[profile][name].effect is ToolEffect.READ
     if name not in HAS[role][profile].split():
         assert result == awaited == box.call(name, {"no": 1}) == box.call(name)
         unknown = box.call("no_such_tool", arguments)
@@ -313,7 +313,7 @@ def test_every_tool_that_writes_asks_for_write_access(
     before = state(files)
     read_only = workspace.narrowed(mode=AccessMode.READ_ONLY)
     result = Toolbox(read_only, profile=profile).call(name, CALLS[profile][name])
-    expected = {Effect.READ: None, Effect.WRITE: "access.denied", Effect.RUN: "tool.status"}
+    expected = {ToolEffect.READ: None, ToolEffect.WRITE: "access.denied", ToolEffect.RUN: "tool.status"}
     assert result.code == expected[TOOLS[profile][name].effect]
     assert "changes" not in result.metadata
     assert state(files) == before

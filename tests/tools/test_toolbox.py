@@ -15,14 +15,14 @@ import pytest
 
 from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES
 from carrel.policy.roles import Role
+from carrel.sessions.manager import WorkspaceManager
 from carrel.testing import tree
-from carrel.tools.formats import Format
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Profile
-from carrel.tools.table import TOOLS
+from carrel.tools.core.formats import Format
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.spec import Profile
+from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import QUICK_SECONDS, SEARCHED_ENTRIES, Toolbox
 from carrel.workspace.gate import SMALL_ENTRIES
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
 from tests.workspace.planting import snapshot

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from carrel.policy.rules import Access
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.workspace.archives import directory, file, link, tar
 

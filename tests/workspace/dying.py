@@ -11,7 +11,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
-from carrel.fs import _sys
+from carrel.fs import syscalls
 
 CALLS: tuple[tuple[Any, str], ...] = (  # Any: a module
     (os, "open"),
@@ -28,7 +28,7 @@ CALLS: tuple[tuple[Any, str], ...] = (  # Any: a module
     (os, "rmdir"),
     (os, "utime"),
     (fcntl, "flock"),
-    (_sys, "_renameat2"),
+    (syscalls, "_renameat2"),
 )
 """Everything by which a change is made or announced."""
 

@@ -11,7 +11,7 @@ import pytest
 
 from carrel import AccessMode, PathRule, SandboxPolicy, Workspace
 from carrel.errors import ClosedError, UnavailableError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.workspace.planting import plant
 
 OPERATIONS: dict[str, Callable[[Workspace], object]] = {

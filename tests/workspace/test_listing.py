@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from carrel import FileInfo, Limits, Workspace
 from carrel.errors import LimitError, PatternError
-from carrel.paths.match import Pattern
+from carrel.paths.glob import Pattern
 from carrel.values import FileKind, Usage
 from tests.requirements import requirement
 from tests.workspace.planting import plant, reserve

@@ -11,8 +11,8 @@ import pytest
 
 from carrel import AccessMode, Limits, PathRule, SandboxPolicy, Workspace
 from carrel.errors import IntoItselfError, LimitError, PathError
-from carrel.runtimes.mount import Mount
-from carrel.shell.shell import BareShell
+from carrel.runtimes.wasm.file_server import FileServer
+from carrel.shell.runtime.shell import BareShell
 from tests.requirements import requirement
 from tests.workspace.planting import plant, snapshot
 
@@ -477,7 +477,7 @@ def test_the_shell_and_the_guest_move_no_tree_too_deep(directory: Path) -> None:
     with Workspace.open(directory, limits=Limits(depth=5)) as workspace:
         before = snapshot(directory)
         assert b"too deep" in BareShell(workspace).run("mv s 1/2/s").stderr
-        answer = Mount(workspace, mount_path="/workspace").answer(
+        answer = FileServer(workspace, mount_path="/workspace").answer(
             {"operation": "rename", "path": "/workspace/s", "target": "/workspace/1/2/s"}, b""
         )
         assert "error" in answer[0]

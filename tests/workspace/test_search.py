@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from carrel import Limits, PathRule, SandboxPolicy, Workspace
 from carrel.errors import LimitError, OutsideError, PatternError
 from carrel.fs.api import Content
-from carrel.fs.memory import MemoryFiles
+from carrel.fs.memory.files import MemoryFiles
 from carrel.values import Match, Position, SearchResult
 from carrel.workspace.search import Query, Search, SearchBudget
 from tests.requirements import requirement

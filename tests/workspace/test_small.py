@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from carrel.policy.rules import AccessMode, PathRule
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.gate import SMALL_ENTRIES
-from carrel.workspace.sessions import WorkspaceManager
 
 
 def test_a_session_is_small_once_it_was_counted_and_until_it_holds_much(tmp_path: Path) -> None:

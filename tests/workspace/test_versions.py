@@ -14,7 +14,7 @@ from carrel import AccessMode, Limits, PathRule, SandboxPolicy, Workspace
 from carrel.audit.event import Event
 from carrel.audit.journal import MemoryJournal
 from carrel.errors import ChangedError, ExistsError, LimitError, MissingError
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.workspace.planting import plant, snapshot
 
 STALE = "1-1-1"
@@ -268,7 +268,7 @@ def test_a_host_that_does_not_tell_when_a_file_was_made_is_no_problem(
 ) -> None:
     plant(directory, "f")
     for answer in (None, lambda *args: -1, lambda *args: 0):
-        monkeypatch.setattr("carrel.fs._sys._statx", answer)
+        monkeypatch.setattr("carrel.fs.syscalls._statx", answer)
         assert workspace.stat("f").created_ns is None
 
 

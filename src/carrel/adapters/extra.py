@@ -1,4 +1,4 @@
-"""The frameworks that adapters are for; none comes with carrel itself, each with an extra."""
+"""Import the package of a framework, or say which extra installs it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def needing(extra: str) -> Iterator[None]:
+def requires_extra(extra: str) -> Iterator[None]:
     """Import meanwhile what comes with *extra*; where it is missing, say how to install it.
 
     Raises:

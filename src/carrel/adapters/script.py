@@ -1,4 +1,4 @@
-"""Commands as frameworks give them, as lines for our shell: words, a line, or words that call `sh -c`.
+"""Commands of frameworks as lines for the built-in shell: words, one line, or words that call `sh -c`.
 
 There is no `sh` to call. What it would be given is a line for our own shell, which has no positional
 parameters: `$1` in it becomes a variable, so that what was given stays one word, whatever it holds.
@@ -23,14 +23,14 @@ _ALL = '"$@"'
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ShellScript:
     """A command line, and the line that sets its parameters before it."""
 
     line: str
     parameters: str = ""
 
     @classmethod
-    def of(cls, command: str | Sequence[str], *, shell: bool) -> Script:
+    def of(cls, command: str | Sequence[str], *, shell: bool) -> ShellScript:
         """Read a command: a text with *shell*, a sequence of words without.
 
         Raises:
@@ -61,7 +61,7 @@ class Script:
         return await shell.arun(self.line, budget=budget)
 
     @classmethod
-    def _called(cls, line: str, given: list[str]) -> Script:
+    def _called(cls, line: str, given: list[str]) -> ShellScript:
         """The *line* of a call of `sh -c`, and all that follows it."""
         parameters = " ".join(f"_{number}={_quoted(each)}" for number, each in enumerate(given))
         return cls("".join(_Parameters(line, len(given) - 1).replaced()), parameters)

@@ -1,4 +1,4 @@
-"""Check that the records of a journal are those that were written: none edited, removed or moved.
+"""Verify that the records of a journal are as written: none edited, removed or moved.
 
 Every record carries the number and the digest of the one before it in its row, and the heads of both rows are
 kept beside them, so that what is missing at the end is noticed too.
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from carrel.audit.event import Line, digest_of
+from carrel.audit.event import JournalLine, digest_of
 
 TOGETHER = 64
 """Most records that are written before the head is."""
@@ -73,7 +73,7 @@ class Chain:
     records: int = 0
     unchained: int = 0
 
-    def follow(self, lines: Iterable[tuple[bytes, Line]]) -> None:
+    def follow(self, lines: Iterable[tuple[bytes, JournalLine]]) -> None:
         """Go on with these records.
 
         Raises:
@@ -88,7 +88,7 @@ class Chain:
             else:
                 self.records += 1
 
-    def _require_next(self, line: Line) -> None:
+    def _require_next(self, line: JournalLine) -> None:
         own, last = line.event.sequence, self.last
         if line.previous is None:
             if self.records:

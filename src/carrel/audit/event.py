@@ -1,4 +1,4 @@
-"""One record of what happened in a workspace."""
+"""`Event`, one record of a change or a refusal, and its form as a line of the journal."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Event:
 
         *sequence* is that of an event which does not carry its own, as those of older versions.
         """
-        parsed = Line.parse(line, sequence)
+        parsed = JournalLine.parse(line, sequence)
         return None if parsed is None else parsed.event
 
     @classmethod
@@ -99,7 +99,7 @@ class Event:
         )
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """One line of a journal."""
 
     event: Event
@@ -109,7 +109,7 @@ class Line(NamedTuple):
     """That of the record before it."""
 
     @classmethod
-    def parse(cls, line: bytes, sequence: int) -> Line | None:
+    def parse(cls, line: bytes, sequence: int) -> JournalLine | None:
         """What a line holds, or `None` if it is torn or not ours; see `Event.parse`."""
         try:
             fields = json.loads(line)

@@ -1,4 +1,4 @@
-"""The append-only record of one workspace, kept outside it.
+"""The append-only journal of one workspace, stored outside it.
 
 A journal on disk is two rows of files, one of changes and one of refusals, so that no number of refusals
 takes the place of a change. A file that has reached its size is never written again: whoever comes next
@@ -26,7 +26,7 @@ from threading import RLock
 from typing import BinaryIO, Protocol
 
 from carrel.audit.chain import TOGETHER, BrokenError, Chain, Head, JournalCheck
-from carrel.audit.event import Event, Line, digest_of
+from carrel.audit.event import Event, JournalLine, digest_of
 from carrel.errors import ClosedError, RotatedError
 from carrel.values import MIB
 
@@ -491,21 +491,23 @@ class _Row:
         self.fd = self._end = -1
 
 
-def _lines(file: BinaryIO, number: int, since: int) -> Iterator[Line]:
+def _lines(file: BinaryIO, number: int, since: int) -> Iterator[JournalLine]:
     """The records of a file, from the one after *since* on or some before it."""
     start = file.seek(_place(file, number, since) if since > 0 else 0)
     for _, line in _texts(file, number, None, start):
         yield line
 
 
-def _texts(file: BinaryIO, number: int, end: int | None, start: int = 0) -> Iterator[tuple[bytes, Line]]:
+def _texts(
+    file: BinaryIO, number: int, end: int | None, start: int = 0
+) -> Iterator[tuple[bytes, JournalLine]]:
     """The records of a file from where it is, up to *end*, each as it is written and as it is read."""
     for text in file:
         record = text.rstrip(b"\n")
         stop = start + len(record)
         if end is not None and stop > end:
             return
-        line = Line.parse(record, number << _OFFSET_BITS | stop) if record else None
+        line = JournalLine.parse(record, number << _OFFSET_BITS | stop) if record else None
         start += len(text)
         if line is not None:
             yield record, line
@@ -519,7 +521,9 @@ def _place(file: BinaryIO, number: int, since: int) -> int:
         file.seek(middle)
         start = middle + len(file.readline())
         record = file.readline()
-        line = Line.parse(record.rstrip(b"\n"), number << _OFFSET_BITS | start + len(record.rstrip(b"\n")))
+        line = JournalLine.parse(
+            record.rstrip(b"\n"), number << _OFFSET_BITS | start + len(record.rstrip(b"\n"))
+        )
         if line is None or line.event.sequence > since:
             # What is torn is taken for later: then more is read than need be, and nothing is left out.
             high = middle
@@ -536,7 +540,7 @@ def _newest(file: BinaryIO, number: int) -> Head | None:
         file.seek(start)
         offset = end
         for text in reversed(file.read(end - start).split(b"\n")):
-            line = Line.parse(text, number << _OFFSET_BITS | offset) if text else None
+            line = JournalLine.parse(text, number << _OFFSET_BITS | offset) if text else None
             if line is not None:
                 return Head(sequence=line.event.sequence, digest=digest_of(text))
             offset -= len(text) + 1

@@ -1,4 +1,4 @@
-"""The variable that makes errors tell all; no setting, as it also concerns errors in the settings."""
+"""The variable `CARREL_DEBUG`, read outside the settings because it also applies to their errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ DEBUG_VARIABLE = "CARREL_DEBUG"
 _OFF = ("", "0", "false", "no", "off")
 
 
-def wants(environ: Mapping[str, str]) -> bool:
+def is_debug(environ: Mapping[str, str]) -> bool:
     """Whether errors are to be told with all that is known about them."""
     return environ.get(DEBUG_VARIABLE, "").strip().lower() not in _OFF

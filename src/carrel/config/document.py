@@ -1,4 +1,4 @@
-"""A TOML document: read with care, and parsed with the line of whatever is wrong in it."""
+"""Read and parse a TOML document, reporting the line of the first error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import stat
 import sys
 from pathlib import Path
 
-from carrel.config.kind import Place
+from carrel.config.kind import KeyPath
 
 FILE_BYTES = 2**20
 """A larger file is none of ours."""
@@ -16,7 +16,7 @@ _LONG_NUMBER = re.compile(rf"[0-9_]{{{sys.int_info.str_digits_check_threshold}}}
 """What Python may refuse to read as a number."""
 
 
-class Unreadable(ValueError):
+class UnreadableDocumentError(ValueError):
     """A document that cannot be read; `line` is where, if that is known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
@@ -25,7 +25,7 @@ class Unreadable(ValueError):
         self.line = line
 
 
-def read_text(path: Path) -> str | None:
+def read_document(path: Path) -> str | None:
     """The text of the file; `None` if there is none.
 
     Raises:
@@ -37,11 +37,13 @@ def read_text(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise Unreadable(f"cannot be read: {error.strerror}") from None
+        raise UnreadableDocumentError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise Unreadable("is not UTF-8 text", error.object.count(b"\n", 0, error.start) + 1) from None
+        raise UnreadableDocumentError(
+            "is not UTF-8 text", error.object.count(b"\n", 0, error.start) + 1
+        ) from None
     except ValueError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableDocumentError(str(error)) from None
 
 
 def _content(path: Path) -> bytes:
@@ -64,7 +66,7 @@ def _content(path: Path) -> bytes:
         os.close(fd)
 
 
-def parse(text: str) -> dict[str, object]:
+def parse_toml(text: str) -> dict[str, object]:
     """What stands in *text*.
 
     Raises:
@@ -85,11 +87,11 @@ def parse(text: str) -> dict[str, object]:
     except ValueError:
         long = _LONG_NUMBER.search(text)
         problem, line = "a number is too long", text.count("\n", 0, long.start() if long else 0) + 1
-    raise Unreadable(f"is not TOML that can be read: {problem}", line)
+    raise UnreadableDocumentError(f"is not TOML that can be read: {problem}", line)
 
 
-def line_of(text: str, place: Place) -> int:
+def line_of(text: str, place: KeyPath) -> int:
     """The line of *text* on which *place* stands, or the nearest thing around it."""
-    from carrel.config._lines import Lines
+    from carrel.config.toml_lines import TomlLines
 
-    return Lines(text).of(place)
+    return TomlLines(text).of(place)

@@ -1,4 +1,4 @@
-"""The configuration file: where it is, and what stands in it, checked whole."""
+"""The configuration file: where it is, and its contents, checked as a whole."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from carrel.config.document import Unreadable, parse, read_text
+from carrel.config.document import UnreadableDocumentError, parse_toml, read_document
 from carrel.config.key import Key
-from carrel.config.kind import Place, Wrong, did_you_mean, expand, shown
-from carrel.config.settings import Origin, Source
+from carrel.config.kind import InvalidValueError, KeyPath, did_you_mean, expand, short_repr
+from carrel.config.settings import Origin, SettingSource
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 from carrel.errors import ConfigError
 
 if TYPE_CHECKING:
-    from carrel.config._lines import Lines
+    from carrel.config.toml_lines import TomlLines
 
 NAME = "carrel/config.toml"
 
@@ -51,10 +51,10 @@ class ConfigFile:
         place, value = self._given[key.name]
         return value, self.origin(place, is_alias=place != key.place)
 
-    def origin(self, place: Place, *, is_alias: bool = False) -> Origin:
+    def origin(self, place: KeyPath, *, is_alias: bool = False) -> Origin:
         """Where *place* is in the file."""
         line = self._lines.of(place)
-        return Origin(source=Source.FILE, name=str(self.path), line=line, is_alias=is_alias)
+        return Origin(source=SettingSource.FILE, name=str(self.path), line=line, is_alias=is_alias)
 
     def _entries(self) -> Iterator[tuple[tuple[str, ...], object]]:
         """What stands in the file, and where."""
@@ -64,12 +64,12 @@ class ConfigFile:
             elif isinstance(value, dict):
                 yield from (((name, inner), each) for inner, each in value.items())
             else:
-                self._refuse((name,), f"must be a table, not {shown(value)}")
+                self._refuse((name,), f"must be a table, not {short_repr(value)}")
 
     def _document(self) -> dict[str, object]:
         try:
-            return parse(self._text)
-        except Unreadable as error:
+            return parse_toml(self._text)
+        except UnreadableDocumentError as error:
             raise _config_error(self.path, error) from None
 
     def _take(self, place: tuple[str, ...], value: object) -> None:
@@ -81,18 +81,18 @@ class ConfigFile:
             self._refuse(place, f"is the same setting as {_render(other)}; give one of them")
         try:
             self._given[key.name] = place, key.kind.check(value, self._home, *place)
-        except Wrong as error:
+        except InvalidValueError as error:
             self._refuse(error.at, str(error))
 
-    def _refuse(self, place: Place, reason: str) -> NoReturn:
+    def _refuse(self, place: KeyPath, reason: str) -> NoReturn:
         where = f"{self.path}:{self._lines.of(place)}"
         raise ConfigError(f"{where}: {_render(place)} {reason}", path=str(self.path))
 
     @cached_property
-    def _lines(self) -> Lines:
-        from carrel.config._lines import Lines
+    def _lines(self) -> TomlLines:
+        from carrel.config.toml_lines import TomlLines
 
-        return Lines(self._text)
+        return TomlLines(self._text)
 
 
 def home_of(environ: Mapping[str, str]) -> str | None:
@@ -101,7 +101,7 @@ def home_of(environ: Mapping[str, str]) -> str | None:
     return home if home.startswith("/") else None
 
 
-def read(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None) -> ConfigFile:
+def read_config_file(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None) -> ConfigFile:
     """Read the file at *path*, or where the environment says; a missing one is empty unless it was named.
 
     Raises:
@@ -111,8 +111,8 @@ def read(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None)
     named = _named(environ, home) if path is None else Path(path)
     where = named or _usual_place(environ, home)
     try:
-        text = None if where is None else read_text(where)
-    except Unreadable as error:
+        text = None if where is None else read_document(where)
+    except UnreadableDocumentError as error:
         raise _config_error(where, error) from None
     if text is None and named is not None:
         by = f" (from {CONFIG_VARIABLE})" if path is None else ""
@@ -120,7 +120,7 @@ def read(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None)
     return ConfigFile(where, text, home)
 
 
-def place_of(environ: Mapping[str, str]) -> Path | None:
+def config_path(environ: Mapping[str, str]) -> Path | None:
     """Where the file is looked for; `None` if nothing says where.
 
     Raises:
@@ -136,7 +136,7 @@ def _named(environ: Mapping[str, str], home: str | None) -> Path | None:
         return None
     try:
         return expand(text, home)
-    except Wrong as error:
+    except InvalidValueError as error:
         raise ConfigError(f"{CONFIG_VARIABLE} {error}") from None
 
 
@@ -147,7 +147,7 @@ def _usual_place(environ: Mapping[str, str], home: str | None) -> Path | None:
     return None if home is None else Path(home, ".config", NAME)
 
 
-def _config_error(path: Path | None, error: Unreadable) -> ConfigError:
+def _config_error(path: Path | None, error: UnreadableDocumentError) -> ConfigError:
     line = "" if error.line is None else f":{error.line}"
     return ConfigError(f"{path}{line}: {error}", path=str(path))
 
@@ -161,13 +161,13 @@ def _suggestion(place: tuple[str, ...]) -> str:
     return did_you_mean(place[-1], {name: _render(each) for name, each in known.items()})
 
 
-def _render(place: Place) -> str:
+def _render(place: KeyPath) -> str:
     """A place as one would write it."""
     text = ""
     for part in place:
         if isinstance(part, int):
             text += f"[{part}]"
             continue
-        name = part if _BARE.fullmatch(part) else shown(part)
+        name = part if _BARE.fullmatch(part) else short_repr(part)
         text += f".{name}" if text else name
     return text

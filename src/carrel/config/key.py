@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from carrel.config.kind import Kind
+from carrel.config.kind import SettingKind
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -16,7 +16,7 @@ class Key(Generic[T_co]):
 
     name: str
     """Its table in the file and its name there, with a dot between."""
-    kind: Kind[T_co]
+    kind: SettingKind[T_co]
     default: object
     """As it would stand in the file; `None` if it is not set."""
     meaning: str

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 Mode = Literal["ro", "rw"]
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Names and positions that lead to a value in a document."""
 Roles = Mapping[str, tuple[str, ...]]
 
@@ -37,10 +37,10 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Wrong(ValueError):
+class InvalidValueError(ValueError):
     """A value that a setting cannot have; `at` leads from the setting to the part that is wrong."""
 
-    def __init__(self, reason: str = "", at: Place = ()) -> None:
+    def __init__(self, reason: str = "", at: KeyPath = ()) -> None:
         """Tell the *reason*; without one the value is not of its kind at all."""
         super().__init__(reason)
         self.at = at
@@ -54,13 +54,13 @@ class AllowedPath(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind(Generic[T_co]):
+class SettingKind(Generic[T_co]):
     """One kind of value."""
 
     says: str
     """What it must be."""
     make: Callable[[object, str | None], T_co]
-    """Make a value from what stands in a file, given the home directory; `Wrong` if that cannot be."""
+    """Make a value from what stands in a file, given the home directory; `InvalidValueError` if that cannot be."""
     spell: Callable[[str], object] = str
     """Make what would stand in a file from the text of a variable."""
 
@@ -72,12 +72,12 @@ class Kind(Generic[T_co]):
         """
         try:
             return self.make(value, home)
-        except Wrong as error:
-            reason = str(error) or f"must be {self.says}, not {shown(value)}"
-            raise Wrong(reason, (*at, *error.at)) from None
+        except InvalidValueError as error:
+            reason = str(error) or f"must be {self.says}, not {short_repr(value)}"
+            raise InvalidValueError(reason, (*at, *error.at)) from None
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A value as an error tells it: short, whatever it is."""
     if isinstance(value, dict):
         return "a table"
@@ -94,18 +94,18 @@ def shown(value: object) -> str:
 # Numbers and switches
 
 
-def number(low: int, high: int) -> Kind[int]:
+def number(low: int, high: int) -> SettingKind[int]:
     """A whole number in a range."""
-    return Kind(
+    return SettingKind(
         says=f"a whole number from {low} to {high}",
         make=lambda value, home: _whole(value, low, high),
         spell=_number_of,
     )
 
 
-def ceiling(low: int, high: int) -> Kind[int | None]:
+def ceiling(low: int, high: int) -> SettingKind[int | None]:
     """A whole number in a range, or no ceiling at all."""
-    return Kind(
+    return SettingKind(
         says=f'a whole number from {low} to {high} or "{NONE}"',
         make=lambda value, home: None if value == NONE else _whole(value, low, high),
         spell=_number_of,
@@ -115,7 +115,7 @@ def ceiling(low: int, high: int) -> Kind[int | None]:
 def _whole(value: object, low: int, high: int) -> int:
     # A boolean is an int for Python, but no number in a file.
     if type(value) is not int or not low <= value <= high:
-        raise Wrong
+        raise InvalidValueError
     return value
 
 
@@ -130,17 +130,17 @@ def _size(value: object, home: str | None) -> int:
     return _whole(size, 0, 2**60 - 1)
 
 
-SIZE = Kind(says='a number of bytes, or a text like "512KB", "10MB" or "1GB"', make=_size)
+SIZE = SettingKind(says='a number of bytes, or a text like "512KB", "10MB" or "1GB"', make=_size)
 """Bytes; KB, MB and GB are powers of 1024."""
 
 
 def _switch(value: object, home: str | None) -> bool:
     if not isinstance(value, bool):
-        raise Wrong
+        raise InvalidValueError
     return value
 
 
-SWITCH = Kind(
+SWITCH = SettingKind(
     says="true or false",
     make=_switch,
     spell=lambda text: _SWITCHES.get(text.strip().lower(), text),
@@ -153,32 +153,32 @@ SWITCH = Kind(
 
 def _text(value: object, home: str | None) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise Wrong
+        raise InvalidValueError
     return value
 
 
-TEXT = Kind(says="a text that is not empty", make=_text)
+TEXT = SettingKind(says="a text that is not empty", make=_text)
 
 
-def choice(*names: str) -> Kind[str]:
+def choice(*names: str) -> SettingKind[str]:
     """One of some names."""
 
     def make(value: object, home: str | None) -> str:
         if not isinstance(value, str) or value not in names:
-            raise Wrong
+            raise InvalidValueError
         return value
 
-    return Kind(says="one of " + ", ".join(f'"{name}"' for name in names), make=make)
+    return SettingKind(says="one of " + ", ".join(f'"{name}"' for name in names), make=make)
 
 
 def _mode(value: object, home: str | None) -> Mode:
     mode = _MODES.get(value.strip().lower()) if isinstance(value, str) else None
     if mode is None:
-        raise Wrong
+        raise InvalidValueError
     return mode
 
 
-MODE = Kind(says='"ro" or "rw"', make=_mode)
+MODE = SettingKind(says='"ro" or "rw"', make=_mode)
 """What may be done beneath a directory; `readonly`, `read-only`, `readwrite`, `read-write` are the same."""
 
 
@@ -186,18 +186,18 @@ def _path(value: object, home: str | None) -> Path:
     return expand(_text(value, home), home)
 
 
-PATH = Kind(says="a path", make=_path)
+PATH = SettingKind(says="a path", make=_path)
 """A path of the host; `~` is the home directory."""
 
 
 def _absolute(value: object, home: str | None) -> Path:
     path = _path(value, home)
     if not path.is_absolute():
-        raise Wrong
+        raise InvalidValueError
     return path
 
 
-ABSOLUTE = Kind(says="an absolute path, or one that begins with ~/", make=_absolute)
+ABSOLUTE = SettingKind(says="an absolute path, or one that begins with ~/", make=_absolute)
 """For what gives access: that must not depend on where the program is started."""
 
 
@@ -211,24 +211,26 @@ def expand(text: str, home: str | None) -> Path:
     if not head.startswith("~"):
         return Path(text)
     if head != "~":
-        raise Wrong(f"begins with {shown(head)}; only ~ itself, your own home directory, is understood")
+        raise InvalidValueError(
+            f"begins with {short_repr(head)}; only ~ itself, your own home directory, is understood"
+        )
     if home is None:
-        raise Wrong("begins with ~, but HOME does not name a directory")
+        raise InvalidValueError("begins with ~, but HOME does not name a directory")
     return Path(home, rest.lstrip("/"))
 
 
 # Lists and tables
 
 
-def many(kind: Kind[T], says: str) -> Kind[tuple[T, ...]]:
+def many(kind: SettingKind[T], says: str) -> SettingKind[tuple[T, ...]]:
     """A list of values of one kind; a variable has commas between them."""
 
     def make(value: object, home: str | None) -> tuple[T, ...]:
         if not isinstance(value, list):
-            raise Wrong
+            raise InvalidValueError
         return tuple(kind.check(each, home, index) for index, each in enumerate(value))
 
-    return Kind(says=says, make=make, spell=_list_of)
+    return SettingKind(says=says, make=make, spell=_list_of)
 
 
 def _list_of(text: str) -> object:
@@ -240,13 +242,13 @@ TEXTS = many(TEXT, "a list of texts")
 
 def _table(value: object, required: str, *optional: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise Wrong
+        raise InvalidValueError
     known = {name: name for name in (required, *optional)}
     for name in value:
         if name not in known:
-            raise Wrong(f"is not a known key{did_you_mean(name, known)}", at=(name,))
+            raise InvalidValueError(f"is not a known key{did_you_mean(name, known)}", at=(name,))
     if required not in value:
-        raise Wrong(f"must have {required}")
+        raise InvalidValueError(f"must have {required}")
     return value
 
 
@@ -256,36 +258,36 @@ def _allowed(value: object, home: str | None) -> AllowedPath:
     return AllowedPath(path, MODE.check(table.get("mode", "ro"), home, "mode"))
 
 
-ALLOWED = many(Kind(says="a table", make=_allowed), "a list of tables with path and mode")
+ALLOWED = many(SettingKind(says="a table", make=_allowed), "a list of tables with path and mode")
 """Directories besides the workspace, in order; one without a mode is read-only."""
 
 
 def _tool(value: object, home: str | None) -> str:
     if not isinstance(value, str) or not _TOOL.fullmatch(value):
-        raise Wrong
+        raise InvalidValueError
     return value
 
 
-_TOOLS = many(Kind(says="the name of a tool", make=_tool), "a list of tools")
+_TOOLS = many(SettingKind(says="the name of a tool", make=_tool), "a list of tools")
 
 
 def _role(value: object, home: str | None) -> tuple[str, ...]:
     return _TOOLS.check(_table(value, "tools")["tools"], home, "tools")
 
 
-_ROLE = Kind(says="a table", make=_role)
+_ROLE = SettingKind(says="a table", make=_role)
 
 
 def _roles(value: object, home: str | None) -> Roles:
     if not isinstance(value, dict):
-        raise Wrong
+        raise InvalidValueError
     for name in value:
         if not _ROLE_NAME.fullmatch(name):
-            raise Wrong("must be named by lower-case letters, digits, - and _", at=(name,))
+            raise InvalidValueError("must be named by lower-case letters, digits, - and _", at=(name,))
     return MappingProxyType({name: _ROLE.check(row, home, name) for name, row in value.items()})
 
 
-ROLES = Kind(says="a table of roles", make=_roles)
+ROLES = SettingKind(says="a table of roles", make=_roles)
 """The tools of some roles."""
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
 
-from carrel.config import containers, serve, table
+from carrel.config import container_keys, serve_keys, table
 from carrel.config.debug import DEBUG_VARIABLE
-from carrel.config.document import Unreadable, read_text
-from carrel.config.file import ConfigFile, home_of, read
+from carrel.config.document import UnreadableDocumentError, read_document
+from carrel.config.file import ConfigFile, home_of, read_config_file
 from carrel.config.key import Key
-from carrel.config.kind import Wrong, did_you_mean
+from carrel.config.kind import InvalidValueError, did_you_mean
 from carrel.config.settings import (
     ContainerSettings,
     FilesSettings,
@@ -23,16 +23,16 @@ from carrel.config.settings import (
     ServeSettings,
     SessionSettings,
     Settings,
+    SettingSource,
+    SettingValue,
     ShellSettings,
-    Source,
-    Value,
 )
 from carrel.config.table import CONFIG_VARIABLE, DEFAULT_ROLES, KEYS
 from carrel.errors import ConfigError
 from carrel.values import MIB
 
 PREFIX = "CARREL_"
-DEFAULT = Origin(source=Source.DEFAULT)
+DEFAULT = Origin(source=SettingSource.DEFAULT)
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def load(environ: Mapping[str, str], *, path: str | os.PathLike[str] | None = No
     Raises:
         ConfigError: The file or a variable cannot be used; the message names it, the line and the key.
     """
-    return _settings(environ, read(environ, path))
+    return _settings(environ, read_config_file(environ, path))
 
 
 def operator_settings(environ: Mapping[str, str], warn: Callable[[str], object]) -> Settings:
@@ -52,7 +52,7 @@ def operator_settings(environ: Mapping[str, str], warn: Callable[[str], object])
     A file that is wrong is left out whole, and so is an environment that is wrong. What remains is stricter.
     """
     try:
-        file = read(environ)
+        file = read_config_file(environ)
     except ConfigError as error:
         warn(f"{error}; the file is not used")
         file = ConfigFile(None)
@@ -69,7 +69,7 @@ def sessions_dir(environ: Mapping[str, str]) -> Path:
     Raises:
         ConfigError: The file, or the variable for this directory, cannot be used.
     """
-    return _Values(environ, read(environ)).of(table.DIRECTORY)
+    return _Values(environ, read_config_file(environ)).of(table.DIRECTORY)
 
 
 class _Values:
@@ -79,47 +79,47 @@ class _Values:
         self._environ = environ
         self._file = file
         self._home = home_of(environ)
-        self._found: dict[str, Value] = {}
+        self._found: dict[str, SettingValue] = {}
 
     def of(self, key: Key[T]) -> T:
         """The value of *key*."""
         return cast(T, self.value(key).value)  # what the kind of the key made
 
-    def value(self, key: Key[object]) -> Value:
+    def value(self, key: Key[object]) -> SettingValue:
         """The value of *key*, and where it came from."""
         if key.name not in self._found:
             value, origin = self._forced(key) or self._find(key)
-            self._found[key.name] = Value(
+            self._found[key.name] = SettingValue(
                 name=key.name, value=value, origin=origin, is_used=key.is_used, is_secret=key.is_secret
             )
         return self._found[key.name]
 
-    def roles(self) -> Iterator[Value]:
+    def roles(self) -> Iterator[SettingValue]:
         """The tools of each role: as given, or as by default."""
         key = table.ROLE_TOOLS
         given = self.of(key)
         for name, tools in {**DEFAULT_ROLES, **given}.items():
             origin = self._file.origin((*key.place, name)) if name in given else DEFAULT
-            yield Value(name=f"{key.name}.{name}", value=tools, origin=origin, is_used=key.is_used)
+            yield SettingValue(name=f"{key.name}.{name}", value=tools, origin=origin, is_used=key.is_used)
 
     def _forced(self, key: Key[object]) -> tuple[object, Origin] | None:
         """The mode of a workspace that a variable names: who names it there means to work in it."""
         if key is not table.WORKSPACE_MODE:
             return None
         root = self.value(table.WORKSPACE_ROOT).origin
-        return ("rw", root) if root.source is Source.ENVIRONMENT else None
+        return ("rw", root) if root.source is SettingSource.ENVIRONMENT else None
 
     def _find(self, key: Key[object]) -> tuple[object, Origin]:
         for name in key.variables:
             if text := self._environ.get(name):
-                origin = Origin(source=Source.ENVIRONMENT, name=name, is_alias=name != key.variable)
+                origin = Origin(source=SettingSource.ENVIRONMENT, name=name, is_alias=name != key.variable)
                 return self._parse(key, name, text), origin
         return self._file.find(key) or (self._default(key), DEFAULT)
 
     def _parse(self, key: Key[object], name: str, text: str) -> object:
         try:
             return key.kind.check(key.kind.spell(text), self._home)
-        except Wrong as error:
+        except InvalidValueError as error:
             raise ConfigError(f"{name} {error}") from None
 
     def _default(self, key: Key[object]) -> object:
@@ -128,7 +128,7 @@ class _Values:
             return Path(caches, "carrel")
         try:
             return None if key.default is None else key.kind.check(key.default, self._home)
-        except Wrong:
+        except InvalidValueError:
             # It begins with ~, and there is no home directory.
             return None
 
@@ -213,21 +213,21 @@ def _files(values: _Values) -> FilesSettings:
 
 def _containers(values: _Values) -> ContainerSettings:
     return ContainerSettings(
-        image=values.of(containers.IMAGE),
-        address=values.of(containers.ADDRESS),
-        pull=values.of(containers.PULL),
-        user=values.of(containers.USER),
-        memory_bytes=values.of(containers.MEMORY_MB) * MIB,
-        cpus=values.of(containers.CPUS),
-        pids=values.of(containers.PIDS),
-        tmp_bytes=values.of(containers.TMP_MB) * MIB,
-        network=values.of(containers.NETWORK),
-        read_only=values.of(containers.READ_ONLY),
-        capabilities=values.of(containers.CAPABILITY_NAMES),
+        image=values.of(container_keys.IMAGE),
+        address=values.of(container_keys.ADDRESS),
+        pull=values.of(container_keys.PULL),
+        user=values.of(container_keys.USER),
+        memory_bytes=values.of(container_keys.MEMORY_MB) * MIB,
+        cpus=values.of(container_keys.CPUS),
+        pids=values.of(container_keys.PIDS),
+        tmp_bytes=values.of(container_keys.TMP_MB) * MIB,
+        network=values.of(container_keys.NETWORK),
+        read_only=values.of(container_keys.READ_ONLY),
+        capabilities=values.of(container_keys.CAPABILITY_NAMES),
         seccomp=_seccomp(values),
-        new_privileges=values.of(containers.NEW_PRIVILEGES),
-        timeout_seconds=values.of(containers.TIMEOUT_SECONDS),
-        tools=values.of(containers.TOOLS),
+        new_privileges=values.of(container_keys.NEW_PRIVILEGES),
+        timeout_seconds=values.of(container_keys.TIMEOUT_SECONDS),
+        tools=values.of(container_keys.TOOLS),
     )
 
 
@@ -237,19 +237,19 @@ def _seccomp(values: _Values) -> str | None:
     Raises:
         ConfigError: The file cannot be read, or is not JSON.
     """
-    name = values.of(containers.SECCOMP)
-    if name is None or name == containers.UNCONFINED:
+    name = values.of(container_keys.SECCOMP)
+    if name is None or name == container_keys.UNCONFINED:
         return name
     import json
 
-    where = _where(values.value(containers.SECCOMP))
+    where = _where(values.value(container_keys.SECCOMP))
     try:
-        text = read_text(Path(name))
+        text = read_document(Path(name))
         if text is None:
-            raise Unreadable("is not there")
+            raise UnreadableDocumentError("is not there")
         if not isinstance(json.loads(text), dict):
-            raise Unreadable("is not an object in JSON")
-    except Unreadable as error:
+            raise UnreadableDocumentError("is not an object in JSON")
+    except UnreadableDocumentError as error:
         problem = str(error)
     except (ValueError, RecursionError):
         problem = "is not JSON"
@@ -258,7 +258,7 @@ def _seccomp(values: _Values) -> str | None:
     raise ConfigError(f"{where} names a file that {problem}", path=name)
 
 
-def _where(value: Value) -> str:
+def _where(value: SettingValue) -> str:
     """Where a value was given, as the beginning of a sentence."""
     origin = value.origin
     return f"{origin.name}:{origin.line}: {value.name}" if origin.line else str(origin.name)
@@ -266,39 +266,39 @@ def _where(value: Value) -> str:
 
 def _serve(values: _Values) -> ServeSettings:
     return ServeSettings(
-        host=values.of(serve.HOST),
-        port=values.of(serve.PORT),
-        grpc=values.of(serve.GRPC),
-        grpc_port=values.of(serve.GRPC_PORT),
-        tls_cert=values.of(serve.TLS_CERT),
-        tls_key=values.of(serve.TLS_KEY),
-        require_key=values.of(serve.REQUIRE_KEY),
-        isolate_sessions=values.of(serve.ISOLATE_SESSIONS),
-        rate_per_minute=values.of(serve.RATE_PER_MINUTE),
-        max_body_bytes=values.of(serve.MAX_BODY_MB) * MIB,
-        uploads_bytes=values.of(serve.UPLOADS_MB) * MIB,
-        max_requests=values.of(serve.MAX_REQUESTS),
-        executions=values.of(serve.EXECUTIONS),
-        executions_per_caller=values.of(serve.EXECUTIONS_PER_CALLER),
-        timeout_seconds=values.of(serve.TIMEOUT_SECONDS),
-        shutdown_seconds=values.of(serve.SHUTDOWN_SECONDS),
-        idle_seconds=values.of(serve.IDLE_SECONDS),
-        open_sessions=values.of(serve.OPEN_SESSIONS),
-        sweep_seconds=values.of(serve.SWEEP_SECONDS),
-        resume_seconds=values.of(serve.RESUME_SECONDS),
-        cors_origins=values.of(serve.CORS_ORIGINS),
-        metrics=values.of(serve.METRICS),
-        jwt_issuer=values.of(serve.JWT_ISSUER),
-        jwt_audience=values.of(serve.JWT_AUDIENCE),
-        jwt_jwks=values.of(serve.JWT_JWKS),
-        jwt_algorithms=values.of(serve.JWT_ALGORITHMS),
-        jwt_tenant_claim=values.of(serve.JWT_TENANT_CLAIM),
-        jwt_roles_claim=values.of(serve.JWT_ROLES_CLAIM),
-        traces=values.of(serve.TRACES),
+        host=values.of(serve_keys.HOST),
+        port=values.of(serve_keys.PORT),
+        grpc=values.of(serve_keys.GRPC),
+        grpc_port=values.of(serve_keys.GRPC_PORT),
+        tls_cert=values.of(serve_keys.TLS_CERT),
+        tls_key=values.of(serve_keys.TLS_KEY),
+        require_key=values.of(serve_keys.REQUIRE_KEY),
+        isolate_sessions=values.of(serve_keys.ISOLATE_SESSIONS),
+        rate_per_minute=values.of(serve_keys.RATE_PER_MINUTE),
+        max_body_bytes=values.of(serve_keys.MAX_BODY_MB) * MIB,
+        uploads_bytes=values.of(serve_keys.UPLOADS_MB) * MIB,
+        max_requests=values.of(serve_keys.MAX_REQUESTS),
+        executions=values.of(serve_keys.EXECUTIONS),
+        executions_per_caller=values.of(serve_keys.EXECUTIONS_PER_CALLER),
+        timeout_seconds=values.of(serve_keys.TIMEOUT_SECONDS),
+        shutdown_seconds=values.of(serve_keys.SHUTDOWN_SECONDS),
+        idle_seconds=values.of(serve_keys.IDLE_SECONDS),
+        open_sessions=values.of(serve_keys.OPEN_SESSIONS),
+        sweep_seconds=values.of(serve_keys.SWEEP_SECONDS),
+        resume_seconds=values.of(serve_keys.RESUME_SECONDS),
+        cors_origins=values.of(serve_keys.CORS_ORIGINS),
+        metrics=values.of(serve_keys.METRICS),
+        jwt_issuer=values.of(serve_keys.JWT_ISSUER),
+        jwt_audience=values.of(serve_keys.JWT_AUDIENCE),
+        jwt_jwks=values.of(serve_keys.JWT_JWKS),
+        jwt_algorithms=values.of(serve_keys.JWT_ALGORITHMS),
+        jwt_tenant_claim=values.of(serve_keys.JWT_TENANT_CLAIM),
+        jwt_roles_claim=values.of(serve_keys.JWT_ROLES_CLAIM),
+        traces=values.of(serve_keys.TRACES),
     )
 
 
-def _listed(values: _Values) -> Iterator[Value]:
+def _listed(values: _Values) -> Iterator[SettingValue]:
     """All values in the order of the table."""
     for key in KEYS:
         if key is table.ROLE_TOOLS:

@@ -12,7 +12,7 @@ from carrel.errors import RuntimeMissingError
 from carrel.values import MIB
 
 
-class Source(StrEnum):
+class SettingSource(StrEnum):
     """The kinds of places that a value comes from; later ones go before earlier ones."""
 
     DEFAULT = "default"
@@ -25,7 +25,7 @@ class Source(StrEnum):
 class Origin:
     """Where one value came from."""
 
-    source: Source
+    source: SettingSource
     name: str | None = None
     """The file, the variable or the option."""
     line: int | None = None
@@ -35,7 +35,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class SettingValue:
     """One setting with its value and its origin."""
 
     name: str
@@ -240,7 +240,7 @@ class Settings:
     serve: ServeSettings
     roles: Roles
     """The tools of each role."""
-    values: tuple[Value, ...]
+    values: tuple[SettingValue, ...]
     """The same settings one by one, in the order of the table."""
     file: Path | None
     """Where the file is looked for; `None` if nothing says where."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 
-from carrel.config.containers import CONTAINER_KEYS
+from carrel.config.container_keys import CONTAINER_KEYS
 from carrel.config.key import Key
 from carrel.config.kind import (
     ABSOLUTE,
@@ -21,8 +21,8 @@ from carrel.config.kind import (
     choice,
     number,
 )
-from carrel.config.network import ADDRESS, SECRET
-from carrel.config.serve import SERVE_KEYS
+from carrel.config.network_kinds import ADDRESS, SECRET
+from carrel.config.serve_keys import SERVE_KEYS
 
 CONFIG_VARIABLE = "CARREL_CONFIG"
 """Names the file itself."""

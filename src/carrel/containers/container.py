@@ -1,4 +1,4 @@
-"""`Container`: one container of an engine. Everything that ends something may be called again."""
+"""`Container`: one container of an engine; operations that end something can be repeated."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from carrel.containers.docker_errors import translate_docker_errors
 from carrel.containers.spec import USER_LABEL, WORKSPACE, Volume
 from carrel.containers.stream import ExecStream
-from carrel.containers.trouble import translated
 from carrel.errors import ContainerError
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Container:
         return True
 
     def _translated(self, doing: str) -> AbstractContextManager[None]:
-        return translated(f"{self.name}: {doing}")
+        return translate_docker_errors(f"{self.name}: {doing}")
 
 
 def _path_stat(header: str) -> PathStat:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from carrel.containers.hijack import Line, connect_socket
-from carrel.containers.trouble import translated
+from carrel.containers.docker_errors import translate_docker_errors
+from carrel.containers.stream import HijackedConnection, connect_socket
 from carrel.errors import ContainerError, EngineError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Engine:
             raise EngineError(
                 "address", f"a Docker engine is reached by unix:// or tcp://, not by {found[:80]!r}"
             )
-        with translated("connecting to it"):
+        with translate_docker_errors("connecting to it"):
             # The client would leave a socket behind that could not be connected.
             connect_socket(found, timeout_seconds).close()
             api = APIClient(version=OLDEST, timeout=timeout_seconds, **options)
@@ -76,7 +76,7 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """What the engine tells about itself."""
-        with translated("asking about it"):
+        with translate_docker_errors("asking about it"):
             version, info = self.api.version(), self.api.info()
         return {
             "version": version.get("Version"),
@@ -92,7 +92,7 @@ class Engine:
     def has_image(self, image: str) -> bool:
         """Whether the engine has an image of that name."""
         try:
-            with translated(f"looking for {image!r}"):
+            with translate_docker_errors(f"looking for {image!r}"):
                 self.api.inspect_image(image)
         except ContainerError as error:
             if error.problem in ("image", "missing"):
@@ -106,7 +106,7 @@ class Engine:
         Raises:
             ContainerError: There is no such image.
         """
-        with translated(f"looking for {image!r}"):
+        with translate_docker_errors(f"looking for {image!r}"):
             return list(self.api.inspect_image(image)["Config"].get("Volumes") or ())
 
     def pull(self, image: str) -> None:
@@ -118,7 +118,7 @@ class Engine:
         from docker.utils import parse_repository_tag
 
         repository, tag = parse_repository_tag(image)
-        with translated(f"pulling {image!r}"):
+        with translate_docker_errors(f"pulling {image!r}"):
             for line in self.api.pull(repository, tag=tag or "latest", stream=True, decode=True):
                 if "error" in line:
                     raise ContainerError(
@@ -130,18 +130,18 @@ class Engine:
         filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
         if volume is not None:
             filters["volume"] = [volume]
-        with translated("listing containers"):
+        with translate_docker_errors("listing containers"):
             return list(self.api.containers(all=True, filters=filters))
 
-    def hijack(self, path: str, body: dict[str, object]) -> Line:
+    def hijack(self, path: str, body: dict[str, object]) -> HijackedConnection:
         """Ask for a connection in both directions.
 
         Raises:
             EngineError: It does not answer, or in another way.
             ContainerError: It says no.
         """
-        with translated("opening a stream"):
-            return Line.open(
+        with translate_docker_errors("opening a stream"):
+            return HijackedConnection.open(
                 self.address,
                 f"/v{self.api.api_version}{path}",
                 json.dumps(body).encode(),
@@ -168,11 +168,11 @@ class Engine:
     def stream(self, path: str, parameters: dict[str, str]) -> Iterator[bytes]:
         """The body of an answer by pieces."""
         url = f"{self.api.base_url}/v{self.api.api_version}{path}"
-        with translated("reading a stream"):
+        with translate_docker_errors("reading a stream"):
             response = self.api.get(url, params=parameters, stream=True, timeout=self.timeout_seconds)
             self.api._raise_for_status(response)
         try:
-            with translated("reading a stream"):
+            with translate_docker_errors("reading a stream"):
                 yield from response.iter_content(2**16)
         finally:
             response.close()
@@ -186,7 +186,7 @@ def _agree_on_version(api: APIClient) -> None:
     """
     from docker.constants import DEFAULT_DOCKER_API_VERSION
 
-    with translated("asking for its version"):
+    with translate_docker_errors("asking for its version"):
         answer = api.version(api_version=False)
     told = str(answer.get("ApiVersion")) if isinstance(answer, dict) else ""
     if not re.fullmatch(r"\d{1,4}\.\d{1,4}", told):

@@ -1,6 +1,6 @@
 """`ContainerFiles`: files that live only in a container, behind the same protocol as all others.
 
-The answers and errors are those of `carrel.fs.root.Root`. Every path is resolved by names on the host, never
+The answers and errors are those of `carrel.fs.local.root.Root`. Every path is resolved by names on the host, never
 by links in the container; what acts in the container holds what was looked at and acts on that.
 
 Not covered: a directory that is mounted beneath the root of the files is entered like any other; only the
@@ -22,29 +22,29 @@ from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from carrel.containers.archive_steps import ArchiveSteps
-from carrel.containers.attendant import ANSWER_SECONDS, Attendant
-from carrel.containers.placing import ContainerPlaces, Target, above, freed, require_version
-from carrel.containers.reading import encoded, identity, retried, steady
-from carrel.containers.shell_steps import PIECE_BYTES, ShellSteps
-from carrel.containers.spec import WORKSPACE
-from carrel.containers.steps import (
+from carrel.containers.fs.archive_primitives import ArchivePrimitives
+from carrel.containers.fs.file_agent import ANSWER_SECONDS, FileAgent
+from carrel.containers.fs.primitives import (
+    ConcurrentChangeError,
     Copied,
-    Found,
+    FilePrimitives,
+    FoundEntry,
     Parts,
-    Steps,
-    SwappedError,
-    failure,
     new_draft,
+    os_error,
 )
+from carrel.containers.fs.reading import encoded, identity, retried, retried_and_translated
+from carrel.containers.fs.shell_primitives import PIECE_BYTES, ShellPrimitives
+from carrel.containers.fs.write_target import ContainerPlaces, WriteTarget, above, freed, require_version
+from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError, EngineError, EscapeError
-from carrel.fs.api import WRITE, Account, Cause, Existing, Links, Parents, Unreadable
-from carrel.fs.free import FreeAccount
+from carrel.fs.accounts import NullAccount
+from carrel.fs.api import WRITE, Account, Cause, Existing, Links, OnUnreadable, Parents
+from carrel.fs.errors import translated
+from carrel.fs.local.version import changed_error
+from carrel.fs.local.walk import info_of
 from carrel.fs.rules import not_a_file, require_one_name, require_write_bit, too_large
-from carrel.fs.translate import translated
-from carrel.fs.tree import info_of
-from carrel.fs.version import changed
-from carrel.paths.rel import Where, leads_out
+from carrel.paths.parsed_path import ParsedPath, escapes
 from carrel.values import Change, FileInfo
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ContainerFiles(ContainerPlaces):
         *,
         user: str | None = None,
         timeout_seconds: float = ANSWER_SECONDS,
-        steps: Steps | None = None,
+        steps: FilePrimitives | None = None,
     ) -> None:
         """Work on what is beneath *root* in *container*, as its user or as *user*; with *steps* of others.
 
@@ -81,22 +81,24 @@ class ContainerFiles(ContainerPlaces):
             ContainerError: The container is gone, or has no such directory.
             EngineError: The engine does not answer.
         """
-        super().__init__(steps or open_steps(container, root, user=user, timeout_seconds=timeout_seconds))
-        self.account: Account = FreeAccount()
+        super().__init__(
+            steps or open_primitives(container, root, user=user, timeout_seconds=timeout_seconds)
+        )
+        self.account: Account = NullAccount()
         self.container = container
         self.root = root
 
     def close(self) -> None:
         """End all use; what still reads goes on."""
         self._steps = None
-        self.account = FreeAccount()
+        self.account = NullAccount()
 
     # Writing
 
     @translated
     def write(
         self,
-        where: Where,
+        where: ParsedPath,
         data: bytes | Iterable[bytes],
         *,
         existing: Existing,
@@ -123,7 +125,7 @@ class ContainerFiles(ContainerPlaces):
             return self._place(where, steps, place, _Draft(draft.name, made))
 
     @retried
-    def _first_target(self, where: Where, existing: Existing, parents: Parents) -> Target:
+    def _first_target(self, where: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
         return self._target(where, existing, parents)
 
     def _counted_pieces(self, data: bytes | Iterable[bytes], freed: int) -> Iterator[bytes]:
@@ -134,8 +136,10 @@ class ContainerFiles(ContainerPlaces):
             size += len(piece)
             yield piece
 
-    @steady
-    def append(self, where: Where, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
+    @retried_and_translated
+    def append(
+        self, where: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
+    ) -> Change:
         """Add to a regular file that has no other name."""
         with self.account as account:
             steps = self._use(where)
@@ -147,7 +151,7 @@ class ContainerFiles(ContainerPlaces):
             require_write_bit(found.stat, where)
             require_one_name(found.stat, where)
             if not found.writable:
-                raise failure(errno.EACCES)
+                raise os_error(errno.EACCES)
             before, after = found.stat.st_size, found.stat.st_size + len(data)
             if limit is not None and after > limit:
                 raise too_large("file_bytes", limit, after, where)
@@ -157,8 +161,8 @@ class ContainerFiles(ContainerPlaces):
                 now = steps.append(reached.parts, found.stat, data)
             return Change(before_bytes=before, info=info_of(where.text, now))
 
-    @steady
-    def touch(self, where: Where, modified_ns: int) -> FileInfo:
+    @retried_and_translated
+    def touch(self, where: ParsedPath, modified_ns: int) -> FileInfo:
         """Set when a directory, or a file that has no other name, was changed last."""
         with self.account as account:
             steps = self._use(where)
@@ -172,8 +176,8 @@ class ContainerFiles(ContainerPlaces):
             account.record("touch", where.text)
             return info_of(where.text, steps.touch(reached.parts, found, modified_ns))
 
-    @steady
-    def copy(self, where: Where, target: Where, *, existing: Existing, limit: int | None) -> Change:
+    @retried_and_translated
+    def copy(self, where: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file."""
         steps = self._use(where)
         source = self._look(where, Links.FOLLOW)
@@ -187,15 +191,15 @@ class ContainerFiles(ContainerPlaces):
         with self._drafting(steps, begin=False) as draft:
             copied = steps.copy(source.parts, draft.name, None if limit is None else limit + 1)
             if not isinstance(copied, Copied):
-                raise SwappedError
+                raise ConcurrentChangeError
             if limit is not None and copied.draft.st_size > limit:
                 raise too_large("file_bytes", limit, copied.draft.st_size, where)
             cause = Cause("copy", where.text)
             place = _Place(existing, Parents.MAKE, None, copied.source.st_mode, cause)
             return self._place(target, steps, place, _Draft(draft.name, copied.draft))
 
-    @steady
-    def mkdir(self, where: Where, *, parents: Parents) -> builtins.list[str]:
+    @retried_and_translated
+    def mkdir(self, where: ParsedPath, *, parents: Parents) -> builtins.list[str]:
         """Make a directory and, if wanted, those above it."""
         steps = self._use(where)
         if where.dotted:
@@ -206,7 +210,7 @@ class ContainerFiles(ContainerPlaces):
             if not missing and found is not None:
                 if self._is_directory(where):
                     return []
-                raise failure(errno.EEXIST)
+                raise os_error(errno.EEXIST)
             paths = [*above(where, len(missing)), where.text]
             account.charge(0, len(paths))
             for path in paths:
@@ -215,7 +219,7 @@ class ContainerFiles(ContainerPlaces):
                 steps.mkdirs(near, (*map(os.fsencode, missing), where.name))
             return paths
 
-    def _is_directory(self, where: Where) -> bool:
+    def _is_directory(self, where: ParsedPath) -> bool:
         try:
             self._directory(where, encoded(where))
         except (ContainerError, EngineError):
@@ -224,10 +228,10 @@ class ContainerFiles(ContainerPlaces):
             return False
         return True
 
-    @steady
-    def link(self, where: Where, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    @retried_and_translated
+    def link(self, where: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        if leads_out(where, target):
+        if escapes(where, target):
             raise EscapeError(
                 f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
             )
@@ -237,13 +241,13 @@ class ContainerFiles(ContainerPlaces):
             before = reached.result
             if existing is Existing.REPLACE:
                 if where.must_dir:
-                    raise failure(errno.ENOTDIR)
+                    raise os_error(errno.ENOTDIR)
                 if before is not None and stat.S_ISDIR(before.stat.st_mode):
-                    raise failure(errno.EISDIR)
+                    raise os_error(errno.EISDIR)
             elif before is not None:
-                raise failure(errno.EEXIST)
+                raise os_error(errno.EEXIST)
             elif where.must_dir:
-                raise failure(errno.ENOENT)
+                raise os_error(errno.ENOENT)
             account.charge(-freed(before), 1 if before is None else 0)
             account.record("link", where.text, other=target)
             with _spoiling(account):
@@ -251,27 +255,27 @@ class ContainerFiles(ContainerPlaces):
 
     # Removing and moving
 
-    @steady
-    def remove(self, where: Where, *, expect: str | None = None) -> FileInfo:
+    @retried_and_translated
+    def remove(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
         with self.account as account:
             steps = self._use(where)
             parts, found = self._require_entry(where, expect)
             is_directory = stat.S_ISDIR(found.stat.st_mode)
             if is_directory and self._entered(steps, parts, "", None):
-                raise failure(errno.ENOTEMPTY)
+                raise os_error(errno.ENOTEMPTY)
             self._charge_removal(account, where, found)
             with _spoiling(account):
                 (steps.rmdir if is_directory else steps.unlink)(parts)
             return info_of(where.text, found.stat)
 
-    def _charge_removal(self, account: Account, where: Where, found: Found) -> None:
+    def _charge_removal(self, account: Account, where: ParsedPath, found: FoundEntry) -> None:
         info = info_of(where.text, found.stat)
         account.charge(-freed(found), -1)
         account.record("remove", where.text, before_bytes=info.size_bytes)
 
-    @steady
-    def remove_tree(self, where: Where, *, expect: str | None = None) -> FileInfo:
+    @retried_and_translated
+    def remove_tree(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it, one directory after the other."""
         with self.account as account:
             steps = self._use(where)
@@ -281,7 +285,7 @@ class ContainerFiles(ContainerPlaces):
                 with _spoiling(account):
                     steps.unlink(parts)
                 return info_of(where.text, found.stat)
-            usage, directories = self._counted(steps, parts, None, shut=Unreadable.REFUSE)
+            usage, directories = self._counted(steps, parts, None, shut=OnUnreadable.REFUSE)
             account.charge(-usage.disk_bytes, -usage.entries - 1)
             account.record("remove", where.text, before_bytes=0)
             try:
@@ -292,8 +296,10 @@ class ContainerFiles(ContainerPlaces):
                 raise
             return info_of(where.text, found.stat)
 
-    @steady
-    def move(self, where: Where, target: Where, *, existing: Existing, expect: str | None = None) -> FileInfo:
+    @retried_and_translated
+    def move(
+        self, where: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
+    ) -> FileInfo:
         """Rename within these files; a link moves as a link."""
         with self.account:
             parts, found = self._require_entry(where, expect)
@@ -301,15 +307,17 @@ class ContainerFiles(ContainerPlaces):
             return info_of(where.text, found.stat)
 
     @translated
-    def _move_to(self, target: Where, parts: Parts, found: Found, source: Where, existing: Existing) -> None:
+    def _move_to(
+        self, target: ParsedPath, parts: Parts, found: FoundEntry, source: ParsedPath, existing: Existing
+    ) -> None:
         steps = self._use(target)
         reached = self._entry(target)
         is_directory = stat.S_ISDIR(found.stat.st_mode)
         if target.must_dir and not is_directory:
-            raise failure(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         before = reached.result
         if before is not None and existing is Existing.REFUSE:
-            raise failure(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if before is not None and identity(before.stat) == identity(found.stat):
             # Two names of one file stay as they are when one is moved onto the other.
             return
@@ -324,21 +332,23 @@ class ContainerFiles(ContainerPlaces):
             after_bytes=info.size_bytes,
         )
         if problem := _move_problem(parts, reached.parts, before, is_directory=is_directory):
-            raise failure(problem)
+            raise os_error(problem)
         with _spoiling(account):
             steps.move(parts, reached.parts, existing)
 
     # Putting
 
     @retried
-    def _place(self, where: Where, steps: Steps, place: _Place, content: bytes | _Draft) -> Change:
+    def _place(
+        self, where: ParsedPath, steps: FilePrimitives, place: _Place, content: bytes | _Draft
+    ) -> Change:
         """Put content at *where* and say what changed."""
         with self.account as account:
             self._use(where)
             target = self._target(where, place.existing, place.parents)
             before = target.before
             if place.expect is not None and target.missing:
-                raise changed(target.where, None)
+                raise changed_error(target.where, None)
             require_version(target.where, before, place.expect)
             size = len(content) if isinstance(content, bytes) else content.made.st_size
             made = self._charge_write(account, target, size, place.cause)
@@ -358,7 +368,9 @@ class ContainerFiles(ContainerPlaces):
             made=tuple(made),
         )
 
-    def _charge_write(self, account: Account, target: Target, size: int, cause: Cause) -> builtins.list[str]:
+    def _charge_write(
+        self, account: Account, target: WriteTarget, size: int, cause: Cause
+    ) -> builtins.list[str]:
         """Charge and record a write; returns the paths of the directories that it makes."""
         before = target.before
         made = above(target.where, len(target.missing))
@@ -376,7 +388,7 @@ class ContainerFiles(ContainerPlaces):
         return made
 
     @contextmanager
-    def _drafting(self, steps: Steps, *, begin: bool = True) -> Iterator[_Draft]:
+    def _drafting(self, steps: FilePrimitives, *, begin: bool = True) -> Iterator[_Draft]:
         """A draft that is gone afterwards if it was not put in its place."""
         name = new_draft()
         self._drafts.add(name)
@@ -399,25 +411,25 @@ class _Place(NamedTuple):
     cause: Cause
 
 
-def open_steps(
+def open_primitives(
     container: Container, root: str, *, user: str | None = None, timeout_seconds: float = ANSWER_SECONDS
-) -> Steps:
+) -> FilePrimitives:
     """What can work on the files beneath *root*: a script in the container, or the engine itself."""
     if not container.state().running:
-        return ArchiveSteps(container, root)
-    attendant = Attendant(container, root, user=user, timeout_seconds=timeout_seconds)
+        return ArchivePrimitives(container, root)
+    attendant = FileAgent(container, root, user=user, timeout_seconds=timeout_seconds)
     try:
         attendant.start()
     except ContainerError as error:
         if error.code not in _NO_TOOLS:
             raise
     else:
-        return ShellSteps(attendant)
-    return ArchiveSteps(container, root)
+        return ShellPrimitives(attendant)
+    return ArchivePrimitives(container, root)
 
 
 def _put(
-    steps: Steps, parts: Parts, content: bytes | _Draft, mode: int | None, existing: Existing
+    steps: FilePrimitives, parts: Parts, content: bytes | _Draft, mode: int | None, existing: Existing
 ) -> os.stat_result:
     if isinstance(content, bytes):
         return steps.store(parts, content, mode, existing)
@@ -444,7 +456,7 @@ def _first(pieces: Iterator[bytes]) -> tuple[bytes, tuple[bytes, ...]]:
     return bytes(found), ()
 
 
-def _unmake(steps: Steps, target: Target) -> bool:
+def _unmake(steps: FilePrimitives, target: WriteTarget) -> bool:
     """Take away the directories that were made for nothing; whether all of them are gone."""
     for count in range(len(target.missing), 0, -1):
         try:
@@ -454,7 +466,7 @@ def _unmake(steps: Steps, target: Target) -> bool:
     return True
 
 
-def _move_problem(source: Parts, target: Parts, before: Found | None, *, is_directory: bool) -> int:
+def _move_problem(source: Parts, target: Parts, before: FoundEntry | None, *, is_directory: bool) -> int:
     """Why a move cannot be made, as a kernel says it, or 0."""
     if is_directory and target[: len(source)] == source:
         return errno.EINVAL

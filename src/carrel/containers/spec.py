@@ -1,4 +1,4 @@
-"""`ContainerSpec`: what a container is made of, locked down unless its operator loosens it."""
+"""`ContainerSpec`: what a container is created from, locked down unless the operator loosens it."""
 
 from __future__ import annotations
 

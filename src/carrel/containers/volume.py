@@ -1,4 +1,4 @@
-"""Make a volume of the engine, empty and owned by the user who will write to it."""
+"""Create and remove volumes of the engine, owned by the user who will write to them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import tarfile
 from dataclasses import replace
 
 from carrel.containers.container import Container
+from carrel.containers.docker_errors import translate_docker_errors
 from carrel.containers.engine import Engine
 from carrel.containers.spec import WORKSPACE, ContainerSpec, Volume
-from carrel.containers.trouble import translated
 from carrel.errors import ContainerError
 
 
-def prepare(engine: Engine, spec: ContainerSpec) -> None:
+def create_volume(engine: Engine, spec: ContainerSpec) -> None:
     """Make the volume of *spec*, if it has one that is missing.
 
     A new volume belongs to root, and only root could give it away. The engine is root: it unpacks an archive
@@ -22,7 +22,7 @@ def prepare(engine: Engine, spec: ContainerSpec) -> None:
     volume = spec.mount
     if not isinstance(volume, Volume) or volume.memory_bytes is not None or _exists(engine, volume.name):
         return
-    with translated(f"making the volume {volume.name!r}"):
+    with translate_docker_errors(f"making the volume {volume.name!r}"):
         unlocked = replace(spec, command=None, read_only=False).to_engine({"carrel": "1"})
         made = engine.api.create_container_from_config(unlocked)
     container = Container(engine, made["Id"], f"the maker of {volume.name}")
@@ -32,7 +32,7 @@ def prepare(engine: Engine, spec: ContainerSpec) -> None:
         container.remove()
 
 
-def remove(engine: Engine, name: str) -> bool:
+def remove_volume(engine: Engine, name: str) -> bool:
     """Take a volume away with all that is in it and our containers that use it; whether there was one.
 
     Raises:
@@ -41,7 +41,7 @@ def remove(engine: Engine, name: str) -> bool:
     for found in engine.listed({"carrel": "1"}, volume=name):
         Container(engine, found["Id"], f"a user of {name}").remove()
     try:
-        with translated(f"removing the volume {name!r}"):
+        with translate_docker_errors(f"removing the volume {name!r}"):
             engine.api.remove_volume(name)
     except ContainerError as error:
         if error.problem == "missing":
@@ -52,7 +52,7 @@ def remove(engine: Engine, name: str) -> bool:
 
 def _exists(engine: Engine, name: str) -> bool:
     try:
-        with translated(f"looking for the volume {name!r}"):
+        with translate_docker_errors(f"looking for the volume {name!r}"):
             engine.api.inspect_volume(name)
     except ContainerError as error:
         if error.problem == "missing":

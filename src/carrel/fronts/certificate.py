@@ -1,4 +1,4 @@
-"""The certificate that the service shows over TLS: checked before it is used, and replaced while it runs.
+"""The TLS certificate of the service: checked before use, and reloaded on SIGHUP.
 
 Not covered: who may read the file of the key, and when a certificate expires.
 """
@@ -10,8 +10,8 @@ import ssl
 from pathlib import Path
 
 from carrel.audit.logger import SandboxLogger
-from carrel.config.document import Unreadable, read_text
-from carrel.config.serve import TLS_CERT, TLS_KEY
+from carrel.config.document import UnreadableDocumentError, read_document
+from carrel.config.serve_keys import TLS_CERT, TLS_KEY
 from carrel.config.settings import ServeSettings
 from carrel.errors import ConfigError
 
@@ -91,8 +91,8 @@ def _read(cert: Path, key: Path) -> tuple[tuple[bytes, bytes], ssl.SSLContext]:
 
 def _text(setting: str, file: Path) -> str:
     try:
-        text = read_text(file)
-    except Unreadable as error:
+        text = read_document(file)
+    except UnreadableDocumentError as error:
         raise _unusable(setting, file, str(error)) from None
     if text is None:
         raise _unusable(setting, file, "is not there")

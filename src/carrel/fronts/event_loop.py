@@ -1,4 +1,4 @@
-"""The event loop that a front runs in, and the time that one request may take in it."""
+"""The event loop that a front runs in, and the timeout of one request."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
         return runner.run(main)
 
 
-async def in_time(work: Awaitable[T], seconds: int) -> T:
+async def with_timeout(work: Awaitable[T], seconds: int) -> T:
     """What *work* gives.
 
     Raises:

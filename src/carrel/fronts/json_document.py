@@ -1,4 +1,4 @@
-"""Large JSON documents: counted before they are decoded, and converted where nobody waits for them."""
+"""Large JSON documents: values are counted before decoding, and conversion runs in a thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGE_BYTES = 2**17
 T = TypeVar("T")
 
 
-class ValueCount:
+class ValueCounter:
     """Counts the values of a JSON document from its bytes, without decoding it.
 
     A comma, an opening bracket or an opening brace outside of strings begins a value, so the count is about
@@ -54,7 +54,7 @@ class ValueCount:
             raise LimitError("body", limit=MAX_VALUES, asked=self.count, message=message)
 
 
-async def converted(size_bytes: int, convert: Callable[[], T]) -> T:
+async def convert_document(size_bytes: int, convert: Callable[[], T]) -> T:
     """Return what *convert* decodes or encodes; in a thread, if that is many bytes."""
     if size_bytes < _LARGE_BYTES:
         return convert()

@@ -1,4 +1,4 @@
-"""Where the log of requests goes: lines on a stream, several at a time."""
+"""The log handler for requests: lines on a stream, several per write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT_SECONDS = 0.1
 KEPT_LINES = 500
 
 
-class RequestLog(logging.Handler):
+class BufferedLogHandler(logging.Handler):
     """Writes what is logged to a stream: soon, and at the latest at the end of the process."""
 
     def __init__(self, stream: TextIO) -> None:

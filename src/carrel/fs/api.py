@@ -1,4 +1,4 @@
-"""What the gate asks of a place that holds files."""
+"""The protocols `Files`, `Reader` and `Account`, and the options of file operations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum, StrEnum
 from typing import NamedTuple, Protocol
 
 from carrel.fs.handle import Handle
-from carrel.paths.rel import Where
+from carrel.paths.parsed_path import ParsedPath
 from carrel.values import Change, FileInfo, Limits, Named, Usage
 
 
@@ -35,7 +35,7 @@ class Existing(Enum):
     REPLACE = "replace"
 
 
-class Unreadable(Enum):
+class OnUnreadable(Enum):
     """What a walk does with a directory that it may not enter."""
 
     SKIP = "skip"
@@ -178,23 +178,23 @@ class Files(Protocol):
         """How paths are kept inside: `kernel`, `walk` or `memory`."""
         ...
 
-    def read(self, where: Where, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
+    def read(self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
         """Content of a regular file, whole or a window of it; `LimitError` if it is more than *limit*."""
         ...
 
     def read_with_info(
-        self, where: Where, /, *, limit: int | None, offset: int, length: int | None
+        self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
     ) -> tuple[FileInfo, bytes]:
         """The same with what the file was just before: its version is never newer than the content."""
         ...
 
-    def reader(self, where: Where, /) -> Reader:
+    def reader(self, where: ParsedPath, /) -> Reader:
         """Open a regular file to be read by chunks."""
         ...
 
     def write(
         self,
-        where: Where,
+        where: ParsedPath,
         /,
         data: bytes | Iterable[bytes],
         *,
@@ -207,36 +207,38 @@ class Files(Protocol):
         """Store *data* at once or not at all; with *expect*, only over that version."""
         ...
 
-    def append(self, where: Where, /, data: bytes, *, limit: int | None, expect: str | None = None) -> Change:
+    def append(
+        self, where: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
+    ) -> Change:
         """Add to a regular file that has no other name; *limit* is the size it may reach.
 
         With *expect*, only to that version, as everywhere: `ChangedError` if it is another one.
         """
         ...
 
-    def touch(self, where: Where, /, modified_ns: int) -> FileInfo:
+    def touch(self, where: ParsedPath, /, modified_ns: int) -> FileInfo:
         """Set when a directory, or a file that has no other name, was changed last."""
         ...
 
-    def stat(self, where: Where, /, links: Links) -> FileInfo:
+    def stat(self, where: ParsedPath, /, links: Links) -> FileInfo:
         """What is there."""
         ...
 
-    def list(self, where: Where, /, *, limit: int | None) -> builtins.list[FileInfo]:
+    def list(self, where: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
         ...
 
-    def names(self, where: Where, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+    def names(self, where: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind: by some hundreds at a time, in no order."""
         ...
 
     def walk(
         self,
-        where: Where,
+        where: ParsedPath,
         /,
         limits: Limits,
         *,
-        unreadable: Unreadable = Unreadable.SKIP,
+        unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link.
@@ -247,7 +249,7 @@ class Files(Protocol):
 
     def read_tree(
         self,
-        where: Where,
+        where: ParsedPath,
         /,
         limits: Limits,
         *,
@@ -261,29 +263,31 @@ class Files(Protocol):
         """
         ...
 
-    def mkdir(self, where: Where, /, *, parents: Parents) -> builtins.list[str]:
+    def mkdir(self, where: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
         """Make a directory; returns the paths of all that were made, none if it was there."""
         ...
 
-    def link(self, where: Where, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    def link(self, where: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link with the text *target*, which must not lead out."""
         ...
 
-    def remove(self, where: Where, /, *, expect: str | None = None) -> FileInfo:
+    def remove(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory; returns what it was."""
         ...
 
-    def remove_tree(self, where: Where, /, *, expect: str | None = None) -> FileInfo:
+    def remove_tree(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it; returns what it was."""
         ...
 
     def move(
-        self, source: Where, /, target: Where, *, existing: Existing, expect: str | None = None
+        self, source: ParsedPath, /, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
         """Rename within this root; returns what was moved, as it was."""
         ...
 
-    def copy(self, source: Where, /, target: Where, *, existing: Existing, limit: int | None) -> Change:
+    def copy(
+        self, source: ParsedPath, /, target: ParsedPath, *, existing: Existing, limit: int | None
+    ) -> Change:
         """Copy one regular file of at most *limit* bytes within this root, making parents as needed."""
         ...
 

@@ -1,4 +1,4 @@
-"""What every place that holds files decides in the same way, and says in the same words."""
+"""Rules shared by every implementation of `Files`: link limit, write bits, counted bytes, draft names."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import stat
 from typing import TypeVar
 
 from carrel.errors import HostDeniedError, IsDirectoryError, LimitError, NotRegularError
-from carrel.paths.rel import Where
+from carrel.paths.parsed_path import ParsedPath
 
-LINKS = 40
+MAX_LINKS = 40
 """Most links in one path, as in Linux."""
 DRAFT_PREFIX = b".carrel-draft-"
 """What the names of content that is not complete begin with."""
 _UNCOUNTED_BYTES = 2**16
 
-Part = TypeVar("Part", str, bytes)
+PathPart = TypeVar("PathPart", str, bytes)
 
 
-def skip_missing(todo: list[Part], up: Part) -> bool:
+def skip_missing(todo: list[PathPart], up: PathPart) -> bool:
     """Take from the end of *todo* what comes after a missing name, and the `..` that goes back above it.
 
     A path through a missing directory is missing, but where it goes on above it must not be out either, as
@@ -30,13 +30,13 @@ def skip_missing(todo: list[Part], up: Part) -> bool:
     return not depth
 
 
-def require_write_bit(found: os.stat_result, where: Where) -> None:
+def require_write_bit(found: os.stat_result, where: ParsedPath) -> None:
     """Refuse a file that nobody may write, for root as for everyone else."""
     if not found.st_mode & 0o222:
         raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
 
 
-def require_one_name(found: os.stat_result, where: Where) -> None:
+def require_one_name(found: os.stat_result, where: ParsedPath) -> None:
     """Refuse to change a file in place that would change under another name too, wherever that is."""
     if found.st_nlink != 1:
         raise HostDeniedError(
@@ -55,14 +55,14 @@ def counted_bytes(size: int, blocks: int) -> int:
     return held if held > size + size // 16 + _UNCOUNTED_BYTES else size
 
 
-def not_a_file(found: os.stat_result, where: Where) -> IsDirectoryError | NotRegularError:
+def not_a_file(found: os.stat_result, where: ParsedPath) -> IsDirectoryError | NotRegularError:
     """The error for something that is no regular file."""
     if stat.S_ISDIR(found.st_mode):
         return IsDirectoryError(f"{where.asked!r} is a directory, not a file", path=where.asked)
     return NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
 
 
-def too_large(what: str, limit: int, asked: int, where: Where) -> LimitError:
+def too_large(what: str, limit: int, asked: int, where: ParsedPath) -> LimitError:
     """The error for a content of *asked* bytes where only *limit* are allowed."""
     return LimitError(
         what,

@@ -1,4 +1,4 @@
-"""`ExecutionPolicy`: what one run of guest code may take, and what it sees.
+"""`ExecutionPolicy`: what one run of guest code may use, and the environment it sees.
 
 It is checked whole when it is made, so whoever is handed one need not look again. A policy never changes;
 `dataclasses.replace` makes another one.
@@ -7,22 +7,61 @@ It is checked whole when it is made, so whoever is handed one need not look agai
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import NoReturn
 
-from carrel.config.document import Unreadable, line_of, parse, read_text
-from carrel.config.kind import did_you_mean, shown
+from carrel.config.document import UnreadableDocumentError, line_of, parse_toml, read_document
+from carrel.config.kind import did_you_mean, short_repr
 from carrel.errors import PolicyValidationError
-from carrel.policy.environment import DEFAULT_ENVIRONMENT, Environment
 from carrel.values import MIB
 
-MOST = 2**63 - 1
+
+class Environment(Mapping[str, str]):
+    """Variables by name: a copy of its own that nobody changes, and whose values are not printed."""
+
+    __slots__ = ("_variables",)
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = dict(variables)
+
+    def __getitem__(self, name: str) -> str:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._variables.items()))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {list(self._variables)}>"
+
+
+DEFAULT_ENVIRONMENT = Environment(
+    {
+        "PYTHONUTF8": "1",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONHASHSEED": "0",
+        "HOME": "/tmp",  # noqa: S108  # the guest's own, in memory
+        "TMPDIR": "/tmp",  # noqa: S108  # the guest's own, in memory
+        "MPLBACKEND": "Agg",
+        "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108  # the guest's own, in memory
+    }
+)
+"""Text is UTF-8 everywhere, runs repeat exactly, and what programs keep for themselves goes to `/tmp`."""
+
+
+MAX_NUMBER = 2**63 - 1
 """Where a number has no other ceiling: what an engine can count to."""
 MEMORY_BYTES = 40 * MIB
 """What the guest begins with."""
-MOST_MEMORY_BYTES = 4096 * MIB
+MAX_MEMORY_BYTES = 4096 * MIB
 """What the guest can have at most."""
 TIMEOUT_SECONDS = 365 * 86_400
 """The longest timeout: a year."""
@@ -31,13 +70,13 @@ WORKSPACE = "/workspace"
 DATA = "/data"
 TABLE = "execution"
 _RANGES = {
-    "memory_bytes": (MEMORY_BYTES, MOST_MEMORY_BYTES),
-    "stdout_max_bytes": (1, MOST),
-    "stderr_max_bytes": (1, MOST),
-    "fuel_budget": (1, MOST),
+    "memory_bytes": (MEMORY_BYTES, MAX_MEMORY_BYTES),
+    "stdout_max_bytes": (1, MAX_NUMBER),
+    "stderr_max_bytes": (1, MAX_NUMBER),
+    "fuel_budget": (1, MAX_NUMBER),
     "open_files": (1, 1024),
-    "file_operations": (1, MOST),
-    "tmp_bytes": (0, MOST),
+    "file_operations": (1, MAX_NUMBER),
+    "tmp_bytes": (0, MAX_NUMBER),
 }
 _TAKEN = ("/tmp", "/usr", "/dev", "/proc")  # noqa: S108  # names in the guest
 """Where the guest has directories of its own."""
@@ -90,7 +129,7 @@ class ExecutionPolicy:
         self._set("mount_data_dir", _host_directory(self.mount_data_dir))
         self._set_guest_data_path()
         if type(self.preserve_logs) is not bool:
-            _refuse("preserve_logs", f"must be True or False, not {shown(self.preserve_logs)}")
+            _refuse("preserve_logs", f"must be True or False, not {short_repr(self.preserve_logs)}")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ExecutionPolicy:
@@ -105,9 +144,9 @@ class ExecutionPolicy:
         where = Path(path)
         text = ""
         try:
-            text = read_text(where) or ""
-            return cls(**_given(parse(text)))  # type: ignore[arg-type]  # it checks itself
-        except Unreadable as error:
+            text = read_document(where) or ""
+            return cls(**_given(parse_toml(text)))  # type: ignore[arg-type]  # it checks itself
+        except UnreadableDocumentError as error:
             problem, line, field = str(error), error.line, None
         except PolicyValidationError as error:
             problem, field = error.message, error.field
@@ -129,7 +168,7 @@ class ExecutionPolicy:
         _require_guest_path(name, path)
         for other in (self.guest_mount_path, WORKSPACE):
             if _is_at_or_beneath(path, other) or _is_at_or_beneath(other, path):
-                _refuse(name, f"must lie apart from {other}, not at {shown(path)}")
+                _refuse(name, f"must lie apart from {other}, not at {short_repr(path)}")
         self._set(name, path)
 
 
@@ -147,9 +186,9 @@ def _require_number(field: str, value: object) -> None:
         return
     # A boolean is an int for Python, but no amount of anything.
     if type(value) is not int or value < low:
-        _refuse(field, f"must be a whole number of at least {low}{or_none}, not {shown(value)}")
+        _refuse(field, f"must be a whole number of at least {low}{or_none}, not {short_repr(value)}")
     if value > high:
-        _refuse(field, f"must be a whole number of at most {high}{or_none}, not {shown(value)}")
+        _refuse(field, f"must be a whole number of at most {high}{or_none}, not {short_repr(value)}")
 
 
 def _timeout(value: object) -> float:
@@ -157,7 +196,7 @@ def _timeout(value: object) -> float:
     if value is None:
         _refuse(field, "must be a number, not None: a call always ends")
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= TIMEOUT_SECONDS:
-        _refuse(field, f"must be a number from 0 to {TIMEOUT_SECONDS}, not {shown(value)}")
+        _refuse(field, f"must be a number from 0 to {TIMEOUT_SECONDS}, not {short_repr(value)}")
     return float(value)
 
 
@@ -174,10 +213,10 @@ def _environment(env: object) -> Environment:
         _refuse("env", f"must be a mapping of names to texts, not {type(env).__name__}")
     for name, value in env.items():
         if not _is_text(name) or not name or "=" in name:
-            _refuse("env", f"must have names that are text without = and NUL, not {shown(name)}")
+            _refuse("env", f"must have names that are text without = and NUL, not {short_repr(name)}")
         # The value may be a secret.
         if not _is_text(value):
-            _refuse("env", f"must have texts without NUL as values, which that of {shown(name)} is not")
+            _refuse("env", f"must have texts without NUL as values, which that of {short_repr(name)} is not")
     return Environment(env)
 
 
@@ -195,14 +234,14 @@ def _arguments(argv: object) -> tuple[str, ...]:
 
 def _require_guest_path(field: str, path: object) -> None:
     if not isinstance(path, str) or not _is_text(path) or not path.startswith("/") or path == "/":
-        _refuse(field, f"must be an absolute path below /, not {shown(path)}")
+        _refuse(field, f"must be an absolute path below /, not {short_repr(path)}")
     if path.startswith("//") or os.path.normpath(path) != path:
-        _refuse(field, f"must be written without '.', '..' and empty names, not {shown(path)}")
+        _refuse(field, f"must be written without '.', '..' and empty names, not {short_repr(path)}")
     for taken in _TAKEN:
         if _is_at_or_beneath(path, taken):
-            _refuse(field, f"must not lie in {taken}, which the guest has for itself, not {shown(path)}")
+            _refuse(field, f"must not lie in {taken}, which the guest has for itself, not {short_repr(path)}")
     if path != WORKSPACE and _is_at_or_beneath(path, WORKSPACE):
-        _refuse(field, f"must not lie in {WORKSPACE}, where the workspace is too, not {shown(path)}")
+        _refuse(field, f"must not lie in {WORKSPACE}, where the workspace is too, not {short_repr(path)}")
 
 
 def _is_at_or_beneath(path: str, other: str) -> bool:
@@ -229,11 +268,11 @@ def _given(document: dict[str, object]) -> dict[str, object]:
     """The fields that a document gives."""
     table = document.get(TABLE, document)
     if not isinstance(table, dict):
-        _refuse(TABLE, f"must be a table, not {shown(table)}")
+        _refuse(TABLE, f"must be a table, not {short_repr(table)}")
     names = {field.name: field.name for field in fields(ExecutionPolicy)}
     for name in table:
         if name not in names:
-            message = f"{shown(name)} is not a known key{did_you_mean(name, names)}"
+            message = f"{short_repr(name)} is not a known key{did_you_mean(name, names)}"
             raise PolicyValidationError(message, field=name)
     env = table.get("env", {})
     return {**table, "env": {**DEFAULT_ENVIRONMENT, **env} if isinstance(env, dict) else env}
@@ -242,4 +281,4 @@ def _given(document: dict[str, object]) -> dict[str, object]:
 def _place(text: str, field: str | None) -> tuple[str, ...]:
     """Where *field* stands in a text that can be parsed."""
     name = field or ""
-    return (TABLE, name) if TABLE in parse(text) and name != TABLE else (name,)
+    return (TABLE, name) if TABLE in parse_toml(text) and name != TABLE else (name,)

@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: the sessions of a service, used as if they were here."""
+"""`Client` and `AsyncClient`: the sessions of a service, with the methods of `WorkspaceManager`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypedDict, TypeVar, Unpack
 
 from carrel.errors import ConfigError, SessionMissingError
-from carrel.paths.names import require_session_id
-from carrel.remote.aio import AsyncRemoteWorkspace
-from carrel.remote.api import Transport, read_ca
-from carrel.remote.blocking import Answer, now
-from carrel.remote.forms import parse, render
-from carrel.remote.session import Session, SessionPage
+from carrel.paths.session_id import require_session_id
+from carrel.remote.async_workspace import AsyncRemoteWorkspace
+from carrel.remote.json_codec import parse, render
+from carrel.remote.run_sync import Coro, run_sync
+from carrel.remote.session import RemoteSession, RemoteSessionPage
+from carrel.remote.transport.api import Transport, read_ca
 from carrel.remote.workspace import RemoteWorkspace
+from carrel.sessions.manager import CONFIGURED, Configured, SessionStatus
+from carrel.storage.session_record import SessionRecord
 from carrel.values import Limits
-from carrel.workspace.session_record import SessionRecord
-from carrel.workspace.sessions import CONFIGURED, Configured, SessionStatus
 
 TIMEOUT_SECONDS = 60.0
 RETRIES = 2
@@ -124,7 +124,7 @@ class AsyncClient:
         return self._opened(await self._transport.ensure(require_session_id(session_id)))
 
     def _opened(self, document: Any) -> AsyncRemoteWorkspace:  # Any: as JSON says it
-        return AsyncRemoteWorkspace(self._transport, parse(document, Session))
+        return AsyncRemoteWorkspace(self._transport, parse(document, RemoteSession))
 
     # What there is
 
@@ -140,12 +140,12 @@ class AsyncClient:
             require_session_id(after)
         return [session.record() for session in await self._sessions(after, count)]
 
-    async def _sessions(self, after: str | None, count: int | None) -> list[Session]:
+    async def _sessions(self, after: str | None, count: int | None) -> list[RemoteSession]:
         """Up to *count* sessions after the id *after*, page by page."""
-        found: list[Session] = []
+        found: list[RemoteSession] = []
         while count is None or len(found) < count:
             most = PAGE if count is None else min(PAGE, count - len(found))
-            page = parse(await self._transport.sessions(after, most), SessionPage)
+            page = parse(await self._transport.sessions(after, most), RemoteSessionPage)
             found += page.sessions
             after = page.next
             if after is None:
@@ -167,7 +167,7 @@ class AsyncClient:
         Raises:
             SessionMissingError: There is no such session.
         """
-        return parse(await self._transport.session(require_session_id(session_id)), Session).status()
+        return parse(await self._transport.session(require_session_id(session_id)), RemoteSession).status()
 
     # Lifetime
 
@@ -178,7 +178,7 @@ class AsyncClient:
             SessionMissingError: There is no such session.
         """
         return parse(
-            await self._transport.extend(require_session_id(session_id), ttl_seconds), Session
+            await self._transport.extend(require_session_id(session_id), ttl_seconds), RemoteSession
         ).record()
 
     async def reset_workspace(self, session_id: str) -> bool:
@@ -194,7 +194,7 @@ class AsyncClient:
         return await _was_there(self._transport.delete(require_session_id(session_id)))
 
 
-async def _was_there(removal: Answer[None]) -> bool:
+async def _was_there(removal: Coro[None]) -> bool:
     try:
         await removal
     except SessionMissingError:
@@ -202,26 +202,26 @@ async def _was_there(removal: Answer[None]) -> bool:
     return True
 
 
-def _now(
-    method: Callable[Concatenate[AsyncClient, Params], Answer[Result]],
+def _sync(
+    method: Callable[Concatenate[AsyncClient, Params], Coro[Result]],
 ) -> Callable[Concatenate[Client, Params], Result]:
     """The same, over a line that blocks."""
 
     @wraps(method)
     def call(self: Client, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return now(method(self._far, *args, **kwargs))
+        return run_sync(method(self._far, *args, **kwargs))
 
     return call
 
 
 def _opened(
-    method: Callable[Concatenate[AsyncClient, Params], Answer[AsyncRemoteWorkspace]],
+    method: Callable[Concatenate[AsyncClient, Params], Coro[AsyncRemoteWorkspace]],
 ) -> Callable[Concatenate[Client, Params], RemoteWorkspace]:
     """The same for what opens a workspace."""
 
     @wraps(method)
     def call(self: Client, /, *args: Params.args, **kwargs: Params.kwargs) -> RemoteWorkspace:
-        return RemoteWorkspace(now(method(self._far, *args, **kwargs)))
+        return RemoteWorkspace(run_sync(method(self._far, *args, **kwargs)))
 
     return call
 
@@ -255,17 +255,17 @@ class Client:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    close = _now(AsyncClient.close)
+    close = _sync(AsyncClient.close)
     create = _opened(AsyncClient.create)
-    delete_workspace = _now(AsyncClient.delete_workspace)
-    extend = _now(AsyncClient.extend)
+    delete_workspace = _sync(AsyncClient.delete_workspace)
+    extend = _sync(AsyncClient.extend)
     get_workspace = _opened(AsyncClient.get_workspace)
-    get_workspace_size = _now(AsyncClient.get_workspace_size)
-    list_records = _now(AsyncClient.list_records)
-    list_workspaces = _now(AsyncClient.list_workspaces)
+    get_workspace_size = _sync(AsyncClient.get_workspace_size)
+    list_records = _sync(AsyncClient.list_records)
+    list_workspaces = _sync(AsyncClient.list_workspaces)
     open = _opened(AsyncClient.open)
-    reset_workspace = _now(AsyncClient.reset_workspace)
-    status = _now(AsyncClient.status)
+    reset_workspace = _sync(AsyncClient.reset_workspace)
+    status = _sync(AsyncClient.status)
 
 
 def connect(url: str, **options: Unpack[ClientOptions]) -> Client:
@@ -302,14 +302,17 @@ def _transport(url: str, options: ClientOptions, *, blocking: bool) -> Transport
 def _http(
     url: str, options: ClientOptions, timeout: float | None, retries: int, *, blocking: bool
 ) -> Transport:
-    from carrel.remote.address import HttpAddress
-    from carrel.remote.http import HttpTransport, headers_of
-    from carrel.remote.http_line import AwaitingLine, BlockingLine
+    from carrel.remote.transport.http import HttpTransport, caller_headers
+    from carrel.remote.transport.http_connection import (
+        AsyncHttpConnection,
+        BlockingHttpConnection,
+        HttpAddress,
+    )
 
     address = HttpAddress.parse(url)
-    headers = headers_of(options.get("key"), options.get("role"))
+    headers = caller_headers(options.get("key"), options.get("role"))
     ca = read_ca(options.get("ca"), is_encrypted=address.url.startswith("https:"))
-    kind = BlockingLine if blocking else AwaitingLine
+    kind = BlockingHttpConnection if blocking else AsyncHttpConnection
     line = kind(address.url, headers, timeout=timeout, ca=ca)
     return HttpTransport(line, address.url, retries=retries, timeout_seconds=timeout)
 
@@ -317,11 +320,11 @@ def _http(
 def _grpc(
     url: str, options: ClientOptions, timeout: float | None, retries: int, *, blocking: bool
 ) -> Transport:
-    from carrel.remote.grpc import GrpcTransport
-    from carrel.remote.grpc_channel import GrpcAddress
-    from carrel.remote.grpc_line import AwaitingGrpcLine, BlockingGrpcLine
+    from carrel.remote.transport.grpc import GrpcTransport
+    from carrel.remote.transport.grpc_channel import GrpcAddress
+    from carrel.remote.transport.grpc_connection import AsyncGrpcConnection, BlockingGrpcConnection
 
-    kind = BlockingGrpcLine if blocking else AwaitingGrpcLine
+    kind = BlockingGrpcConnection if blocking else AsyncGrpcConnection
     line = kind(
         GrpcAddress.parse(url, ca=options.get("ca")),
         key=options.get("key"),

@@ -1,4 +1,4 @@
-"""The local token: lets programs of the user who runs a service call it without being given a key.
+"""The local token: programs of the user who runs a service call it without a key.
 
 A service writes it into a file that only its user can read, one per port it listens at, and removes it when
 it ends. It is the operator's, and another one each time a service starts. A client that is given no key looks
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from carrel.config.network import is_loopback
+from carrel.config.network_kinds import is_loopback
 from carrel.errors import ConfigError
 
 MAX_BYTES = 256

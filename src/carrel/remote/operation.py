@@ -1,4 +1,4 @@
-"""The operations of a workspace, asked of a service.
+"""Call a `Workspace` method remotely: render its arguments, parse its result.
 
 A method of `Workspace` says all that is needed: its signature what may be asked, and its result what the
 answer is read as.
@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any, get_type_hints
 
 from carrel.errors import RequestError
-from carrel.paths.rel import StrPath, plain
-from carrel.remote.forms import parse, render
+from carrel.paths.parsed_path import StrPath, to_str
+from carrel.remote.json_codec import parse, render
 
 
-class Operation:
+class RemoteOperation:
     """One method of `Workspace` that a service does for others."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
@@ -46,7 +46,7 @@ class Operation:
 
     def _render(self, name: str, value: object) -> Any:  # Any: whatever JSON can say, or bytes
         if self._types[name] == StrPath:
-            return plain(value)
+            return to_str(value)
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         if callable(value):

@@ -1,4 +1,4 @@
-"""Guest code in a session that a service keeps."""
+"""`RemoteSandbox` and `AsyncRemoteSandbox`: guest code in a session of a service."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, BinaryIO, Self, TypedDict, Unpack
 
 from carrel.errors import TextError
-from carrel.remote.api import Transport
-from carrel.remote.blocking import now
-from carrel.remote.forms import parse
-from carrel.remote.running import OnOutput, Run, Runs, in_thread
+from carrel.remote.executions import OnOutput, RemoteExecution, RemoteExecutions, in_thread
+from carrel.remote.json_codec import parse
+from carrel.remote.run_sync import run_sync
+from carrel.remote.transport.api import Transport
 from carrel.runtimes.result import SandboxResult
 
 
@@ -41,7 +41,7 @@ class AsyncRemoteSandbox:
         """Run code there; most callers want `AsyncRemoteWorkspace.sandbox`."""
         self.session_id = session_id
         self.stateful = stateful
-        self.runs = Runs(transport, session_id)
+        self.runs = RemoteExecutions(transport, session_id)
 
     async def execute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
         """Run *code* and tell what it did; code that fails is a result, not an exception.
@@ -62,7 +62,9 @@ class AsyncRemoteSandbox:
         """
         return await self.execute_in(self.runs.begin(), {"file": path}, options)
 
-    async def execute_in(self, run: Run, source: Mapping[str, str], options: RunOptions) -> SandboxResult:
+    async def execute_in(
+        self, run: RemoteExecution, source: Mapping[str, str], options: RunOptions
+    ) -> SandboxResult:
         """Run code as *run*, by which it can be stopped."""
         for name in options:
             if name not in RunOptions.__annotations__:
@@ -123,8 +125,8 @@ class RemoteSandbox:
     def _execute(self, source: Mapping[str, str], options: RunOptions) -> SandboxResult:
         run = self._far.runs.begin()
         if (on_start := options.get("on_start")) is not None:
-            on_start(lambda: now(run.cancel()))
-        return now(self._far.execute_in(run, source, options))
+            on_start(lambda: run_sync(run.cancel()))
+        return run_sync(self._far.execute_in(run, source, options))
 
     async def aexecute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
         """The same as `execute`, awaitable; a task that is cancelled stops the code first.
@@ -139,11 +141,11 @@ class RemoteSandbox:
 
             options["on_output"] = output
         run, source = self._far.runs.begin(), {"code": _text(code)}
-        return await in_thread(run, lambda: now(self._far.execute_in(run, source, options)))
+        return await in_thread(run, lambda: run_sync(self._far.execute_in(run, source, options)))
 
     def cancel(self) -> int:
         """Stop what runs in this sandbox, from any thread; how many calls that were."""
-        return now(self._far.cancel())
+        return run_sync(self._far.cancel())
 
     def close(self) -> None:
         """Stop what runs; files, and the variables of a stateful session, stay."""

@@ -1,4 +1,4 @@
-"""A session, as a service tells of it."""
+"""A session as a service describes it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from carrel.storage.session_record import SessionRecord
 from carrel.values import Limits, Usage
-from carrel.workspace.session_record import SessionRecord
 
 if TYPE_CHECKING:
-    from carrel.workspace.sessions import SessionStatus
+    from carrel.sessions.manager import SessionStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class RemoteSession:
     """What is known about a session; times are nanoseconds since the epoch."""
 
     session_id: str
@@ -43,15 +43,15 @@ class Session:
     def status(self) -> SessionStatus:
         """The session as it is now."""
         # Late: it brings the whole of what keeps sessions, which a client does not need.
-        from carrel.workspace.sessions import SessionStatus
+        from carrel.sessions.manager import SessionStatus
 
         return SessionStatus(record=self.record(), usage=self.usage, in_use=bool(self.in_use))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPage:
+class RemoteSessionPage:
     """Some sessions in the order of their ids."""
 
-    sessions: tuple[Session, ...]
+    sessions: tuple[RemoteSession, ...]
     next: str | None = None
     """Where to go on; `None` at the end."""

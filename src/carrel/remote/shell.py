@@ -1,4 +1,4 @@
-"""A shell in a session that a service keeps."""
+"""`RemoteShell` and `AsyncRemoteShell`: a shell in a session of a service."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from carrel.remote.api import Transport
-from carrel.remote.blocking import now
-from carrel.remote.forms import parse
-from carrel.remote.running import OnOutput, Run, Runs, in_thread
+from carrel.remote.executions import OnOutput, RemoteExecution, RemoteExecutions, in_thread
+from carrel.remote.json_codec import parse
+from carrel.remote.run_sync import run_sync
+from carrel.remote.transport.api import Transport
 from carrel.shell.budget import Budget
 from carrel.shell.result import ShellResult
 from carrel.workspace.workspace import MOUNT
@@ -28,7 +28,7 @@ class AsyncRemoteShell:
 
     def __init__(self, transport: Transport, session_id: str) -> None:
         """Open a shell; most callers want `AsyncRemoteWorkspace.shell`."""
-        self.runs = Runs(transport, session_id)
+        self.runs = RemoteExecutions(transport, session_id)
         self.cwd = MOUNT
         """Where it is, as those inside call it."""
         self._name = uuid.uuid4().hex
@@ -52,7 +52,7 @@ class AsyncRemoteShell:
 
     async def run_in(
         self,
-        run: Run,
+        run: RemoteExecution,
         command: str,
         stdin: bytes | Iterable[bytes],
         on_output: OnOutput | None,
@@ -107,8 +107,8 @@ class RemoteShell:
         """
         run = self._far.runs.begin()
         if on_start is not None:
-            on_start(lambda: now(run.cancel()))
-        return now(self._far.run_in(run, command, stdin, on_output, budget))
+            on_start(lambda: run_sync(run.cancel()))
+        return run_sync(self._far.run_in(run, command, stdin, on_output, budget))
 
     async def arun(
         self,
@@ -120,8 +120,10 @@ class RemoteShell:
     ) -> ShellResult:
         """The same as `run`, awaitable; a task that is cancelled stops the command first."""
         run = self._far.runs.begin()
-        return await in_thread(run, lambda: now(self._far.run_in(run, command, stdin, on_output, budget)))
+        return await in_thread(
+            run, lambda: run_sync(self._far.run_in(run, command, stdin, on_output, budget))
+        )
 
     def cancel(self) -> int:
         """Stop what runs in this shell, from any thread; how many command lines that were."""
-        return now(self._far.cancel())
+        return run_sync(self._far.cancel())

@@ -1,4 +1,4 @@
-"""The tools that a service offers on one of its sessions."""
+"""`RemoteToolbox` and `AsyncRemoteToolbox`: the tools of a service on one of its sessions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 from typing import Any, Self
 
 from carrel.errors import CarrelError, ToolError
-from carrel.remote.api import Transport
-from carrel.remote.blocking import now
-from carrel.remote.forms import parse
+from carrel.remote.json_codec import parse
+from carrel.remote.run_sync import run_sync
+from carrel.remote.transport.api import Transport
 from carrel.values import ToolResult
 
 
@@ -75,15 +75,15 @@ class RemoteToolbox:
     @property
     def names(self) -> tuple[str, ...]:
         """The tools that may be called."""
-        return now(self._far.names())
+        return run_sync(self._far.names())
 
     def schemas(self, format: str = "json") -> list[dict[str, Any]]:
         """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
-        return now(self._far.schemas(format))
+        return run_sync(self._far.schemas(format))
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
         """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
-        return now(self._far.call(name, arguments))
+        return run_sync(self._far.call(name, arguments))
 
     async def acall(self, name: str, arguments: Any = None) -> ToolResult:
         """The same as `call`, awaitable."""

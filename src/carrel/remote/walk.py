@@ -1,19 +1,19 @@
-"""A walk through a tree of which only one directory at a time can be asked for."""
+"""Walk a remote directory tree by listing one directory at a time."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 
 from carrel.errors import EscapeError, HostDeniedError, MissingError, NotDirectoryError
-from carrel.fs.tree import too_deep, too_many
+from carrel.fs.local.walk import too_deep, too_many
 from carrel.values import FileInfo, Limits
 
-List = Callable[[str], Awaitable[list[FileInfo]]]
+ListDirectory = Callable[[str], Awaitable[list[FileInfo]]]
 """Gives the entries of one directory, sorted by name."""
 
 
 async def walk(
-    entries: List, top: str, limits: Limits, enter: Callable[[FileInfo], bool] | None
+    entries: ListDirectory, top: str, limits: Limits, enter: Callable[[FileInfo], bool] | None
 ) -> AsyncGenerator[FileInfo]:
     """Everything beneath *top* in the order of `Workspace.walk`: parents first, names in order.
 
@@ -42,7 +42,7 @@ async def walk(
         raise too_deep(limits.depth, deeper)
 
 
-async def _inside(entries: List, info: FileInfo) -> Iterator[FileInfo]:
+async def _inside(entries: ListDirectory, info: FileInfo) -> Iterator[FileInfo]:
     """What is in a directory; nothing if it is gone, is none any more, is shut to the service or a mount."""
     try:
         return iter(await entries(info.path))
@@ -50,7 +50,7 @@ async def _inside(entries: List, info: FileInfo) -> Iterator[FileInfo]:
         return iter(())
 
 
-class Unreadable:
+class UnreadableContent:
     """A content that could not be read, and says so to whoever tries."""
 
     def __init__(self, error: OSError) -> None:

@@ -1,4 +1,4 @@
-"""`RemoteWorkspace`: the files of a session that a service keeps, used like a `Workspace`."""
+"""`RemoteWorkspace`: the files of a session of a service, used like a `Workspace`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from carrel.audit.event import Event
 from carrel.fs.api import Content, Wants
-from carrel.paths.rel import StrPath
-from carrel.remote.aio import AsyncRemoteWorkspace
-from carrel.remote.blocking import Answer, items, now
+from carrel.paths.parsed_path import StrPath
+from carrel.remote.async_workspace import AsyncRemoteWorkspace
+from carrel.remote.run_sync import Coro, iterate_sync, run_sync
 from carrel.remote.sandbox import RemoteSandbox
 from carrel.remote.shell import RemoteShell
 from carrel.remote.toolbox import RemoteToolbox
@@ -23,26 +23,26 @@ Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
-def _now(
-    method: Callable[Concatenate[AsyncRemoteWorkspace, Params], Answer[Result]],
+def _sync(
+    method: Callable[Concatenate[AsyncRemoteWorkspace, Params], Coro[Result]],
 ) -> Callable[Concatenate[RemoteWorkspace, Params], Result]:
     """The same, over a line that blocks."""
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return now(method(self.far, *args, **kwargs))
+        return run_sync(method(self.far, *args, **kwargs))
 
     return call
 
 
-def _begun(
+def _sync_iterator(
     method: Callable[Concatenate[AsyncRemoteWorkspace, Params], AsyncGenerator[Result]],
 ) -> Callable[Concatenate[RemoteWorkspace, Params], Iterator[Result]]:
     """The same, over a line that blocks; what is wrong is told at once, as the library does."""
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Iterator[Result]:
-        found = items(method(self.far, *args, **kwargs))
+        found = iterate_sync(method(self.far, *args, **kwargs))
         return chain(tuple(islice(found, 1)), found)
 
     return call
@@ -107,7 +107,7 @@ class RemoteWorkspace:
             SessionMissingError: It was deleted before.
             RotatedError: Some of that is no longer kept.
         """
-        return items(self.far.follow(since))
+        return iterate_sync(self.far.follow(since))
 
     def shell(self) -> RemoteShell:
         """A shell in the session, which remembers where it is from line to line."""
@@ -121,31 +121,31 @@ class RemoteWorkspace:
         """The tools of *role*, one that the key allows; by default of the key's own."""
         return RemoteToolbox(self.far.toolbox(role, profile=profile))
 
-    append = _now(AsyncRemoteWorkspace.append)
-    archive = _begun(AsyncRemoteWorkspace.archive)
-    changes = _begun(AsyncRemoteWorkspace.changes)
-    close = _now(AsyncRemoteWorkspace.close)
-    copy = _now(AsyncRemoteWorkspace.copy)
-    edit = _now(AsyncRemoteWorkspace.edit)
-    exists = _now(AsyncRemoteWorkspace.exists)
-    extract = _now(AsyncRemoteWorkspace.extract)
-    glob = _now(AsyncRemoteWorkspace.glob)
-    list = _now(AsyncRemoteWorkspace.list)
-    list_files = _now(AsyncRemoteWorkspace.list_files)
-    list_names = _now(AsyncRemoteWorkspace.list_names)
-    mkdir = _now(AsyncRemoteWorkspace.mkdir)
-    move = _now(AsyncRemoteWorkspace.move)
-    read = _now(AsyncRemoteWorkspace.read)
-    read_chunks = _begun(AsyncRemoteWorkspace.read_chunks)
-    read_lines = _now(AsyncRemoteWorkspace.read_lines)
-    read_text = _now(AsyncRemoteWorkspace.read_text)
-    read_with_info = _now(AsyncRemoteWorkspace.read_with_info)
-    recount = _now(AsyncRemoteWorkspace.recount)
-    remove = _now(AsyncRemoteWorkspace.remove)
-    search = _now(AsyncRemoteWorkspace.search)
-    stat = _now(AsyncRemoteWorkspace.stat)
-    touch = _now(AsyncRemoteWorkspace.touch)
-    usage = _now(AsyncRemoteWorkspace.usage)
-    walk = _begun(AsyncRemoteWorkspace.walk)
-    write = _now(AsyncRemoteWorkspace.write)
-    write_chunks = _now(AsyncRemoteWorkspace.write_chunks)
+    append = _sync(AsyncRemoteWorkspace.append)
+    archive = _sync_iterator(AsyncRemoteWorkspace.archive)
+    changes = _sync_iterator(AsyncRemoteWorkspace.changes)
+    close = _sync(AsyncRemoteWorkspace.close)
+    copy = _sync(AsyncRemoteWorkspace.copy)
+    edit = _sync(AsyncRemoteWorkspace.edit)
+    exists = _sync(AsyncRemoteWorkspace.exists)
+    extract = _sync(AsyncRemoteWorkspace.extract)
+    glob = _sync(AsyncRemoteWorkspace.glob)
+    list = _sync(AsyncRemoteWorkspace.list)
+    list_files = _sync(AsyncRemoteWorkspace.list_files)
+    list_names = _sync(AsyncRemoteWorkspace.list_names)
+    mkdir = _sync(AsyncRemoteWorkspace.mkdir)
+    move = _sync(AsyncRemoteWorkspace.move)
+    read = _sync(AsyncRemoteWorkspace.read)
+    read_chunks = _sync_iterator(AsyncRemoteWorkspace.read_chunks)
+    read_lines = _sync(AsyncRemoteWorkspace.read_lines)
+    read_text = _sync(AsyncRemoteWorkspace.read_text)
+    read_with_info = _sync(AsyncRemoteWorkspace.read_with_info)
+    recount = _sync(AsyncRemoteWorkspace.recount)
+    remove = _sync(AsyncRemoteWorkspace.remove)
+    search = _sync(AsyncRemoteWorkspace.search)
+    stat = _sync(AsyncRemoteWorkspace.stat)
+    touch = _sync(AsyncRemoteWorkspace.touch)
+    usage = _sync(AsyncRemoteWorkspace.usage)
+    walk = _sync_iterator(AsyncRemoteWorkspace.walk)
+    write = _sync(AsyncRemoteWorkspace.write)
+    write_chunks = _sync(AsyncRemoteWorkspace.write_chunks)

@@ -1,4 +1,4 @@
-"""What there is to run guest code with."""
+"""The protocol of a runtime, and the kinds of runtimes there are."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from carrel.policy.execution import ExecutionPolicy
-    from carrel.runtimes.call import Call, OnOutput
-    from carrel.runtimes.compiled import OnProgress
+    from carrel.runtimes.call import CancellableCall, OnOutput
     from carrel.runtimes.result import SandboxResult
     from carrel.runtimes.script import Script
+    from carrel.runtimes.wasm.build.compiled import OnProgress
     from carrel.workspace.workspace import Workspace
 
 
@@ -40,7 +40,7 @@ class Runtime(Protocol):
         *,
         key: Hashable,
         stateful: bool = False,
-        call: Call | None = None,
+        call: CancellableCall | None = None,
         on_output: OnOutput | None = None,
         on_progress: OnProgress | None = None,
     ) -> SandboxResult:

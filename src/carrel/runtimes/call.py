@@ -1,4 +1,4 @@
-"""One script from its beginning to its end: serves its files, takes its output, and stops it in time."""
+"""One call from start to end: cancellation, captured output, and the exchange with an interpreter."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from io import UnsupportedOperation
 from threading import Lock
 from typing import BinaryIO, Protocol
 
-from carrel.policy.execution import MOST, ExecutionPolicy
-from carrel.runtimes.interpreter import Interpreter
-from carrel.runtimes.line import Frame, Kind, LineBroken, LineEnded, can_read
+from carrel.policy.execution import MAX_NUMBER, ExecutionPolicy
+from carrel.runtimes.frames import Frame, FrameKind, FrameSocketBroken, FrameSocketClosed, can_read
 from carrel.runtimes.result import TrapReason
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm.interpreter import InterpreterHandle
 from carrel.workspace.workspace import MOUNT
 
 OnOutput = Callable[[str, bytes], None]
@@ -50,7 +50,7 @@ class GuestFiles(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class Ending:
+class RunOutcome:
     """How a script ended."""
 
     exit_code: int | None = None
@@ -99,16 +99,16 @@ class Capture:
         return b"".join(self._pieces)
 
 
-class NotBegunError(Exception):
+class NotStartedError(Exception):
     """The process was gone before the script began, so it can be given to another one."""
 
 
-class Call:
+class CancellableCall:
     """A script that may be stopped by another thread, before it begins or while it runs."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._interpreter: Interpreter | None = None
+        self._interpreter: InterpreterHandle | None = None
         self.cancelled_at: float | None = None
         """When somebody wanted it to end, by the monotonic clock."""
 
@@ -128,7 +128,7 @@ class Call:
 
     def run(
         self,
-        interpreter: Interpreter,
+        interpreter: InterpreterHandle,
         script: Script,
         policy: ExecutionPolicy,
         files: GuestFiles,
@@ -137,7 +137,7 @@ class Call:
         is_last: bool = True,
         is_check: bool = False,
         on_output: OnOutput | None = None,
-    ) -> Ending:
+    ) -> RunOutcome:
         """Run *script* in *interpreter*, and answer its calls until it ends.
 
         An exception of *on_output*, or one that reaches this thread, stops the guest and is raised again.
@@ -170,14 +170,14 @@ class _Run:
 
     def __init__(
         self,
-        call: Call,
-        interpreter: Interpreter,
+        call: CancellableCall,
+        interpreter: InterpreterHandle,
         script: Script,
         policy: ExecutionPolicy,
         files: GuestFiles,
         on_output: OnOutput | None,
     ) -> None:
-        self.ending: Ending | None = None
+        self.ending: RunOutcome | None = None
         self._call = call
         self._interpreter = interpreter
         self._script = script
@@ -185,8 +185,8 @@ class _Run:
         self._files = files
         self._on_output = on_output
         self._streams = {
-            int(Kind.STDOUT): Capture("stdout", policy.stdout_max_bytes, keep=script.keep_output),
-            int(Kind.STDERR): Capture("stderr", policy.stderr_max_bytes, keep=script.keep_output),
+            int(FrameKind.STDOUT): Capture("stdout", policy.stdout_max_bytes, keep=script.keep_output),
+            int(FrameKind.STDERR): Capture("stderr", policy.stderr_max_bytes, keep=script.keep_output),
         }
         self._has_begun = False
         self._operations = 0
@@ -225,7 +225,7 @@ class _Run:
         }
         try:
             self._interpreter.begin(head, script.source + given, is_overdue=self._is_overdue)
-        except LineBroken as error:
+        except FrameSocketBroken as error:
             self._crashed(error)
 
     def step(self) -> None:
@@ -237,7 +237,7 @@ class _Run:
             elif (frame := self._interpreter.line.receive(time.monotonic() + _SLICE_SECONDS)) is not None:
                 self._has_begun = True
                 self._take(frame)
-        except LineBroken as error:
+        except FrameSocketBroken as error:
             self._crashed(error)
         if was_early:
             # How long we took to answer is not the guest's fault.
@@ -250,20 +250,20 @@ class _Run:
             kept = self._streams[frame.kind].add(bytes(frame.body))
             if kept and self._on_output is not None:
                 self._on_output(self._streams[frame.kind].name, kept)
-        elif frame.kind == Kind.CALL:
+        elif frame.kind == FrameKind.CALL:
             self._send(*self._answer(frame))
-        elif frame.kind == Kind.INPUT and not isinstance(self._script.stdin, bytes):
+        elif frame.kind == FrameKind.INPUT and not isinstance(self._script.stdin, bytes):
             asked = _number(frame.head.get("count"))
             self._wanted_bytes = min(max(asked or 1, 1), _ROOM_BYTES)
-        elif frame.kind == Kind.DONE:
+        elif frame.kind == FrameKind.DONE:
             self._done(frame.head)
-        elif frame.kind == Kind.BEGUN:
+        elif frame.kind == FrameKind.BEGUN:
             return
         else:
-            raise LineBroken("the worker sent something that it should not")
+            raise FrameSocketBroken("the worker sent something that it should not")
 
     def _send(self, head: dict[str, object], body: bytes) -> None:
-        self._interpreter.line.send(Kind.ANSWER, head, body, is_overdue=self._is_overdue)
+        self._interpreter.line.send(FrameKind.ANSWER, head, body, is_overdue=self._is_overdue)
 
     def _answer(self, frame: Frame) -> tuple[dict[str, object], bytes]:
         self._operations += 1
@@ -295,22 +295,22 @@ class _Run:
         """Whether the guest was told to stop and does not, whatever else it sends."""
         return time.monotonic() >= max(self._told_at(), self._waits_from) + _GRACE_SECONDS
 
-    def _crashed(self, error: LineBroken | None = None) -> None:
+    def _crashed(self, error: FrameSocketBroken | None = None) -> None:
         """End the process of a guest that does not stop though it should, or does not keep to the rules."""
         if self._is_overdue():
             self._interpreter.worker.end()
             reason = TrapReason.CANCELLED if self._call.is_cancelled else TrapReason.TIMEOUT
-            self._end(Ending(reason=self._reason or reason))
-        elif isinstance(error, LineEnded) and not self._has_begun:
-            raise NotBegunError(self._interpreter.worker.cause())
+            self._end(RunOutcome(reason=self._reason or reason))
+        elif isinstance(error, FrameSocketClosed) and not self._has_begun:
+            raise NotStartedError(self._interpreter.worker.cause())
         else:
-            self._end(Ending(reason=TrapReason.ENGINE, detail=self._interpreter.worker.cause()))
+            self._end(RunOutcome(reason=TrapReason.ENGINE, detail=self._interpreter.worker.cause()))
 
     def _done(self, head: dict[str, object]) -> None:
         code, lost = _number(head.get("exit_code")), head.get("lost")
         if code is None and not isinstance(head.get("trapped"), str):
-            raise LineBroken("the worker does not say how the script ended")
-        ending = Ending(
+            raise FrameSocketBroken("the worker does not say how the script ended")
+        ending = RunOutcome(
             exit_code=None if code is None else code & 0xFF,
             fuel_consumed=_number(head.get("fuel_consumed")),
             memory_bytes=_number(head.get("memory_bytes")),
@@ -324,7 +324,7 @@ class _Run:
             stream.is_truncated = stream.is_truncated or head.get(f"{stream.name}_truncated") is True
         self._end(ending)
 
-    def _why(self, head: dict[str, object], ending: Ending) -> tuple[TrapReason | None, str]:
+    def _why(self, head: dict[str, object], ending: RunOutcome) -> tuple[TrapReason | None, str]:
         trapped = head.get("trapped")
         if isinstance(trapped, str):
             known = _TRAPS.get(trapped)
@@ -340,7 +340,7 @@ class _Run:
             return TrapReason.LOST_WRITE, ""
         return None, ""
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: RunOutcome) -> None:
         ending.file_operations = self._operations
         out, err = self._streams.values()
         ending.stdout, ending.stderr = out.content(), err.content()
@@ -349,7 +349,7 @@ class _Run:
 
 
 def _number(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value <= MOST else None
+    return value if type(value) is int and 0 <= value <= MAX_NUMBER else None
 
 
 def _lost(told: list[object]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""What a caller is told about a script that has ended."""
+"""Build the `SandboxResult` of a run from its outcome, its policy and the files it changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 from carrel.errors import CarrelError
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes.call import Ending
+from carrel.runtimes.call import RunOutcome
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.workspace.workspace import Workspace
 
@@ -38,8 +38,8 @@ class ChangedFiles(Protocol):
     def deleted(self) -> list[str]: ...
 
 
-def result_of(
-    ending: Ending,
+def build_result(
+    ending: RunOutcome,
     policy: ExecutionPolicy,
     workspace: Workspace,
     changes: ChangedFiles,
@@ -85,11 +85,11 @@ def result_of(
     )
 
 
-def _fuel(ending: Ending, policy: ExecutionPolicy) -> int | None:
+def _fuel(ending: RunOutcome, policy: ExecutionPolicy) -> int | None:
     return policy.fuel_budget if ending.reason is TrapReason.FUEL else ending.fuel_consumed
 
 
-def _told(ending: Ending, policy: ExecutionPolicy, memory_bytes: int) -> str:
+def _told(ending: RunOutcome, policy: ExecutionPolicy, memory_bytes: int) -> str:
     """Why the script ended, for those who read only standard error."""
     lines = [f"carrel: the write of {one['path']!r} was lost: {one['error']}\n" for one in ending.lost]
     if ending.reason in _TOLD:

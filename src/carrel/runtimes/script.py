@@ -1,4 +1,4 @@
-"""A script that somebody wants to run."""
+"""`Script`: Python source with its arguments, working directory and standard input."""
 
 from __future__ import annotations
 

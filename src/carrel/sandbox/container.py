@@ -1,4 +1,4 @@
-"""`ContainerSandbox`: commands and the image's own Python in a container on the files of one workspace."""
+"""`ContainerSandbox`: commands and the image's own Python in a container on one workspace's files."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Unpack
 from carrel.audit.logger import SandboxLogger
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
-from carrel.runtimes.call import Call
-from carrel.runtimes.command import Command
-from carrel.runtimes.container import ContainerRuntime
+from carrel.runtimes.call import CancellableCall
+from carrel.runtimes.container.command import ContainerCommand
+from carrel.runtimes.container.runtime import ContainerRuntime
 from carrel.runtimes.result import SandboxResult
-from carrel.sandbox.place import Place
-from carrel.sandbox.sandbox import CallOptions, RuntimeSandbox, input_of
+from carrel.sandbox.sandbox import CallOptions, RuntimeSandbox, stdin_of
+from carrel.sandbox.workspace_source import WorkspaceSource
 from carrel.workspace.workspace import Workspace
 
 
@@ -29,7 +29,7 @@ class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
 
     def __init__(
         self,
-        place: Place,
+        place: WorkspaceSource,
         *,
         engine: ContainerRuntime,
         policy: ExecutionPolicy | None = None,
@@ -60,11 +60,11 @@ class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
             ContainerError: The container cannot be used.
             QuotaError: The workspace holds more than it may.
         """
-        return self._run(Call(), argv, options)
+        return self._run(CancellableCall(), argv, options)
 
     async def arun(self, argv: Sequence[str], /, **options: Unpack[CallOptions]) -> SandboxResult:
         """The same as `run`, awaitable; a task that is cancelled ends the program first."""
-        call = Call()
+        call = CancellableCall()
         return await self._awaited(call, options, partial(self._run, call, argv))
 
     def reset(self) -> bool:
@@ -73,7 +73,7 @@ class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
         with self._place.open() as workspace:
             return self._engine.restart(workspace)
 
-    def _run(self, call: Call, argv: Sequence[str], options: CallOptions) -> SandboxResult:
+    def _run(self, call: CancellableCall, argv: Sequence[str], options: CallOptions) -> SandboxResult:
         if isinstance(argv, str | bytes):
             raise TypeError("argv must be a list of texts, the program and its arguments, not a text")
         for name in ("argv", "name"):
@@ -81,10 +81,10 @@ class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
                 raise TypeError(f"a command has no option {name!r}")
 
         def execute(workspace: Workspace, policy: ExecutionPolicy) -> SandboxResult:
-            command = Command(
+            command = ContainerCommand(
                 argv=tuple(argv),
                 cwd=options.get("cwd") or policy.guest_mount_path,
-                stdin=input_of(options),
+                stdin=stdin_of(options),
                 keep_output=options.get("keep_output", True),
             )
             return self._engine.run(command, workspace, policy, call=call, on_output=options.get("on_output"))

@@ -1,4 +1,4 @@
-"""The engine of this process, made when it is first needed."""
+"""The runtimes of this process, created when first needed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.settings import ContainerSettings, PythonSettings
 from carrel.errors import ConfigError
 from carrel.runtimes.api import Runtime
-from carrel.runtimes.compiled import CompiledGuest
-from carrel.runtimes.guest.lockdown import has_seccomp, landlock_version
-from carrel.runtimes.pool import Owner, Pool, PoolSettings
-from carrel.runtimes.python import PythonRuntime
-from carrel.runtimes.stateful import StatefulInterpreters
+from carrel.runtimes.wasm.build.compiled import CompiledGuest
+from carrel.runtimes.wasm.pool import Owner, Pool, PoolSettings
+from carrel.runtimes.wasm.runtime import PythonRuntime
+from carrel.runtimes.wasm.stateful import StatefulInterpreters
+from carrel.runtimes.wasm.worker.lockdown import has_seccomp, landlock_version
 from carrel.values import MIB
 
 if TYPE_CHECKING:
-    from carrel.runtimes.container import ContainerRuntime
+    from carrel.runtimes.container.runtime import ContainerRuntime
 
 FindEngine = Callable[[PythonSettings], Runtime]
 """Gives the engine that runs guest code under some settings."""
@@ -95,7 +95,7 @@ def make_engine(settings: PythonSettings, *, clock: Callable[[], float] = time.m
 
 def make_containers(settings: ContainerSettings) -> ContainerRuntime:
     """What runs programs in containers, which the caller closes."""
-    from carrel.runtimes.container import ContainerRuntime
+    from carrel.runtimes.container.runtime import ContainerRuntime
 
     return ContainerRuntime(settings, state=_state)
 
@@ -134,7 +134,7 @@ def owned_engine(owner: Owner, engine: FindEngine | None = None) -> FindEngine:
 
 
 @contextmanager
-def lone_engine() -> Iterator[FindEngine]:
+def one_shot_engine() -> Iterator[FindEngine]:
     """For a process that ends soon: one engine, which makes nothing ready for a second call."""
     made: list[PythonRuntime] = []
 

@@ -1,4 +1,4 @@
-"""Make a sandbox: on a session, on a directory, or on a workspace that is open."""
+"""Create a sandbox on a session, on a directory, or on a workspace that is open."""
 
 from __future__ import annotations
 
@@ -13,15 +13,20 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import ContainerSettings
 from carrel.errors import RuntimeDisabledError
-from carrel.paths.names import require_session_id
+from carrel.paths.session_id import require_session_id
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
 from carrel.sandbox.engines import FindEngine, engines, make_containers, make_engine
-from carrel.sandbox.place import DirectoryPlace, OpenPlace, Place, SessionPlace
 from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
+from carrel.sandbox.workspace_source import (
+    DirectorySource,
+    OpenWorkspaceSource,
+    SessionSource,
+    WorkspaceSource,
+)
+from carrel.sessions.manager import CONFIGURED, WorkspaceManager
+from carrel.sessions.manager_cache import manager_cache
 from carrel.values import Limits
-from carrel.workspace.session_managers import session_managers
-from carrel.workspace.sessions import CONFIGURED, WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -58,8 +63,8 @@ def create_sandbox(
         return get_session_sandbox(DEFAULT_SESSION, runtime, policy, None, logger, stateful=stateful)
     kind = _allowed(runtime, stateful=stateful)
     if isinstance(workspace, Workspace):
-        return _sandbox(kind, OpenPlace(workspace), policy, logger, stateful=stateful)
-    place = DirectoryPlace(workspace, SandboxLogger.of(logger))
+        return _sandbox(kind, OpenWorkspaceSource(workspace), policy, logger, stateful=stateful)
+    place = DirectorySource(workspace, SandboxLogger.of(logger))
     return _sandbox(kind, place, policy, logger, stateful=stateful)
 
 
@@ -96,7 +101,7 @@ def create_session_sandbox(
     ttl = CONFIGURED if ttl_seconds is None else ttl_seconds
     with manager.create(session_id, ttl_seconds=ttl, limits=limits) as workspace:
         made = str(workspace.session_id)
-    return made, _sandbox(kind, SessionPlace(manager, made), policy, logger, stateful=stateful)
+    return made, _sandbox(kind, SessionSource(manager, made), policy, logger, stateful=stateful)
 
 
 def get_session_sandbox(
@@ -121,7 +126,7 @@ def get_session_sandbox(
     kind = _allowed(runtime, stateful=stateful)
     manager = _manager(workspace_root, logger)
     manager.get_workspace(session_id).close()
-    return _sandbox(kind, SessionPlace(manager, session_id), policy, logger, stateful=stateful)
+    return _sandbox(kind, SessionSource(manager, session_id), policy, logger, stateful=stateful)
 
 
 def workspace_sandbox(
@@ -137,11 +142,11 @@ def workspace_sandbox(
         RuntimeDisabledError: The configuration switches guest code off.
     """
     kind = _allowed(RuntimeType.PYTHON)
-    return _sandbox(kind, OpenPlace(workspace), policy, None, engine, stateful=stateful)
+    return _sandbox(kind, OpenWorkspaceSource(workspace), policy, None, engine, stateful=stateful)
 
 
 @contextmanager
-def lone_sandbox(
+def one_shot_sandbox(
     manager: WorkspaceManager,
     session_id: str,
     policy: ExecutionPolicy | None = None,
@@ -156,11 +161,11 @@ def lone_sandbox(
     manager.get_workspace(session_id).close()
     settings = replace(load(os.environ).python, workers=1, ready=0)
     with closing(make_engine(settings)) as engine:
-        yield PythonSandbox(SessionPlace(manager, session_id), engine=engine, policy=policy, logger=logger)
+        yield PythonSandbox(SessionSource(manager, session_id), engine=engine, policy=policy, logger=logger)
 
 
 @contextmanager
-def lone_container_sandbox(
+def one_shot_container_sandbox(
     manager: WorkspaceManager,
     session_id: str,
     policy: ExecutionPolicy | None = None,
@@ -178,7 +183,7 @@ def lone_container_sandbox(
     manager.get_workspace(session_id).close()
     with closing(make_containers(load(os.environ).containers)) as runtime:
         yield ContainerSandbox(
-            SessionPlace(manager, session_id), engine=runtime, policy=policy, logger=logger
+            SessionSource(manager, session_id), engine=runtime, policy=policy, logger=logger
         )
 
 
@@ -196,12 +201,12 @@ def _allowed(runtime: RuntimeType | str, *, stateful: bool = False) -> RuntimeTy
 
 
 def _manager(workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None) -> WorkspaceManager:
-    return session_managers().get(None if workspace_root is None else Path(workspace_root), logger)
+    return manager_cache().get(None if workspace_root is None else Path(workspace_root), logger)
 
 
 def _sandbox(
     kind: RuntimeType,
-    place: Place,
+    place: WorkspaceSource,
     policy: ExecutionPolicy | None,
     logger: SandboxLogger | None,
     engine: FindEngine | None = None,
@@ -216,7 +221,7 @@ def _sandbox(
 
 
 def _container_sandbox(
-    place: Place,
+    place: WorkspaceSource,
     settings: ContainerSettings,
     policy: ExecutionPolicy | None,
     logger: SandboxLogger | None,

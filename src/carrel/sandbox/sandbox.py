@@ -1,4 +1,4 @@
-"""`BaseSandbox`, what every sandbox offers; `RuntimeSandbox`, one on any runtime; and `PythonSandbox`."""
+"""`BaseSandbox`, what every sandbox offers; `RuntimeSandbox` on any runtime; and `PythonSandbox`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from carrel.config.kind import did_you_mean
 from carrel.errors import TextError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import Runtime, RuntimeType
-from carrel.runtimes.call import Call, OnOutput
-from carrel.runtimes.compiled import OnProgress, Progress
+from carrel.runtimes.call import CancellableCall, OnOutput
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
-from carrel.sandbox.place import Place
+from carrel.runtimes.wasm.build.compiled import OnProgress, Progress
+from carrel.sandbox.workspace_source import WorkspaceSource
 from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
 
-Engine = TypeVar("Engine", bound=Runtime)
+RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
 
 class CallOptions(TypedDict, total=False):
@@ -101,7 +101,7 @@ class BaseSandbox(ABC):
         """Stop what runs; files, and the variables of a stateful session, stay."""
 
 
-class RuntimeSandbox(BaseSandbox, Generic[Engine]):
+class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
     """Runs code by a runtime on the files of one workspace.
 
     Calls of one session run one after another, those of different sessions at the same time.
@@ -109,9 +109,9 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
 
     def __init__(
         self,
-        place: Place,
+        place: WorkspaceSource,
         *,
-        engine: Engine,
+        engine: RuntimeT,
         policy: ExecutionPolicy | None = None,
         logger: SandboxLogger | None = None,
         stateful: bool = False,
@@ -121,10 +121,10 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
         self.policy = policy or ExecutionPolicy()
         self.stateful = stateful
         self._place = place
-        self._engine: Engine = engine
+        self._engine: RuntimeT = engine
         self._logger = SandboxLogger.of(logger)
         self._lock = Lock()
-        self._calls: set[Call] = set()
+        self._calls: set[CancellableCall] = set()
 
     def execute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
         """Run *code* and tell what it did; code that fails is a result, not an exception.
@@ -135,7 +135,7 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
             SandboxExecutionError: The engine cannot run.
             PolicyValidationError: An option cannot be as it is.
         """
-        return self._execute(Call(), _source(code), None, options)
+        return self._execute(CancellableCall(), _source(code), None, options)
 
     def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
         """Run a script that lies in the workspace, as `python FILE` would.
@@ -146,15 +146,15 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
         inside = path.removeprefix(f"{self.policy.guest_mount_path}/")
         with self._place.open() as workspace:
             source = workspace.read(inside)
-        return self._execute(Call(), source, _guest_path(path, self.policy), options)
+        return self._execute(CancellableCall(), source, _guest_path(path, self.policy), options)
 
     async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
         """The same as `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
-        call = Call()
+        call = CancellableCall()
         return await self._awaited(call, options, partial(self._execute, call, _source(code), None))
 
     async def _awaited(
-        self, call: Call, options: CallOptions, run: Callable[[CallOptions], SandboxResult]
+        self, call: CancellableCall, options: CallOptions, run: Callable[[CallOptions], SandboxResult]
     ) -> SandboxResult:
         """Let a thread *run* a call, with its callbacks in the event loop."""
         loop = asyncio.get_running_loop()
@@ -188,7 +188,9 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
         """Stop what runs; files, and the variables of a stateful session, stay."""
         self.cancel()
 
-    def _execute(self, call: Call, source: bytes, file: str | None, options: CallOptions) -> SandboxResult:
+    def _execute(
+        self, call: CancellableCall, source: bytes, file: str | None, options: CallOptions
+    ) -> SandboxResult:
         def execute(workspace: Workspace, policy: ExecutionPolicy) -> SandboxResult:
             script = Script(
                 source=source,
@@ -196,7 +198,7 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
                 label=options.get("name"),
                 argv=policy.argv,
                 cwd=options.get("cwd") or policy.guest_mount_path,
-                stdin=input_of(options),
+                stdin=stdin_of(options),
                 keep_output=options.get("keep_output", True),
             )
             return self._engine.execute(
@@ -214,14 +216,14 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
 
     def _in_call(
         self,
-        call: Call,
+        call: CancellableCall,
         options: CallOptions,
         execute: Callable[[Workspace, ExecutionPolicy], SandboxResult],
     ) -> SandboxResult:
         """Let *execute* run something that can be cancelled as *call*, and log it."""
         _require_known(options)
         policy = _policy_of_call(self.policy, options)
-        input_of(options)
+        stdin_of(options)
         if (on_start := options.get("on_start")) is not None:
             on_start(call.cancel)
         with self._counted(call), self._place.open() as workspace:
@@ -232,7 +234,7 @@ class RuntimeSandbox(BaseSandbox, Generic[Engine]):
             return result
 
     @contextmanager
-    def _counted(self, call: Call) -> Iterator[None]:
+    def _counted(self, call: CancellableCall) -> Iterator[None]:
         with self._lock:
             self._calls.add(call)
         try:
@@ -306,7 +308,7 @@ def _encoded(text: str, what: str) -> bytes:
         raise TextError(f"{what} holds characters that UTF-8 cannot have") from None
 
 
-def input_of(options: CallOptions) -> bytes | BinaryIO:
+def stdin_of(options: CallOptions) -> bytes | BinaryIO:
     """The standard input of a call."""
     stdin = options.get("stdin")
     if stdin is None:

@@ -1,4 +1,4 @@
-"""`Shell`: commands on the files of a workspace, and `python` in its guest."""
+"""`Shell`: the built-in shell on the files of a workspace, with `python` in the guest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import PythonSettings
 from carrel.errors import ConfigError, RuntimeDisabledError
-from carrel.policy.execution import MOST, TIMEOUT_SECONDS, ExecutionPolicy
-from carrel.sandbox.engines import FindEngine, engines, lone_engine
-from carrel.sandbox.place import OpenPlace
+from carrel.policy.execution import MAX_NUMBER, TIMEOUT_SECONDS, ExecutionPolicy
+from carrel.sandbox.engines import FindEngine, engines, one_shot_engine
 from carrel.sandbox.sandbox import CallOptions, PythonSandbox
+from carrel.sandbox.workspace_source import OpenWorkspaceSource
 from carrel.shell.api import PythonCall
-from carrel.shell.shell import BareShell, ShellOptions
+from carrel.shell.runtime.shell import BareShell, ShellOptions
 from carrel.workspace.workspace import Workspace
 
 
@@ -59,7 +59,9 @@ class GuestPython:
 
         Under *policy* a call takes no longer than that says; without one, as long as the command line may.
         """
-        self._policy = replace(policy or ExecutionPolicy(), stdout_max_bytes=MOST, stderr_max_bytes=MOST)
+        self._policy = replace(
+            policy or ExecutionPolicy(), stdout_max_bytes=MAX_NUMBER, stderr_max_bytes=MAX_NUMBER
+        )
         self._has_own_timeout = policy is not None
         self._engine = engine or engines().get
         self._logger = logger
@@ -73,7 +75,7 @@ class GuestPython:
         """
         engine = self._engine(_settings())
         sandbox = PythonSandbox(
-            OpenPlace(workspace), engine=engine, policy=self._policy_of(call), logger=self._logger
+            OpenWorkspaceSource(workspace), engine=engine, policy=self._policy_of(call), logger=self._logger
         )
         options: CallOptions = {
             "on_start": call.on_start,
@@ -113,9 +115,9 @@ def _settings() -> PythonSettings:
 
 
 @contextmanager
-def lone_python(logger: SandboxLogger | None = None) -> Iterator[GuestPython]:
+def one_shot_python(logger: SandboxLogger | None = None) -> Iterator[GuestPython]:
     """What runs `python` in a process that ends soon: its engine makes nothing ready for a second call."""
-    with lone_engine() as engine:
+    with one_shot_engine() as engine:
         yield GuestPython(engine=engine, logger=logger)
 
 

@@ -1,4 +1,4 @@
-"""Who may come in, for all fronts of a service.
+"""Concurrency limits for requests: in total, per tenant and per caller, for all fronts.
 
 A request takes a place: there are so many for all, half of them for one tenant, and an eighth for one caller.
 `threads` says whose work is done next.
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from carrel.errors import LimitError
 from carrel.service.principal import Principal
-from carrel.service.threads import count_down
+from carrel.service.thread_pools import decrement
 
 CALLER_SHARES = 8
 """One caller may make this part of all requests at one time, or two of them if that is more."""
@@ -33,7 +33,7 @@ class Admission:
         self._of_tenants: Counter[str] = Counter()
         self._of_callers: Counter[tuple[str | None, str]] = Counter()
 
-    def enter(self) -> Place:
+    def enter(self) -> AdmissionTicket:
         """Take a place before it is known who calls.
 
         Raises:
@@ -41,7 +41,7 @@ class Admission:
         """
         _require(self._running + 1, self._most, "")
         self._running += 1
-        return Place(self)
+        return AdmissionTicket(self)
 
     def take(self, caller: Principal) -> None:
         """Count a request of *caller*; the operator is not limited.
@@ -65,11 +65,11 @@ class Admission:
     def give_back(self, caller: Principal) -> None:
         """End a request of *caller* that was counted by `take`."""
         if caller.tenant is not None:
-            count_down(self._of_tenants, caller.tenant)
-            count_down(self._of_callers, (caller.tenant, caller.name))
+            decrement(self._of_tenants, caller.tenant)
+            decrement(self._of_callers, (caller.tenant, caller.name))
 
 
-class Place:
+class AdmissionTicket:
     """The place of one request, until it leaves."""
 
     __slots__ = ("_admission", "_caller", "_is_left")
@@ -106,7 +106,7 @@ def _require(running: int, most: int, whose: str) -> None:
         )
 
 
-class Shared:
+class SingleFlight:
     """Work that gives the same to everybody who asks for it before it begins.
 
     Of each kind one runs and one waits for it to end: whoever asks meanwhile is given what the second gives.

@@ -1,4 +1,4 @@
-"""Command lines and code that run in sessions, and what they print meanwhile.
+"""Running command lines and code: their output, their readers, cancellation and limits.
 
 What one prints is kept once until it is forgotten, so that a reader whose connection broke can go on where it
 was. While it runs that is bounded by the shell or the policy of the guest; of what has ended only so much is
@@ -18,12 +18,12 @@ from functools import partial
 
 from carrel.errors import LimitError, UnknownRequestError
 from carrel.runtimes.result import SandboxResult
-from carrel.service.desk import Desk
+from carrel.service.execution_request import ExecutionRequest
 from carrel.service.principal import Principal
-from carrel.service.work import Work
+from carrel.service.sessions.caller_session import CallerSession
+from carrel.sessions.manager import new_id
 from carrel.shell.result import ShellResult
 from carrel.values import MIB
-from carrel.workspace.sessions import new_id
 from carrel.workspace.threads import call_threads
 
 PIECE_BYTES = 2**14
@@ -37,11 +37,11 @@ KEPT_BYTES_OF_CALLER = 64 * MIB
 RETRY_SECONDS = 1
 """When somebody may try again who came while too much was running."""
 
-Result = ShellResult | SandboxResult
+ExecutionResult = ShellResult | SandboxResult
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputChunk:
     """A piece of what was printed."""
 
     stream: str
@@ -60,13 +60,13 @@ class Execution:
         self._resume_seconds = resume_seconds
         self._loop = asyncio.get_running_loop()
         self._running: asyncio.Task[None] | None = None
-        self._result: Result | None = None
+        self._result: ExecutionResult | None = None
         """How it ended; what a command printed is only in the pieces."""
         self._is_dropped = False
         self._stop: Callable[[], object] | None = None
         self._is_cancelled = False
         self._arrived: deque[tuple[str, bytes]] = deque()
-        self._pieces: list[Output] = []
+        self._pieces: list[OutputChunk] = []
         self._more = asyncio.Event()
         self._readers = 0
         self._unread: asyncio.TimerHandle | None = None
@@ -92,7 +92,7 @@ class Execution:
             kept += len(self._result.stdout) + len(self._result.stderr)
         return kept
 
-    async def result(self) -> Result:
+    async def result(self) -> ExecutionResult:
         """How it ended; whoever waits for this may go away without ending it.
 
         Raises:
@@ -116,7 +116,7 @@ class Execution:
         assert self._running is not None  # noqa: S101  # it was begun before anybody could ask
         await asyncio.shield(self._running)
 
-    async def events(self, after: int = 0) -> AsyncIterator[Output]:
+    async def events(self, after: int = 0) -> AsyncIterator[OutputChunk]:
         """What it prints beyond the offset *after*, until it ends.
 
         Raises:
@@ -172,12 +172,12 @@ class Execution:
 
     # For the thread in which it runs
 
-    def begin(self, run: Callable[[], Awaitable[Result]]) -> None:
+    def begin(self, run: Callable[[], Awaitable[ExecutionResult]]) -> None:
         """Let it run as a task of its own."""
         self._running = asyncio.ensure_future(self._run(run))
         self._running.add_done_callback(self._ended)
 
-    async def _run(self, run: Callable[[], Awaitable[Result]]) -> None:
+    async def _run(self, run: Callable[[], Awaitable[ExecutionResult]]) -> None:
         self._result = await run()
         self._take()
 
@@ -211,11 +211,11 @@ class Execution:
             name, data = self._arrived.popleft()
             if joined and (name != stream or len(joined) + len(data) > PIECE_BYTES):
                 end += len(joined)
-                self._pieces.append(Output(stream, joined, end))
+                self._pieces.append(OutputChunk(stream, joined, end))
                 joined = b""
             stream, joined = name, joined + data
         if joined:
-            self._pieces.append(Output(stream, joined, end + len(joined)))
+            self._pieces.append(OutputChunk(stream, joined, end + len(joined)))
         self._wake()
 
     def _printed(self, stream: str) -> bytes:
@@ -270,7 +270,7 @@ class Executions:
         error.retry_after_seconds = RETRY_SECONDS
         raise error
 
-    def start(self, caller: Principal, desk: Desk, work: Work) -> Execution:
+    def start(self, caller: Principal, desk: CallerSession, work: ExecutionRequest) -> Execution:
         """Let *work* run on *desk*, for which the caller of this has found a slot."""
         execution = Execution(desk.record.session_id, resume_seconds=self._resume_seconds)
         call = partial(copy_context().run, desk.run, work, execution.on_output, execution.on_start)

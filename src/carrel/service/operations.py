@@ -1,4 +1,4 @@
-"""The operations of a workspace that can be called from afar, made from the methods themselves.
+"""The table of workspace operations that can be called remotely, derived from `Workspace`.
 
 A row names a method of `Workspace`, and the tool that a role must have for it. Parameters and results are
 those of the method; what is a function there (`wants`) has no place in a request. Whatever is read or written
@@ -16,11 +16,11 @@ from typing import Any, get_type_hints
 import msgspec
 
 from carrel.errors import RequestError, UnknownRequestError
-from carrel.paths.rel import StrPath
+from carrel.paths.parsed_path import StrPath
 from carrel.workspace.aio import INLINE_BYTES
 from carrel.workspace.workspace import Workspace
 
-READ, LIST, WRITE = "file_read", "file_list", "file_write"
+READ_TOOL, LIST_TOOL, WRITE_TOOL = "file_read", "file_list", "file_write"
 """The tools without which a role may not read, look or change."""
 
 _FUNCTIONS = ("wants", "enter")
@@ -132,31 +132,31 @@ def _row(
 
 
 _ROWS = (
-    _row(Workspace.append, WRITE, _is_small),
-    _row(Workspace.copy, WRITE),
-    _row(Workspace.edit, WRITE),
-    _row(Workspace.exists, LIST, _always),
-    _row(Workspace.glob, LIST, is_stepwise=True),
-    _row(Workspace.list, LIST, is_stepwise=True),
-    _row(Workspace.list_files, LIST, is_stepwise=True),
-    _row(Workspace.mkdir, WRITE, _always),
-    _row(Workspace.move, WRITE),
-    _row(Workspace.read_lines, READ, is_stepwise=True),
-    _row(Workspace.read_text, READ),
-    _row(Workspace.recount, LIST),
-    _row(Workspace.remove, WRITE),
-    _row(Workspace.search, READ, is_stepwise=True),
-    _row(Workspace.stat, LIST, _always),
-    _row(Workspace.touch, WRITE, _always),
-    _row(Workspace.usage, LIST),
-    _row(Workspace.write, WRITE, _is_small),
+    _row(Workspace.append, WRITE_TOOL, _is_small),
+    _row(Workspace.copy, WRITE_TOOL),
+    _row(Workspace.edit, WRITE_TOOL),
+    _row(Workspace.exists, LIST_TOOL, _always),
+    _row(Workspace.glob, LIST_TOOL, is_stepwise=True),
+    _row(Workspace.list, LIST_TOOL, is_stepwise=True),
+    _row(Workspace.list_files, LIST_TOOL, is_stepwise=True),
+    _row(Workspace.mkdir, WRITE_TOOL, _always),
+    _row(Workspace.move, WRITE_TOOL),
+    _row(Workspace.read_lines, READ_TOOL, is_stepwise=True),
+    _row(Workspace.read_text, READ_TOOL),
+    _row(Workspace.recount, LIST_TOOL),
+    _row(Workspace.remove, WRITE_TOOL),
+    _row(Workspace.search, READ_TOOL, is_stepwise=True),
+    _row(Workspace.stat, LIST_TOOL, _always),
+    _row(Workspace.touch, WRITE_TOOL, _always),
+    _row(Workspace.usage, LIST_TOOL),
+    _row(Workspace.write, WRITE_TOOL, _is_small),
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
 """By name, in order."""
 
 
-def operation(name: str) -> Operation:
+def find_operation(name: str) -> Operation:
     """The row of that name.
 
     Raises:

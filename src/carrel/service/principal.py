@@ -1,4 +1,4 @@
-"""Who calls."""
+"""`Principal`: an authenticated caller, its tenant, its role, and what it may choose."""
 
 from __future__ import annotations
 

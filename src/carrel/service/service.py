@@ -1,4 +1,4 @@
-"""`Service`: all that a front may ask for, on behalf of somebody."""
+"""`Service`: the operations that every front calls, each on behalf of a caller."""
 
 from __future__ import annotations
 
@@ -16,47 +16,46 @@ from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
 from carrel.config.settings import Settings
 from carrel.errors import CarrelError, LimitError, RequestError, SessionMissingError
-from carrel.fs.at_once import WouldWait, at_once
+from carrel.fs.nonblocking import WouldBlock, run_nonblocking
 from carrel.policy.roles import DEFAULT_ROLE, Role
 from carrel.sandbox.engines import FindEngine
 from carrel.sandbox.workers.pool import ShellWorkers
-from carrel.service import feed
-from carrel.service.admission import Admission, Shared
-from carrel.service.caller_sessions import CallerSessions
-from carrel.service.desk import Desk
-from carrel.service.desks import Desks
+from carrel.service import journal_stream
+from carrel.service.admission import Admission, SingleFlight
+from carrel.service.execution_request import ExecutionRequest
 from carrel.service.executions import Execution, Executions
-from carrel.service.feed import ChangesPage
-from carrel.service.open_sessions import OpenSessions
-from carrel.service.operations import OPERATIONS
-from carrel.service.operations import operation as find_operation
+from carrel.service.journal_stream import ChangesPage
+from carrel.service.operations import OPERATIONS, find_operation
 from carrel.service.principal import Principal
+from carrel.service.sessions.access import SessionAccess
+from carrel.service.sessions.caller_session import CallerSession
+from carrel.service.sessions.lifecycle import SessionLifecycle
+from carrel.service.sessions.open_sessions import OpenSessions
 from carrel.service.tenants import Tenants
-from carrel.service.threads import BlockingThreads, FairThreads, Slots
-from carrel.service.uploads import Uploads
-from carrel.service.work import Work
-from carrel.tools.deadline import Deadline
-from carrel.tools.formats import Format, render
-from carrel.tools.options import Chosen
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Effect, Profile
-from carrel.tools.table import TOOLS, tools_of
+from carrel.service.thread_pools import BlockingThreadPool, FairThreadPool, Slots
+from carrel.service.upload_limit import UploadLimiter
+from carrel.sessions.manager import WorkspaceManager
+from carrel.tools.core.deadline import Deadline
+from carrel.tools.core.formats import Format, render_tool
+from carrel.tools.core.options import ResolvedOptions
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.run_location import role_run_location
+from carrel.tools.core.spec import Profile, ToolEffect
+from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
-from carrel.tools.whereabouts import where_for
 from carrel.values import Usage
 from carrel.workspace.chunks import Announced
 from carrel.workspace.extract_limits import ExtractLimits
-from carrel.workspace.sessions import WorkspaceManager
 
 if TYPE_CHECKING:
-    from carrel.workspace.extract import Extracted
+    from carrel.workspace.archive.extract import Extracted
 
 IDLE_LOOK_SECONDS = 1.0
 _THREADS = 64
 _WAITING_THREADS = 1024
 _SLOTS = 4
 """Threads that execute code at the same time, half of them for one tenant; each slows the event loop down."""
-RECOUNT = OPERATIONS["recount"]
+RECOUNT_OPERATION = OPERATIONS["recount"]
 
 T = TypeVar("T")
 
@@ -100,13 +99,13 @@ class Service:
             resume_seconds=settings.serve.resume_seconds,
         )
         self.admission = Admission(settings.serve.max_requests)
-        self._uploads = Uploads(settings.serve.uploads_bytes)
-        self._counts = Shared()
-        self.desks = Desks(self.tenants, self.open_sessions, settings.roles)
-        self.sessions = CallerSessions(self.tenants, self.desks, self.open_sessions, self.executions)
+        self._uploads = UploadLimiter(settings.serve.uploads_bytes)
+        self._counts = SingleFlight()
+        self.desks = SessionAccess(self.tenants, self.open_sessions, settings.roles)
+        self.sessions = SessionLifecycle(self.tenants, self.desks, self.open_sessions, self.executions)
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = Slots(_SLOTS)
-        self.waiting_threads = BlockingThreads(
+        self.waiting_threads = BlockingThreadPool(
             min(settings.serve.max_requests, _WAITING_THREADS), self._slots
         )
         """For work that blocks on what a client sends."""
@@ -139,7 +138,7 @@ class Service:
     # Its own life
 
     async def __aenter__(self) -> Self:
-        asyncio.get_running_loop().set_default_executor(FairThreads(_THREADS, self._slots))
+        asyncio.get_running_loop().set_default_executor(FairThreadPool(_THREADS, self._slots))
         self._begin(self._every(IDLE_LOOK_SECONDS, self._close_idle))
         self._begin(self._every(self.settings.serve.sweep_seconds, self._sweep))
         return self
@@ -214,9 +213,9 @@ class Service:
             if row.is_quick(given):
                 return await self.quickly(desk, work)
             if row.is_stepwise and desk.workspace.gate.guards_little:
-                with suppress(WouldWait):
-                    return at_once(lambda: self._in_steps(desk, work))
-            if row is not RECOUNT:
+                with suppress(WouldBlock):
+                    return run_nonblocking(lambda: self._in_steps(desk, work))
+            if row is not RECOUNT_OPERATION:
                 return await self.in_thread(desk, work)
         return form(
             await self._counts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
@@ -227,7 +226,7 @@ class Service:
         async with self.desks.open(caller, session_id) as desk:
             return await self.in_thread(desk, desk.workspace.recount)
 
-    def _in_steps(self, desk: Desk, work: Callable[[], T]) -> T:
+    def _in_steps(self, desk: CallerSession, work: Callable[[], T]) -> T:
         """What *work* gives, if it takes no longer than handing it to a thread would."""
         deadline = Deadline(min(QUICK_SECONDS, self.settings.serve.timeout_seconds))
         try:
@@ -235,20 +234,22 @@ class Service:
                 return work()
         except LimitError:
             if deadline.is_over:
-                raise WouldWait from None
+                raise WouldBlock from None
             raise
 
-    async def quickly(self, desk: Desk, work: Callable[[], T]) -> T:
+    async def quickly(self, desk: CallerSession, work: Callable[[], T]) -> T:
         """What *work* gives, at once; in a thread if it has to wait for others who use the session.
 
         Raises:
             LimitError: The time is over.
         """
-        with suppress(WouldWait):
-            return at_once(work)
+        with suppress(WouldBlock):
+            return run_nonblocking(work)
         return await self.in_thread(desk, work)
 
-    async def in_thread(self, desk: Desk, work: Callable[[], T], *, threads: Executor | None = None) -> T:
+    async def in_thread(
+        self, desk: CallerSession, work: Callable[[], T], *, threads: Executor | None = None
+    ) -> T:
         """What *work* gives, done in a thread on the files of *desk*; in one of *threads*, if they are given.
 
         It stops at its next step when its time is over, or when nobody waits for it any more.
@@ -272,7 +273,7 @@ class Service:
     def extract(
         self,
         caller: Principal,
-        desk: Desk,
+        desk: CallerSession,
         archive: Announced,
         path: str,
         *,
@@ -301,7 +302,9 @@ class Service:
             RotatedError: Some of that is no longer kept.
         """
         within = self._read_within(caller, session_id, role)
-        return await feed.changes(await self.tenants.open(caller.tenant), session_id, since, within=within)
+        return await journal_stream.changes(
+            await self.tenants.open(caller.tenant), session_id, since, within=within
+        )
 
     def follow(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
@@ -317,7 +320,7 @@ class Service:
         self, tenant: str | None, session_id: str, since: int, within: tuple[str, ...]
     ) -> AsyncIterator[ChangesPage]:
         manager = await self.tenants.open(tenant)
-        async with aclosing(feed.follow(manager, session_id, since, within=within)) as pages:
+        async with aclosing(journal_stream.follow(manager, session_id, since, within=within)) as pages:
             async for page in pages:
                 yield page
 
@@ -364,9 +367,9 @@ class Service:
         """
         found = await self.tool_role(caller, session_id, role=role)
         shape = _choice(Format, format)
-        where = where_for(found, Chosen.of(self.settings, {}))
+        where = role_run_location(found, ResolvedOptions.of(self.settings, {}))
         tools = tools_of(found, _choice(Profile, profile)).values()
-        return [render(tool.load(where), shape) for tool in tools]
+        return [render_tool(tool.load(where), shape) for tool in tools]
 
     async def call_tool(
         self,
@@ -430,14 +433,20 @@ class Service:
         async with AsyncExitStack() as stack:
             desk = await stack.enter_async_context(self.desks.open(caller, session_id, role=role, make=True))
             toolbox = desk.toolbox(kind)
-            if tool is not None and tool.effect is Effect.RUN and name in toolbox.names:
+            if tool is not None and tool.effect is ToolEffect.RUN and name in toolbox.names:
                 stack.enter_context(self.executions.slot(caller))
             return await toolbox.in_thread(name, arguments)
 
     # Commands and code
 
     async def start(
-        self, caller: Principal, session_id: str, work: Work, *, role: str | None = None, make: bool = False
+        self,
+        caller: Principal,
+        session_id: str,
+        work: ExecutionRequest,
+        *,
+        role: str | None = None,
+        make: bool = False,
     ) -> Execution:
         """Begin a command line or code in a session.
 

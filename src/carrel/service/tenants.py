@@ -1,4 +1,4 @@
-"""The sessions directories: the operator's own, and beneath it one for each tenant.
+"""`Tenants`: one sessions directory for the operator, and one beneath it for each tenant.
 
     <sessions directory>/.carrel/tenants/<tenant>/    a sessions directory like any other
 
@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from carrel.paths.names import require_session_id
-from carrel.workspace.sessions import WorkspaceManager
-from carrel.workspace.store import STATE
+from carrel.paths.session_id import require_session_id
+from carrel.sessions.manager import WorkspaceManager
+from carrel.storage.local.store import STATE
 
 DIRECTORY = "tenants"
 KEPT = 64

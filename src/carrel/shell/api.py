@@ -1,4 +1,4 @@
-"""What a shell is handed from above: something that runs guest code, and an operator's hand on the rules."""
+"""Protocols that the shell is handed from above: what runs guest Python, and what reopens a workspace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PythonCall:
     """Is given a function that stops the run."""
 
 
-class Python(Protocol):
+class PythonRunner(Protocol):
     """Runs guest code on the files of a workspace."""
 
     def run(self, workspace: Workspace, call: PythonCall) -> int:

@@ -1,4 +1,4 @@
-"""What one command line may use, and the meter that stops it when that is used up.
+"""Limits of one command line, and the meter that stops it when one of them is reached.
 
 What stops a command derives from `BaseException`, so that no command can swallow it by accident.
 """
@@ -13,14 +13,14 @@ from threading import TIMEOUT_MAX, Event, Lock
 
 from carrel.values import MIB
 
-TIMED_OUT = 124
+STATUS_TIMED_OUT = 124
 """The exit status of a command line that took too long, as of `timeout`."""
-CANCELLED = 130
+STATUS_CANCELLED = 130
 """That of one which somebody stopped, as of a program that Ctrl-C ended."""
-LIMIT = 4
+STATUS_LIMIT = 4
 """That of one which met another limit."""
-TIME = "limit.time"
-MEMORY = "limit.memory_bytes"
+CODE_TIME = "limit.time"
+CODE_MEMORY = "limit.memory_bytes"
 RECORD_BYTES = 64
 """Memory that each string in a list takes besides its content."""
 
@@ -91,11 +91,11 @@ class Meter:
             raise self._stop
         if self._deadline is not None and self._clock() > self._deadline:
             seconds = self.budget.seconds
-            raise self._end(TIME, f"Command timed out after {seconds:g}s", TIMED_OUT)
+            raise self._end(CODE_TIME, f"Command timed out after {seconds:g}s", STATUS_TIMED_OUT)
 
     def cancel(self) -> None:
         """Stop, from any thread."""
-        self._end("shell.cancelled", "Command cancelled", CANCELLED)
+        self._end("shell.cancelled", "Command cancelled", STATUS_CANCELLED)
 
     def _end(self, code: str, message: str, status: int) -> Stopped:
         """Stop all threads; the first reason is the one that is told."""
@@ -130,7 +130,9 @@ class Meter:
             self._entries += count
         limit = self.budget.entries
         if limit is not None and self._entries > limit:
-            raise self._end("limit.entries", f"Command looked at more than {limit} entries, the limit", LIMIT)
+            raise self._end(
+                "limit.entries", f"Command looked at more than {limit} entries, the limit", STATUS_LIMIT
+            )
         self.check()
 
     def hold(self, count: int) -> None:
@@ -142,7 +144,7 @@ class Meter:
             return
         limit = self.budget.memory_bytes
         if limit is not None and self._held > limit:
-            raise self._end(MEMORY, memory_message(self.budget), LIMIT)
+            raise self._end(CODE_MEMORY, memory_message(self.budget), STATUS_LIMIT)
         self.check()
 
     @contextmanager
@@ -165,4 +167,6 @@ class Meter:
     def end_output(self) -> Stopped:
         """Stop because there is more output than may be."""
         limit = self.budget.output_bytes
-        return self._end("limit.output_bytes", f"Command printed more than {limit} bytes, the limit", LIMIT)
+        return self._end(
+            "limit.output_bytes", f"Command printed more than {limit} bytes, the limit", STATUS_LIMIT
+        )

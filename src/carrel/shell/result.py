@@ -1,8 +1,11 @@
-"""What became of a command line."""
+"""How a command line ended: `ShellResult` for callers, `LineOutcome` inside, and the request to exit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from carrel.shell.budget import CODE_MEMORY, STATUS_LIMIT, Budget, Stopped, memory_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,3 +32,33 @@ class ShellResult:
     def success(self) -> bool:
         """Whether the exit status is 0."""
         return self.exit_code == 0
+
+
+class ExitRequest(BaseException):
+    """The command `exit` ends the whole line."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class LineOutcome(NamedTuple):
+    """How a command line ended."""
+
+    status: int
+    error_code: str | None = None
+    message: str | None = None
+    leaves: bool = False
+    """Whether it asked to leave the shell, by `exit`."""
+    is_cut: bool = False
+    """Whether another process cut its output."""
+
+    @classmethod
+    def of(cls, stopped: Stopped) -> LineOutcome:
+        """That of a line which was stopped."""
+        return cls(stopped.status, stopped.code, stopped.message)
+
+
+def out_of_memory(budget: Budget) -> LineOutcome:
+    """That of a line which took more memory than its process may have."""
+    return LineOutcome(STATUS_LIMIT, CODE_MEMORY, memory_message(budget))

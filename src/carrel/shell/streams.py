@@ -1,4 +1,4 @@
-"""Where a command reads from and writes to: bytes in pieces, and never many of them at once."""
+"""Standard input and output of a command: metered streams, pipes and collected output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Sink(Protocol):
         ...
 
 
-class Output:
+class OutputStream:
     """A stream that commands write to, in pieces of any size, from any thread."""
 
     def __init__(self, sink: Sink, meter: Meter) -> None:
@@ -61,7 +61,7 @@ class Output:
                 self._sink.write(data)
 
 
-class Collected:
+class OutputCollector:
     """Keeps what is written, within the budget, and tells whoever listens."""
 
     def __init__(self, meter: Meter, tell: Callable[[bytes], None] | None = None) -> None:
@@ -183,7 +183,7 @@ class Pipe:
             self._changed.wait(self._meter.remaining_seconds())
 
 
-class Input:
+class InputStream:
     """The standard input of a command; what one command leaves, the next one finds.
 
     Pieces may be empty: where input is waited for, they let the command look whether it has to stop.

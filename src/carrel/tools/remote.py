@@ -15,14 +15,14 @@ from typing import Any
 import grpc
 
 from carrel.errors import CarrelError, ClosedError, ToolError, UnreachableError
-from carrel.remote.grpc_channel import Caller, GrpcAddress, error_of, open_channel
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub
-from carrel.tools.advice import Adviser
-from carrel.tools.formats import Format
-from carrel.tools.kind import shown
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Profile
+from carrel.remote.transport.grpc_channel import CallerMetadata, GrpcAddress, open_channel, translate_error
+from carrel.tools.core.advice import Adviser
+from carrel.tools.core.formats import Format
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.schema import describe_value
+from carrel.tools.core.spec import Profile
 
 CALL_SECONDS = 330.0
 """The longest tool takes less; a service that is silent for longer will not answer any more."""
@@ -58,7 +58,7 @@ class RemoteTools:
         self.session_id = session_id
         self.profile = Profile(profile)
         self._context = messages.Context(role=role or "")
-        self._caller = Caller(self.address, key)
+        self._caller = CallerMetadata(self.address, key)
         self._adviser = Adviser({})
         self._channel = open_channel(self.address)
         self._stub = SandboxServiceStub(self._channel)
@@ -111,7 +111,7 @@ class RemoteTools:
         """Call a tool; whatever goes wrong is an answer, not an exception."""
         try:
             request = self._request(name, arguments)
-            return result_of(
+            return parse_tool_answer(
                 self._stub.CallTool(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
             )
         except grpc.RpcError as failure:
@@ -126,7 +126,7 @@ class RemoteTools:
             running = self._stub.CallTool.future(
                 request, metadata=self._caller.metadata, timeout=CALL_SECONDS
             )
-            return result_of(await _awaited(running))
+            return parse_tool_answer(await _awaited(running))
         except grpc.RpcError as failure:
             return self._adviser.failure(self._error(failure))
         except CarrelError as error:
@@ -135,7 +135,7 @@ class RemoteTools:
     def _request(self, name: object, arguments: object) -> messages.CallToolRequest:
         self._require_open()
         if not isinstance(name, str):
-            raise ToolError("unknown", f"There is no tool {shown(name)}")
+            raise ToolError("unknown", f"There is no tool {describe_value(name)}")
         try:
             return messages.CallToolRequest(
                 session_id=self.session_id,
@@ -149,7 +149,7 @@ class RemoteTools:
             raise ToolError("arguments", problem) from None
 
     def _error(self, failure: grpc.RpcError) -> CarrelError:
-        return error_of(failure, self.address, timeout_seconds=CALL_SECONDS)
+        return translate_error(failure, self.address, timeout_seconds=CALL_SECONDS)
 
 
 async def _awaited(running: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnswer:
@@ -171,7 +171,7 @@ async def _awaited(running: grpc.Future[messages.ToolAnswer]) -> messages.ToolAn
     return running.result()
 
 
-def result_of(answer: messages.ToolAnswer) -> ToolResult:
+def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
     """What the service answered, as a toolbox here answers it.
 
     Raises:

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from carrel.config.load import load
 from carrel.errors import CarrelError, ConfigError, RoleDeniedError, ToolError
-from carrel.fs.at_once import WouldWait, at_once
+from carrel.fs.nonblocking import WouldBlock, run_nonblocking
 from carrel.policy.roles import Role
 from carrel.policy.rules import AccessMode
-from carrel.tools import changes
-from carrel.tools.advice import Adviser
-from carrel.tools.context import Context
-from carrel.tools.deadline import Deadline, Deadlines
-from carrel.tools.formats import Format, render
-from carrel.tools.kind import shown
-from carrel.tools.options import Chosen, ToolOptions
-from carrel.tools.result import ToolResult
-from carrel.tools.spec import Effect, Loaded, Profile, Purpose, Tool
-from carrel.tools.table import TOOLS, tools_of
-from carrel.tools.whereabouts import where_on
+from carrel.tools.core.advice import Adviser
+from carrel.tools.core.context import ToolContext
+from carrel.tools.core.deadline import Deadline, Deadlines
+from carrel.tools.core.formats import Format, render_tool
+from carrel.tools.core.options import ResolvedOptions, ToolOptions
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.run_location import workspace_run_location
+from carrel.tools.core.schema import describe_value
+from carrel.tools.core.spec import LoadedTool, Profile, Purpose, Tool, ToolEffect
+from carrel.tools.core.table import TOOLS, tools_of
+from carrel.tools.results import changes
 from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
 
@@ -94,7 +94,7 @@ class Toolbox:
                 told, or it is not said which files are meant.
         """
         settings = load(os.environ)
-        chosen = Chosen.of(settings, options)
+        chosen = ResolvedOptions.of(settings, options)
         self.profile = Profile(profile)
         self.role = role if isinstance(role, Role) else Role.find(role, chosen.roles)
         self._afar: RemoteTools | None = None
@@ -109,10 +109,10 @@ class Toolbox:
         self._adviser = Adviser(self._tools)
         self._deadlines = Deadlines()
         self._reading, self._writing = (
-            Context(self._view(workspace, mode, chosen), self.role, chosen, self._deadlines)
+            ToolContext(self._view(workspace, mode, chosen), self.role, chosen, self._deadlines)
             for mode in (AccessMode.READ_ONLY, AccessMode.READ_WRITE)
         )
-        self._where = self._writing.where = where_on(self._writing.workspace, self.role, chosen)
+        self._where = self._writing.where = workspace_run_location(self._writing.workspace, self.role, chosen)
 
     def _remote(
         self,
@@ -145,7 +145,7 @@ class Toolbox:
             ca=ca or settings.sandbox_ca,
         )
 
-    def _view(self, workspace: Workspace, mode: AccessMode, chosen: Chosen) -> Workspace:
+    def _view(self, workspace: Workspace, mode: AccessMode, chosen: ResolvedOptions) -> Workspace:
         return workspace.narrowed(mode=mode, within=chosen.allowed_paths, check=self._deadlines.check)
 
     def __enter__(self) -> Self:
@@ -185,7 +185,7 @@ class Toolbox:
         """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
         if self._afar is not None:
             return self._afar.schemas(format)
-        return [render(tool.load(self._where), Format(format)) for tool in self._tools.values()]
+        return [render_tool(tool.load(self._where), Format(format)) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
         """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
@@ -212,11 +212,11 @@ class Toolbox:
             loaded, args = self._asked(name, arguments)
         except ToolError as error:
             return self._adviser.failure(error, self._find(name))
-        with suppress(WouldWait):
-            return at_once(lambda: self._done(loaded, args))
+        with suppress(WouldBlock):
+            return run_nonblocking(lambda: self._done(loaded, args))
         return None
 
-    def _done(self, loaded: Loaded, args: Any) -> ToolResult | None:
+    def _done(self, loaded: LoadedTool, args: Any) -> ToolResult | None:
         if self._is_quick(loaded, args):
             return self._called(loaded, args, self._deadline(loaded.tool.name))
         return self._tried(loaded, args)
@@ -260,13 +260,13 @@ class Toolbox:
 
     def _is_run(self, name: object) -> bool:
         tool = self._find(name)
-        return tool is not None and tool.effect is Effect.RUN
+        return tool is not None and tool.effect is ToolEffect.RUN
 
     def _find(self, name: object) -> Tool | None:
         """The tool, if the role has it."""
         return self._tools.get(name) if isinstance(name, str) else None
 
-    def _is_quick(self, loaded: Loaded, args: Any) -> bool:
+    def _is_quick(self, loaded: LoadedTool, args: Any) -> bool:
         """Whether a call takes no longer than handing it to a thread would."""
         if loaded.tool.quick or loaded.is_quick is None:
             return loaded.tool.quick
@@ -276,13 +276,13 @@ class Toolbox:
             # Whatever is wrong is told by the call itself.
             return True
 
-    def _tried(self, loaded: Loaded, args: Any) -> ToolResult | None:
+    def _tried(self, loaded: LoadedTool, args: Any) -> ToolResult | None:
         """The answer of a call that looks through files, if it takes no longer than handing it to a thread.
 
         Such a call goes in small steps and changes nothing, so that it can be given up and begun anew.
         """
         tool = loaded.tool
-        if tool.effect is not Effect.READ or tool.purpose not in _STEPWISE:
+        if tool.effect is not ToolEffect.READ or tool.purpose not in _STEPWISE:
             return None
         most = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
         if not loaded.is_stepwise and not self._reading.workspace.gate.guards_at_most(most):
@@ -291,9 +291,9 @@ class Toolbox:
         result = self._called(loaded, args, deadline)
         return None if deadline.is_over else result
 
-    def _context(self, tool: Tool) -> Context:
+    def _context(self, tool: Tool) -> ToolContext:
         """What *tool* may reach: it changes something only if the role may write, or has just this tool."""
-        if self.role.may_write or (tool.effect is Effect.WRITE and tool.name in self.role.tools):
+        if self.role.may_write or (tool.effect is ToolEffect.WRITE and tool.name in self.role.tools):
             return self._writing
         return self._reading
 
@@ -304,7 +304,7 @@ class Toolbox:
             return self._adviser.failure(error, self._find(name))
         return self._called(loaded, args, deadline)
 
-    def _asked(self, name: str, arguments: Any) -> tuple[Loaded, Any]:
+    def _asked(self, name: str, arguments: Any) -> tuple[LoadedTool, Any]:
         """The tool and what it is asked: the one place where a call is judged by its role and arguments.
 
         Raises:
@@ -324,17 +324,17 @@ class Toolbox:
         error = RoleDeniedError(f"no {name!r}", path=path if isinstance(path, str) else None)
         self._reading.workspace.gate.refused(name, error)
 
-    def _called(self, loaded: Loaded, args: Any, deadline: Deadline) -> ToolResult:
+    def _called(self, loaded: LoadedTool, args: Any, deadline: Deadline) -> ToolResult:
         """The answer, or that its time was over."""
         context = self._context(loaded.tool)
         with self._deadlines.during(deadline):
-            if loaded.tool.effect is Effect.READ:
+            if loaded.tool.effect is ToolEffect.READ:
                 return self._run(loaded, context, args)
             with context.workspace.gate.watching() as events:
                 result = self._run(loaded, context, args)
-            return _with_changes(result, changes.told(events, context.shown))
+            return _with_changes(result, changes.changes_metadata(events, context.shown))
 
-    def _run(self, loaded: Loaded, context: Context, args: Any) -> ToolResult:
+    def _run(self, loaded: LoadedTool, context: ToolContext, args: Any) -> ToolResult:
         try:
             context.require_open()
             return loaded.run(context, args)
@@ -351,7 +351,9 @@ class Toolbox:
         listed = f"The tools are: {', '.join(self._tools)}."
         if not self._tools:
             listed = f"The role {self.role.name!r} has no tools."
-        return ToolError("unknown", f"There is no tool {shown(name).removeprefix('the text ')}. {listed}")
+        return ToolError(
+            "unknown", f"There is no tool {describe_value(name).removeprefix('the text ')}. {listed}"
+        )
 
 
 async def _ended(running: asyncio.Future[ToolResult]) -> None:

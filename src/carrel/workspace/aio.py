@@ -1,4 +1,4 @@
-"""`AsyncWorkspace`: the gate for code that must not wait.
+"""`AsyncWorkspace`: the gate for asyncio; small operations run inline, the rest in a thread.
 
 Handing a call to a worker thread costs far more than a small local operation, so what takes a few system
 calls runs at once, unless it has to wait for somebody else, and the rest in a thread. A call that is
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
 from carrel.fs.api import Content, Links, Wants
-from carrel.fs.at_once import WouldWait, at_once
-from carrel.paths.rel import StrPath
+from carrel.fs.nonblocking import WouldBlock, run_nonblocking
+from carrel.paths.parsed_path import StrPath
 from carrel.policy.rules import Access, AccessMode, SandboxPolicy
 from carrel.values import FileInfo, Limits
 from carrel.workspace.chunks import CHUNK_BYTES
@@ -28,7 +28,7 @@ from carrel.workspace.gate import GateOptions
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from carrel.workspace.archive import ArchiveFormat, LeftOut
+    from carrel.workspace.archive.create import ArchiveFormat, LeftOut
 
 INLINE_BYTES = 2**16
 BATCH = 256
@@ -37,24 +37,24 @@ BATCH = 256
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Answer = Coroutine[Any, Any, Result]  # Any: what asyncio itself sends
+AsyncResult = Coroutine[Any, Any, Result]  # Any: what asyncio itself sends
 
 
 def _at_once(
     method: Callable[Concatenate[Workspace, Params], Result],
-) -> Callable[Concatenate[AsyncWorkspace, Params], Answer[Result]]:
+) -> Callable[Concatenate[AsyncWorkspace, Params], AsyncResult[Result]]:
     """The same operation, awaitable, for those that take a few system calls."""
 
     @wraps(method)
     async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return await quickly(partial(method, self.workspace, *args, **kwargs))
+        return await run_inline_or_in_thread(partial(method, self.workspace, *args, **kwargs))
 
     return call
 
 
 def _in_thread(
     method: Callable[Concatenate[Workspace, Params], Result],
-) -> Callable[Concatenate[AsyncWorkspace, Params], Answer[Result]]:
+) -> Callable[Concatenate[AsyncWorkspace, Params], AsyncResult[Result]]:
     """The same operation, awaitable, in a worker thread."""
 
     @wraps(method)
@@ -64,10 +64,10 @@ def _in_thread(
     return call
 
 
-async def quickly(work: Callable[[], Result]) -> Result:
+async def run_inline_or_in_thread(work: Callable[[], Result]) -> Result:
     """What *work* gives: at once, or from a worker thread if it has to wait."""
-    with suppress(WouldWait):
-        return at_once(work)
+    with suppress(WouldBlock):
+        return run_nonblocking(work)
     return await asyncio.to_thread(work)
 
 
@@ -156,7 +156,7 @@ class AsyncWorkspace:
     async def _sized(self, path: str, read: Callable[[], Result]) -> Result:
         """Read a small file at once, a large one in a thread."""
         if self._size(path) <= INLINE_BYTES:
-            return await quickly(read)
+            return await run_inline_or_in_thread(read)
         return await asyncio.to_thread(read)
 
     def _size(self, path: str) -> int:
@@ -169,7 +169,9 @@ class AsyncWorkspace:
 
     async def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> AsyncIterator[bytes]:
         """The content piece by piece, for files larger than memory."""
-        chunks = await quickly(lambda: self.workspace.read_chunks(path, chunk_bytes=chunk_bytes))
+        chunks = await run_inline_or_in_thread(
+            lambda: self.workspace.read_chunks(path, chunk_bytes=chunk_bytes)
+        )
         while chunk := await asyncio.to_thread(next, chunks, b""):
             yield chunk
 

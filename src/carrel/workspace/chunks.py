@@ -1,4 +1,4 @@
-"""Content on its way into a file, piece by piece."""
+"""Content in chunks on its way into a file, checked against the size limit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from carrel.errors import LimitError
-from carrel.paths.rel import Where
+from carrel.paths.parsed_path import ParsedPath
 
 CHUNK_BYTES = 2**20
 
@@ -27,7 +27,7 @@ class SourceError(Exception):
     """Carries an error of the caller's own iterator past the translation of host errors."""
 
 
-def within(chunks: Iterable[bytes], limit: int | None, where: Where) -> Iterator[bytes]:
+def within(chunks: Iterable[bytes], limit: int | None, where: ParsedPath) -> Iterator[bytes]:
     """Pass *chunks* on as long as the file may grow.
 
     Raises:
@@ -40,7 +40,7 @@ def within(chunks: Iterable[bytes], limit: int | None, where: Where) -> Iterator
         yield chunk
 
 
-def require_size(size: int, limit: int | None, where: Where) -> None:
+def require_size(size: int, limit: int | None, where: ParsedPath) -> None:
     """Refuse to make a file of *size* bytes.
 
     Raises:

@@ -17,9 +17,9 @@ from typing import Unpack
 from carrel.containers.container import Container
 from carrel.containers.engine import Engine
 from carrel.containers.files import ContainerFiles
-from carrel.containers.keeper import Containers
+from carrel.containers.manager import Containers
 from carrel.containers.spec import WORKSPACE, ContainerSpec, Volume
-from carrel.containers.volume import remove
+from carrel.containers.volume import remove_volume
 from carrel.policy.rules import SandboxPolicy
 from carrel.values import Limits
 from carrel.workspace.gate import GateOptions
@@ -83,7 +83,7 @@ class ContainerWorkspaces:
             ContainerError: A container that is not ours uses its volume.
         """
         self._keeper.remove(key)
-        return remove(self.engine, self._keeper.name(key))
+        return remove_volume(self.engine, self._keeper.name(key))
 
     def close(self) -> None:
         """Let go of all; files on the engine's disk stay."""

@@ -1,4 +1,4 @@
-"""Replace text in a file's content, and say what changed as a unified diff.
+"""Replace text in a file's content and describe the change as a unified diff.
 
 The diff is made from the first of the places that were replaced, not by comparing the two contents, so it
 costs no more than looking through the file.

@@ -1,4 +1,4 @@
-"""Ceilings for what an archive may claim or hold, and the meter that keeps to them."""
+"""`ExtractLimits`: ceilings for what an archive may claim or hold, and the meter that enforces them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExtractLimits:
                 raise ValueError(f"{field.name} must be a whole number of at least 0 or None, not {value!r}")
 
 
-class Meter:
+class ExtractMeter:
     """Counts one pass through an archive of *archive_bytes*, and ends it at a ceiling."""
 
     def __init__(self, limits: ExtractLimits, archive_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""The gate itself: parse and permit before an operation acts, record what it did or why it was refused."""
+"""`Gate`: parse and permit before an operation acts, then record what it did or why it was refused."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from carrel.errors import (
     PathError,
     QuotaError,
 )
-from carrel.fs._draft import Draft
 from carrel.fs.api import Account, Files
-from carrel.fs.checked import Check
-from carrel.paths.rel import PATH_BYTES, StrPath, Where, parse, parse_any
+from carrel.fs.cancellable import Check
+from carrel.fs.local.draft import Draft
+from carrel.paths.parsed_path import PATH_BYTES, ParsedPath, StrPath, parse, parse_any
 from carrel.policy.rules import Access, AccessMode, Decision, SandboxPolicy
+from carrel.storage.recorder import Recorder
 from carrel.values import Clock, Limits, Usage
-from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import require_size
-from carrel.workspace.record import Recorder
-from carrel.workspace.view import Names, View
+from carrel.workspace.views import NameParts, RuleRoots, View
 
 SMALL_ENTRIES = 500
 """So many are listed in a few milliseconds."""
@@ -162,7 +161,7 @@ class Gate:
 
     def __init__(
         self,
-        areas: Areas | View,
+        areas: RuleRoots | View,
         policy: SandboxPolicy,
         *,
         limits: Limits,
@@ -184,7 +183,7 @@ class Gate:
         self._base = base
         self._closed = False
 
-    def narrowed(self, mode: AccessMode, within: tuple[Names, ...], check: Check | None) -> Gate:
+    def narrowed(self, mode: AccessMode, within: tuple[NameParts, ...], check: Check | None) -> Gate:
         """A gate to the same files that lets no more through.
 
         Raises:
@@ -209,7 +208,7 @@ class Gate:
         )
 
     @property
-    def within(self) -> tuple[Names, ...] | None:
+    def within(self) -> tuple[NameParts, ...] | None:
         """The directories of the workspace that alone can be used; `None` for all of it."""
         return self._areas.within if isinstance(self._areas, View) else None
 
@@ -248,7 +247,7 @@ class Gate:
 
     # Before
 
-    def permit(self, access: Access, path: StrPath) -> tuple[Files, Where]:
+    def permit(self, access: Access, path: StrPath) -> tuple[Files, ParsedPath]:
         """The files and the way in them that the first matching rule opens for this access.
 
         Raises:
@@ -263,7 +262,7 @@ class Gate:
             self.policy.decide(asked.asked, access, place.rule).require()
         return self._areas.files(place), place.where
 
-    def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, Where]:
+    def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, ParsedPath]:
         """What `permit` would say, without recording it; no files if it says no or there are none yet."""
         asked = self._asked(path)
         place = self._areas.locate(asked)
@@ -275,12 +274,12 @@ class Gate:
         except MissingError:
             return decision, None, place.where
 
-    def _asked(self, path: StrPath) -> Where:
+    def _asked(self, path: StrPath) -> ParsedPath:
         if self._closed or (self._base is not None and self._base.is_closed):
             raise ClosedError(f"workspace is closed: {str(path)[:PATH_BYTES]!r}", path=str(path))
         return self._parse(path)
 
-    def require_size(self, size: int, where: Where) -> None:
+    def require_size(self, size: int, where: ParsedPath) -> None:
         """Refuse to make a file of *size* bytes, or one so deep.
 
         Raises:
@@ -298,7 +297,7 @@ class Gate:
         """
         self.ledger.require_room(more_bytes, more_entries)
 
-    def require_depth(self, where: Where) -> None:
+    def require_depth(self, where: ParsedPath) -> None:
         """Refuse to make something so deep.
 
         Raises:
@@ -325,7 +324,7 @@ class Gate:
         # Without the turn of the session: a refusal must not wait, on an event loop or in a signal handler.
         self._recorder.refuse(operation, path, error.code)
 
-    def log(self, operation: str, where: Where, **fields: object) -> None:
+    def log(self, operation: str, where: ParsedPath, **fields: object) -> None:
         """Log `session.file.<operation>` about the path as it was asked for."""
         logger = self._logger
         if logger.wants_events():
@@ -375,7 +374,9 @@ class Gate:
         return found if shown is None else filter(shown.has, found)
 
 
-def _shallower(limits: Limits, before: tuple[Names, ...] | None, within: tuple[Names, ...] | None) -> Limits:
+def _shallower(
+    limits: Limits, before: tuple[NameParts, ...] | None, within: tuple[NameParts, ...] | None
+) -> Limits:
     """The limits of a view whose paths are counted from the directories that it shows."""
     more = _depth(within) - _depth(before)
     if limits.depth is None or more <= 0:
@@ -383,5 +384,5 @@ def _shallower(limits: Limits, before: tuple[Names, ...] | None, within: tuple[N
     return replace(limits, depth=max(0, limits.depth - more))
 
 
-def _depth(within: tuple[Names, ...] | None) -> int:
+def _depth(within: tuple[NameParts, ...] | None) -> int:
     return max(map(len, within or ()), default=0)

@@ -1,4 +1,4 @@
-"""The half of a workspace that changes nothing."""
+"""The operations of `Workspace` that change nothing."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 
 from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
 from carrel.fs.api import Content, Files, Links, Reader, Wants
-from carrel.fs.checked import unchecked
-from carrel.fs.root import Root
-from carrel.paths.match import Pattern
-from carrel.paths.rel import StrPath, Where
+from carrel.fs.cancellable import uncancellable
+from carrel.fs.local.root import Root
+from carrel.paths.glob import Pattern
+from carrel.paths.parsed_path import ParsedPath, StrPath
 from carrel.policy.rules import Access, Decision, SandboxPolicy
 from carrel.values import FileInfo, FileKind, Limits, LineWindow, Named, Position, SearchResult, Usage
-from carrel.workspace import find
+from carrel.workspace import search as search_module
 from carrel.workspace import text as texts
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.gate import Gate, gated
 from carrel.workspace.search import Query, Search, SearchBudget
 
 if TYPE_CHECKING:
-    from carrel.workspace.archive import ArchiveFormat, LeftOut
+    from carrel.workspace.archive.create import ArchiveFormat, LeftOut
 
 
 class Reading:
@@ -117,7 +117,7 @@ class Reading:
         self.gate.log("read", where, size_bytes=window.size_bytes)
         return window
 
-    def _require_scannable(self, info: FileInfo, where: Where) -> None:
+    def _require_scannable(self, info: FileInfo, where: ParsedPath) -> None:
         limit = self.gate.limits.scan_bytes
         if limit is not None and info.size_bytes > limit:
             raise LimitError(
@@ -184,7 +184,7 @@ class Reading:
             ChangedError: While iterating: a large file shrank, so that a tar archive cannot be finished.
         """
         # Late: what packs archives takes long to import, and few workspaces need it.
-        from carrel.workspace.archive import archive
+        from carrel.workspace.archive.create import archive
 
         return archive(self, path, format, left_out=left_out)
 
@@ -244,9 +244,9 @@ class Reading:
         for any number of directories.
         """
         compiled = Pattern(pattern)
-        hidden = hidden or find.is_hidden(pattern)
+        hidden = hidden or search_module.is_hidden(pattern)
         found = sorted(
-            info.path for info in self._matching(compiled) if hidden or not find.is_hidden(info.path)
+            info.path for info in self._matching(compiled) if hidden or not search_module.is_hidden(info.path)
         )
         self.gate.log_listing(pattern, len(found))
         return found
@@ -262,7 +262,7 @@ class Reading:
     def _matching(self, pattern: Pattern | None) -> Iterator[FileInfo]:
         top = "/".join(pattern.literal_parent) if pattern and pattern.literal_parent else "."
         files, where = self.gate.permit(Access.READ, top)
-        return find.matching(files, where, pattern, self.gate.limits)
+        return search_module.matching(files, where, pattern, self.gate.limits)
 
     @gated("search")
     def search(
@@ -291,7 +291,7 @@ class Reading:
         )
         files, where = self.gate.permit(Access.READ, path)
         patterns = [Pattern(each) for each in ([include] if isinstance(include, str) else include)]
-        found = find.searchable(files, where, patterns, self.gate.limits, hidden=hidden, wants=wants)
+        found = search_module.searchable(files, where, patterns, self.gate.limits, hidden=hidden, wants=wants)
         result = search.run(found, start)
         self.gate.log("search", where, match_count=len(result.matches))
         return result
@@ -325,7 +325,7 @@ class Reading:
     def host_path(self, path: StrPath) -> Path:
         """Where a path of the workspace lies on the host now; what is opened by it later may be another."""
         files, where = self.gate.permit(Access.READ, path)
-        root = unchecked(files)
+        root = uncancellable(files)
         if not isinstance(root, Root):
             raise UnavailableError("the workspace is not on the host's disk")
         return Path(root.host_path(where))

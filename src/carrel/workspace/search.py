@@ -1,19 +1,98 @@
-"""Find lines by a regular expression in linear time, within a budget."""
+"""Find files by pattern, and lines by a regular expression in linear time, within a budget."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from carrel.errors import CarrelError, LimitError, PatternError
-from carrel.fs.api import Content
-from carrel.values import MIB, Match, Position, SearchResult
+from carrel.errors import CarrelError, LimitError, LoopError, MissingError, NotDirectoryError, PatternError
+from carrel.fs.api import Content, Files, Links, Wants
+from carrel.paths.glob import Pattern
+from carrel.paths.parsed_path import ParsedPath
+from carrel.values import MIB, FileInfo, FileKind, Limits, Match, Position, SearchResult
+from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.text import line_start
 
 if TYPE_CHECKING:
     import re2
+
+
+def is_hidden(path: str) -> bool:
+    """Whether any name in *path* begins with a dot."""
+    return path.startswith(".") or "/." in path
+
+
+def matching(files: Files, top: ParsedPath, pattern: Pattern | None, limits: Limits) -> Iterator[FileInfo]:
+    """Everything beneath *top* that *pattern* matches, or simply everything; nothing if it is missing."""
+    try:
+        found = files.walk(top, limits)
+    except (MissingError, NotDirectoryError, LoopError):
+        return
+    for info in found:
+        if pattern is None or pattern.matches(info.path):
+            yield info
+
+
+def below(top: FileInfo, info: FileInfo) -> str:
+    """The path of *info*, found beneath *top*, seen from there."""
+    return info.path if top.path == "." else info.path[len(top.path.rstrip("/")) + 1 :]
+
+
+def searchable(
+    files: Files,
+    where: ParsedPath,
+    patterns: Sequence[Pattern],
+    limits: Limits,
+    *,
+    hidden: bool,
+    wants: Wants | None = None,
+) -> Iterator[Content]:
+    """The regular files at or beneath *where* to search.
+
+    Those that one of *patterns* matches, seen from there, if there are any, and to whose name *wants* says
+    yes.
+    """
+    top = files.stat(where, Links.FOLLOW)
+    if top.kind is not FileKind.DIRECTORY:
+        yield Content(top.path, _read(files, where))
+        return
+    skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
+    is_by_name = all(pattern.anywhere for pattern in patterns)
+    for content in files.read_tree(
+        where,
+        limits,
+        enter=None if hidden else _is_shown,
+        wants=_name_filter(patterns, wants, hidden=hidden),
+        chunk_bytes=CHUNK_BYTES,
+    ):
+        if is_by_name or any(pattern.matches(content.path[skip:]) for pattern in patterns):
+            yield content
+
+
+def _read(files: Files, where: ParsedPath) -> Iterator[bytes]:
+    yield from files.reader(where).chunks(CHUNK_BYTES)
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".")
+
+
+def _name_filter(patterns: Sequence[Pattern], wants: Wants | None, *, hidden: bool) -> Wants | None:
+    """What is known about a file from its name alone, lest it be read for nothing."""
+    if hidden and wants is None and not patterns:
+        return None
+
+    def is_wanted(name: str) -> bool:
+        return (
+            (hidden or not name.startswith("."))
+            and (wants is None or wants(name))
+            and (not patterns or any(pattern.matches_name(name) for pattern in patterns))
+        )
+
+    return is_wanted
+
 
 QUERY_CHARACTERS = 1000
 CONTEXT_LINES = 20

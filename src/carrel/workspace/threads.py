@@ -1,4 +1,4 @@
-"""The threads of awaited calls that may take long; those of an event loop are for everything else."""
+"""The thread pool for awaited calls that may take long, apart from the event loop's default pool."""
 
 from __future__ import annotations
 

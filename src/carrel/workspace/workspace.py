@@ -14,31 +14,30 @@ from typing import TYPE_CHECKING, Unpack
 
 from carrel.audit.event import Event
 from carrel.errors import ChangedError, ExistsError, MissingError, NotEmptyError, PathError
+from carrel.fs.accounts import UnmeteredAccount
 from carrel.fs.api import Cause, Confinement, Existing, Files, Links, Parents
-from carrel.fs.checked import unchecked
-from carrel.fs.root import Root
-from carrel.fs.scratch import Scratch
-from carrel.paths.rel import StrPath, Where
+from carrel.fs.cancellable import uncancellable
+from carrel.fs.local.root import Root
+from carrel.fs.local.scratch import Scratch
+from carrel.paths.parsed_path import ParsedPath, StrPath
 from carrel.policy.rules import Access, AccessMode, SandboxPolicy
+from carrel.storage.memory.ledger import MemoryLedger
+from carrel.storage.quota import Quota
+from carrel.storage.recorder import Recorder
 from carrel.values import Change, Edited, FileInfo, Limits
 from carrel.workspace import edit as edits
 from carrel.workspace import text as texts
-from carrel.workspace.areas import Areas
 from carrel.workspace.chunks import SourceError, guarded, within
-from carrel.workspace.find import below
+from carrel.workspace.copy import TreeCopy, require_shallow
 from carrel.workspace.gate import Gate, GateOptions, Ledger, gated, recorder_of
-from carrel.workspace.memory_ledger import MemoryLedger
-from carrel.workspace.quota import Quota
 from carrel.workspace.reading import Reading
-from carrel.workspace.record import Recorder
-from carrel.workspace.tree_copy import TreeCopy, require_shallow
-from carrel.workspace.uncounted import Uncounted
-from carrel.workspace.view import parse_within
+from carrel.workspace.search import below
+from carrel.workspace.views import RuleRoots, parse_within
 
 if TYPE_CHECKING:
-    from carrel.workspace._archive_spool import Source
-    from carrel.workspace.archive import ArchiveFormat
-    from carrel.workspace.extract import Extracted
+    from carrel.workspace.archive.create import ArchiveFormat
+    from carrel.workspace.archive.extract import Extracted
+    from carrel.workspace.archive.spool import ArchiveSource
     from carrel.workspace.extract_limits import ExtractLimits
 
 MOUNT = "/workspace"
@@ -72,7 +71,9 @@ class Workspace(Reading):
             recorder = recorder_of(options)
             ledger = recorder, MemoryLedger(recorder, Quota.of(limits), files, limits)
         files.account = ledger[1]
-        areas = Areas(policy, files, mount=mount, others=Uncounted(ledger[1]), confinement=confinement)
+        areas = RuleRoots(
+            policy, files, mount=mount, others=UnmeteredAccount(ledger[1]), confinement=confinement
+        )
         gate = Gate(
             areas,
             policy,
@@ -248,7 +249,7 @@ class Workspace(Reading):
         self.gate.log("append", where, size_bytes=change.info.size_bytes)
         return change.info
 
-    def _append(self, files: Files, where: Where, content: bytes, expect: str | None) -> Change:
+    def _append(self, files: Files, where: ParsedPath, content: bytes, expect: str | None) -> Change:
         limit = self.gate.limits.file_bytes
         try:
             return files.append(where, content, limit=limit, expect=expect)
@@ -337,7 +338,7 @@ class Workspace(Reading):
     @gated("extract")
     def extract(
         self,
-        source: Source,
+        source: ArchiveSource,
         path: StrPath = ".",
         *,
         format: ArchiveFormat | str | None = None,
@@ -357,7 +358,7 @@ class Workspace(Reading):
             LimitError: A ceiling would be passed, of *limits* or of the workspace.
             ExistsError: Something stands in the way.
         """
-        from carrel.workspace.extract import extract
+        from carrel.workspace.archive.extract import extract
 
         return extract(self, source, path, format=format, overwrite=overwrite, limits=limits)
 
@@ -424,7 +425,7 @@ class Workspace(Reading):
             self._move_across(copy, where, place, if_version)
         self.gate.log("move", where, target=place.asked)
 
-    def _require_moved_depth(self, files: Files, where: Where, place: Where) -> None:
+    def _require_moved_depth(self, files: Files, where: ParsedPath, place: ParsedPath) -> None:
         """Refuse to move a directory so far down that what it holds would be too deep.
 
         Raises:
@@ -438,7 +439,7 @@ class Workspace(Reading):
             found = files.walk(where, whole)
             require_shallow((below(top, info) for info in found), place, whole.depth)
 
-    def _move_across(self, copy: TreeCopy, where: Where, place: Where, expect: str | None) -> None:
+    def _move_across(self, copy: TreeCopy, where: ParsedPath, place: ParsedPath, expect: str | None) -> None:
         """Copy from one rule to another, and then remove the source.
 
         A source that changed while it was copied stays; its copy goes again, unless it replaced something.
@@ -453,10 +454,10 @@ class Workspace(Reading):
         copy.run(where, place)
         try:
             # Nothing stops in between, or both would be there.
-            unchecked(copy.source).remove_tree(where, expect=expect)
+            uncancellable(copy.source).remove_tree(where, expect=expect)
         except ChangedError:
             if copy.existing is Existing.REFUSE:
-                unchecked(copy.target).remove_tree(place)
+                uncancellable(copy.target).remove_tree(place)
             raise
 
     @gated("copy")
@@ -494,7 +495,7 @@ class Workspace(Reading):
         return self.gate.events(since)
 
 
-def _content(data: bytes | str, encoding: str, where: Where) -> bytes:
+def _content(data: bytes | str, encoding: str, where: ParsedPath) -> bytes:
     if isinstance(data, str):
         return texts.encode(data, encoding, where.asked)
     if isinstance(data, bytes | bytearray | memoryview):
@@ -502,11 +503,11 @@ def _content(data: bytes | str, encoding: str, where: Where) -> bytes:
     raise TypeError(f"data must be bytes or str, not {type(data).__name__}")
 
 
-def _changed(where: Where, version: str | None) -> ChangedError:
+def _changed(where: ParsedPath, version: str | None) -> ChangedError:
     return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
 
 
-def _require_empty(files: Files, place: Where, limits: Limits) -> None:
+def _require_empty(files: Files, place: ParsedPath, limits: Limits) -> None:
     """Refuse to move a directory onto one with content, as a rename does."""
     try:
         inside = next(files.walk(place, limits), None)

@@ -19,7 +19,7 @@ from agents.sandbox.workspace_paths import sandbox_path_str
 
 import carrel.sandbox.shell  # noqa: F401  # the same
 from carrel.adapters.deepagents import CarrelBackend
-from carrel.adapters.deepagents.names import Names
+from carrel.adapters.deepagents.paths import AgentPaths
 from carrel.adapters.openai_agents import CarrelSandboxSession, CarrelSandboxSessionState
 from carrel.errors import CarrelError
 from carrel.shell.budget import Budget
@@ -125,7 +125,7 @@ def refuses(workspace: Workspace, operation: str, path: str) -> bool:
     """Whether what *path* means to the operation, be it a link or not, is not in the workspace."""
     try:
         is_backend = operation.startswith("deepagents")
-        place = Names(workspace, None).parse(path) if is_backend else sandbox_path_str(path)
+        place = AgentPaths(workspace, None).parse(path) if is_backend else sandbox_path_str(path)
         workspace.stat(place, follow_symlinks=False)
     except CarrelError as error:
         return error.code in REFUSALS

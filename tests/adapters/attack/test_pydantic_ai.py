@@ -22,9 +22,9 @@ from pydantic_ai.workspaces import (
 
 from carrel.adapters.pydantic_ai import CarrelWorkspace
 from carrel.errors import CarrelError
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
-from carrel.shell.table import COMMANDS
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.shell.command.table import COMMANDS
 from tests.attack.operations import prepare
 from tests.attack.privilege import acting_as
 from tests.attack.test_every_operation import SHALLOW

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.adapters.deepagents import CarrelBackend
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 

@@ -10,9 +10,9 @@ from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
 
 from carrel.adapters.deepagents import CarrelBackend
 from carrel.policy.rules import AccessMode
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.adapters.deepagents.told import content, lines, paths
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.adapters.openai_agents import CarrelSandboxClient
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 
 @pytest.fixture

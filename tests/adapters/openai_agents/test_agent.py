@@ -11,7 +11,7 @@ from agents.sandbox.entries import Dir, File
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from carrel.adapters.openai_agents import CarrelSandboxClient
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.adapters.openai_agents.awaiting import awaited, content, started
 
 

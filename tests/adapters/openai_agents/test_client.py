@@ -29,7 +29,7 @@ from carrel.adapters.openai_agents import (
     CarrelSandboxClientOptions,
     CarrelSandboxSessionState,
 )
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.adapters.openai_agents.awaiting import awaited, code_of, content, started, workspace_of
 
 

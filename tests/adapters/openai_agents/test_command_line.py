@@ -10,8 +10,8 @@ from agents.sandbox.errors import ExecTimeoutError
 from agents.sandbox.types import User
 
 from carrel.adapters.openai_agents import CarrelSandboxClient
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
-from carrel.workspace.sessions import WorkspaceManager
 from tests.adapters.openai_agents.awaiting import awaited, started
 
 

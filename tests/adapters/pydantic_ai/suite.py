@@ -10,7 +10,7 @@ from pydantic_ai.workspaces import WorkspaceBackend, WorkspaceRef
 from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 
 from carrel.adapters.pydantic_ai import CarrelWorkspace
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 NEEDS_PROCESSES = frozenset({
     "test_background_child_does_not_hold_up_completed_command",

@@ -21,7 +21,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from carrel.adapters.pydantic_ai import CarrelSessions, CarrelToolset, CarrelWorkspace
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 
 @pytest.fixture

@@ -26,10 +26,10 @@ from pydantic_ai.workspaces import (
 
 from carrel.adapters.pydantic_ai import CarrelWorkspace
 from carrel.errors import EscapeError, LoopError, QuotaError, SessionIdError
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
 from carrel.testing import tree
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 
 
 @pytest.fixture

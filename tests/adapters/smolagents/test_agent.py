@@ -8,7 +8,7 @@ from typing import Any
 from smolagents import ChatMessage, CodeAgent, MessageRole, Model, tool
 
 from carrel.adapters.smolagents import CarrelExecutor
-from carrel.workspace.session_files import read_session_file
+from carrel.sessions.functions import read_session_file
 
 
 class Scripted(Model):  # type: ignore[misc]  # the framework has no types

@@ -10,8 +10,8 @@ from smolagents.local_python_executor import InterpreterError, PythonExecutor
 
 from carrel.adapters.smolagents import CarrelExecutor
 from carrel.policy.execution import ExecutionPolicy
+from carrel.sessions.functions import read_session_file, write_session_file
 from carrel.values import Limits
-from carrel.workspace.session_files import read_session_file, write_session_file
 
 
 def failure(executor: CarrelExecutor, code: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.command_line import PROGRAM, Answer, Word, execute, on_terminal, process
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 import pytest
 
-from carrel.fronts.cli.examples import EXAMPLES, commands_of, examples_of
+from carrel.fronts.cli.help import EXAMPLES, commands_of, examples_of
 from carrel.fronts.cli.main import cli
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.command_line import execute, plain_words
 from tests.depth import IS_THOROUGH
-from tests.fronts.cli.test_completion import require_shell
+from tests.fronts.cli.completion.test_completion import require_shell
 
 GUEST = ("", "run", "demo", "setup")
 """The commands whose examples run Python in a session, or see that it can be run."""

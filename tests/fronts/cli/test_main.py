@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from carrel.fronts.cli.examples import commands_of
+from carrel.fronts.cli.help import commands_of
 from carrel.fronts.cli.main import cli
 from tests.command_line import Answer, execute, on_terminal
 from tests.fronts.cli.conftest import Carrel
@@ -325,7 +325,7 @@ import sys
 
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "carrel.workspace.sessions":
+        if name == "carrel.sessions.manager":
             exec("raise KeyboardInterrupt")
 
 sys.meta_path.insert(0, Finder())

@@ -16,12 +16,12 @@ import grpc
 
 from carrel.errors import CarrelError
 from carrel.fronts.grpc.server import GrpcServer, serve_grpc
-from carrel.remote.grpc_channel import GrpcAddress, error_of, metadata_of, open_channel
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
-from carrel.service.callers import Callers
-from carrel.service.keys import Keys, NewKey
-from carrel.service.rate import Rates
+from carrel.remote.transport.grpc_channel import GrpcAddress, caller_metadata, open_channel, translate_error
+from carrel.service.authentication.authenticator import Authenticator
+from carrel.service.authentication.key_store import KeyStore, NewKey
+from carrel.service.rate_limit import RateLimiter
 from carrel.service.service import Service
 
 SECONDS = 60
@@ -35,7 +35,7 @@ class Served:
     server: GrpcServer
     service: Service
     loop: asyncio.AbstractEventLoop
-    keys: Keys
+    keys: KeyStore
     sessions: Path
     channel: grpc.Channel
     metadata: tuple[tuple[str, str], ...] = ()
@@ -53,7 +53,7 @@ class Served:
             keys=self.keys,
             sessions=self.sessions,
             channel=self.channel,
-            metadata=metadata_of(key, role),
+            metadata=caller_metadata(key, role),
         )
 
     def key(self, name: str, role: str = "developer", **more: Any) -> str:  # Any: fields of a key
@@ -73,7 +73,7 @@ class Served:
             answer = self.stub(method)(request, metadata=self.metadata, timeout=SECONDS)
             return list(answer) if hasattr(answer, "__next__") else answer
         except grpc.RpcError as failure:
-            raise error_of(failure, self.address) from None
+            raise translate_error(failure, self.address) from None
 
     def refusal(self, method: str, request: Any) -> tuple[grpc.StatusCode, CarrelError]:
         """How a call fails."""
@@ -82,7 +82,7 @@ class Served:
             list(answer) if hasattr(answer, "__next__") else answer
         except grpc.RpcError as failure:
             call: Any = failure  # every failure of a call is one too, which no type says
-            return call.code(), error_of(failure, self.address)
+            return call.code(), translate_error(failure, self.address)
         raise AssertionError(f"{method} did not fail")
 
     def path(self, session_id: str, name: str = "", tenant: str | None = None) -> Path:
@@ -103,15 +103,15 @@ def serving(sessions: Path, **variables: str) -> Iterator[Served]:
     """Serve *sessions* meanwhile, with some settings that are not the usual ones."""
     usual = {"CARREL_SESSIONS_DIR": str(sessions), "CARREL_SERVE_REQUIRE_KEY": "0"}
     environ = {**os.environ, **usual, **variables}
-    started: Future[tuple[GrpcServer, Service, Keys, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+    started: Future[tuple[GrpcServer, Service, KeyStore, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
         stop = asyncio.Event()
         service = Service.from_env(environ)
-        keys = Keys(sessions)
-        rates = Rates(service.settings.serve.rate_per_minute)
+        keys = KeyStore(sessions)
+        rates = RateLimiter(service.settings.serve.rate_per_minute)
         async with service:
-            server = await serve_grpc(service, Callers(service.settings, keys), rates, "127.0.0.1:0")
+            server = await serve_grpc(service, Authenticator(service.settings, keys), rates, "127.0.0.1:0")
             started.set_result((server, service, keys, asyncio.get_running_loop(), stop))
             await stop.wait()
             await server.stop(0)

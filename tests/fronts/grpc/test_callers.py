@@ -16,12 +16,12 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from carrel.errors import UnauthenticatedError
-from carrel.fronts.grpc.door import MAX_READING, host_of
+from carrel.fronts.grpc.dispatcher import MAX_READING, peer_host
 from carrel.fronts.grpc.introspection import READERS
-from carrel.remote.grpc_channel import metadata_of
 from carrel.remote.proto import carrel_v1_pb2 as messages
+from carrel.remote.transport.grpc_channel import caller_metadata
+from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import SECONDS, Served, serving
-from tests.fronts.grpc.test_streams import until
 
 HERE = messages.SessionRequest(session_id="s")
 
@@ -111,7 +111,7 @@ def test_anybody_may_ask_for_the_health_and_nobody_else_may_stay(guarded: Served
     with pytest.raises(grpc.RpcError) as caught:
         next(health.Watch(request, timeout=10))
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
-    key = metadata_of(guarded.key("watcher"))
+    key = caller_metadata(guarded.key("watcher"))
     watching = health.Watch(request, metadata=key, timeout=10)
     assert next(watching).status == health_pb2.HealthCheckResponse.SERVING
     watching.cancel()
@@ -184,8 +184,8 @@ def test_a_key_that_is_bound_to_a_session_sees_no_other(served: Served) -> None:
 def test_who_stays_is_known_for_as_long_as_the_key_is_in_force(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.service.callers.AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr("carrel.service.keys.FRESH_NS", 0)
+    monkeypatch.setattr("carrel.service.authentication.authenticator.AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("carrel.service.authentication.key_store.FRESH_NS", 0)
     mine = served.by(served.key("stays"))
     mine.call("CreateSession", messages.CreateSessionRequest(session_id="mine"))
     request = messages.ChangesRequest(session_id="mine", follow=True)
@@ -264,11 +264,11 @@ def test_the_log_tells_of_every_call_and_of_no_key(served: Served, caplog: pytes
 
 
 def test_the_other_side_is_known_by_its_address() -> None:
-    assert host_of("ipv4:127.0.0.1:5") == "127.0.0.1"
-    assert host_of("ipv6:[::1]:5") == "::1"
-    assert host_of("ipv6:%5B::1%5D:5") == "::1"
-    assert host_of("unix:/tmp/socket") is None
-    assert host_of("") is None
+    assert peer_host("ipv4:127.0.0.1:5") == "127.0.0.1"
+    assert peer_host("ipv6:[::1]:5") == "::1"
+    assert peer_host("ipv6:%5B::1%5D:5") == "::1"
+    assert peer_host("unix:/tmp/socket") is None
+    assert peer_host("") is None
 
 
 def test_a_place_that_other_machines_reach_needs_a_key(tmp_path: Path) -> None:

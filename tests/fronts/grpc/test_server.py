@@ -17,17 +17,17 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from carrel.errors import CarrelError, LimitError, StoppingError, UnavailableError
-from carrel.fronts.grpc import table
-from carrel.fronts.grpc.call import Call
+from carrel.fronts.grpc import methods as methods_module
+from carrel.fronts.grpc.call import RpcCall
+from carrel.fronts.grpc.methods import METHODS
 from carrel.fronts.grpc.server import MESSAGE_BYTES, serve_grpc
-from carrel.fronts.grpc.table import METHODS
-from carrel.remote.grpc_channel import ERROR, error_of
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import WorkspaceServiceStub
-from carrel.service.callers import Callers
-from carrel.service.rate import Rates
+from carrel.remote.transport.grpc_channel import ERROR_METADATA, translate_error
+from carrel.service.authentication.authenticator import Authenticator
+from carrel.service.rate_limit import RateLimiter
+from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import SECONDS, Served, serving
-from tests.fronts.grpc.test_streams import until
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
@@ -106,7 +106,7 @@ def test_what_comes_while_the_service_ends_is_refused_and_what_runs_is_finished(
 
 
 def told(failure: Any, served: Served) -> CarrelError:
-    return error_of(failure, served.address)
+    return translate_error(failure, served.address)
 
 
 def is_refused(served: Served) -> bool:
@@ -119,7 +119,10 @@ def is_refused(served: Served) -> bool:
 
 def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
     second = serve_grpc(
-        served.service, Callers(served.service.settings, served.keys), Rates(None), served.server.address
+        served.service,
+        Authenticator(served.service.settings, served.keys),
+        RateLimiter(None),
+        served.server.address,
     )
     running = asyncio.run_coroutine_threadsafe(second, served.loop)
     with pytest.raises(UnavailableError, match=served.server.address):
@@ -192,18 +195,18 @@ def test_an_error_fits_into_what_any_client_takes(served: Served, session: str) 
             stub.Call(request, timeout=SECONDS)
     failure: Any = caught.value  # a call too, which no type says
     assert failure.code() is grpc.StatusCode.NOT_FOUND
-    error = error_of(failure, served.address)
+    error = translate_error(failure, served.address)
     assert (error.code, error.path) == ("path.missing", path[:256])
     _, whole = served.refusal("Call", request)
     assert (whole.code, whole.path) == ("path.missing", path)
 
 
-async def _slow(call: Call, request: messages.SessionRequest) -> messages.EmptyResponse:
+async def _slow(call: RpcCall, request: messages.SessionRequest) -> messages.EmptyResponse:
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def _broken(call: Call, request: messages.SessionRequest) -> messages.EmptyResponse:
+async def _broken(call: RpcCall, request: messages.SessionRequest) -> messages.EmptyResponse:
     raise KeyError("a secret of the host: /etc/shadow")
 
 
@@ -211,7 +214,7 @@ async def _broken(call: Call, request: messages.SessionRequest) -> messages.Empt
 def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """A service of which one method never ends, and another fails as none should."""
     methods = {**METHODS["WorkspaceService"], "GetSession": _slow, "EnsureSession": _broken}
-    monkeypatch.setitem(table.METHODS, "WorkspaceService", methods)
+    monkeypatch.setitem(methods_module.METHODS, "WorkspaceService", methods)
     with serving(tmp_path / "sessions", CARREL_SERVE_TIMEOUT_SECONDS="1") as made:
         yield made
 
@@ -229,7 +232,7 @@ def test_a_mistake_of_ours_tells_nothing_about_itself(odd: Served, caplog: pytes
     failure: Any = caught.value  # a call too, which no type says
     assert failure.code() is grpc.StatusCode.INTERNAL
     metadata: dict[str, Any] = dict(failure.trailing_metadata())
-    told = f"{failure.details()}{metadata[ERROR]!r}"
+    told = f"{failure.details()}{metadata[ERROR_METADATA]!r}"
     assert "unexpectedly" in told
     assert "shadow" not in told
     assert "KeyError" not in told

@@ -17,8 +17,8 @@ from uuid import uuid4
 import httpx2
 
 from carrel.config.table import CONFIG_VARIABLE
-from carrel.fronts.http.route import Route
-from carrel.fronts.serving import serving
+from carrel.fronts.http.router import Route
+from carrel.fronts.server import running_server
 from carrel.service.service import Service
 
 
@@ -111,7 +111,7 @@ def served(
 
     async def serve() -> None:
         told = asyncio.Event()
-        async with serving(service, more_routes=more_routes) as there:
+        async with running_server(service, more_routes=more_routes) as there:
             started.set_result((there.http, asyncio.get_running_loop(), told))
             await told.wait()
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from carrel.fronts.http import changes
-from carrel.service.keys import Keys, NewKey
+from carrel.fronts.http.handlers import changes
+from carrel.service.authentication.key_store import KeyStore, NewKey
 from tests.fronts.http.front import Front, code_of, served
+from tests.fronts.http.handlers.test_executions import EVENTS, events
 from tests.fronts.http.test_disconnect import eventually
-from tests.fronts.http.test_executions import EVENTS, events
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 
 def bearer(front: Front, **wanted: object) -> dict[str, str]:
-    keys = Keys(front.root)
+    keys = KeyStore(front.root)
     try:
         _, text = keys.create(NewKey(**wanted))  # type: ignore[arg-type]
     finally:
@@ -155,7 +155,7 @@ def test_who_has_no_key_any_more_is_told_of_no_more_changes(
     guarded.client.put(place, headers=key)
     with guarded.client.stream("GET", f"{place}/changes", headers=key | EVENTS) as answer:
         assert answer.status_code == 200
-        keys = Keys(guarded.root)
+        keys = KeyStore(guarded.root)
         keys.revoke("fay")
         keys.close()
         ((name, _, document),) = events(answer)

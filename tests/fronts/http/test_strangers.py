@@ -14,7 +14,7 @@ from carrel.fronts import listener
 from carrel.fronts.http import protocol
 from tests.fronts.http.front import Front, served
 from tests.fronts.http.test_limits import head_and_body, received
-from tests.fronts.http.test_serve_tls import Authority, write
+from tests.fronts.test_server_tls import Authority, write
 
 KNOWN = b"GET /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 UNKNOWN = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -108,14 +108,14 @@ def test_of_requests_that_are_sent_at_once_few_are_read_before_they_are_answered
     front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 0
-    complete = protocol.Protocol.on_headers_complete
+    complete = protocol.HttpProtocol.on_headers_complete
 
-    def counted(self: protocol.Protocol) -> None:
+    def counted(self: protocol.HttpProtocol) -> None:
         nonlocal most
         complete(self)
         most = max(most, len(self._unanswered))
 
-    monkeypatch.setattr(protocol.Protocol, "on_headers_complete", counted)
+    monkeypatch.setattr(protocol.HttpProtocol, "on_headers_complete", counted)
     last = UNKNOWN.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     with front.raw(UNKNOWN * 500 + last) as connection, connection.makefile("rb") as stream:
         assert stream.read().count(b"HTTP/1.1 200 OK") == 501

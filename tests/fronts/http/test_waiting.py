@@ -13,10 +13,10 @@ import pytest
 
 from carrel.fronts.json_document import MAX_VALUES
 from tests.fronts.http.front import Front, Session, code_of, served
+from tests.fronts.http.handlers.test_executions import EVENTS
 from tests.fronts.http.test_callers import bearer
 from tests.fronts.http.test_disconnect import eventually
-from tests.fronts.http.test_executions import EVENTS
-from tests.workspace.holding import held
+from tests.storage.holding import held
 
 
 def tool(**arguments: str) -> dict[str, Any]:

@@ -19,17 +19,17 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
 from carrel.config.load import load
-from carrel.fronts.mcp.app import McpApp
-from carrel.fronts.mcp.calls import Calls
+from carrel.fronts.mcp.client_context import ClientContext
 from carrel.fronts.mcp.server import make_server
 from carrel.fronts.mcp.subscriptions import Subscriptions
-from carrel.fronts.mcp.visit import Visit
-from carrel.service.callers import Callers
-from carrel.service.keys import Keys, NewKey
+from carrel.fronts.mcp.tool_calls import ToolCalls
+from carrel.fronts.mcp.transports.streamable_http import McpApp
+from carrel.service.authentication.authenticator import Authenticator
+from carrel.service.authentication.key_store import KeyStore, NewKey
 from carrel.service.principal import Principal
-from carrel.service.rate import Rates
+from carrel.service.rate_limit import RateLimiter
 from carrel.service.service import Service
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.fronts.mcp.talk import MODERN, Talk, talking
 
 ONE_AT_A_TIME = "CARREL_SERVE_EXECUTIONS_PER_CALLER"
@@ -43,7 +43,7 @@ class Http:
     url: str
     sessions: Path
     service: Service
-    keys: Keys
+    keys: KeyStore
     stop: Callable[[], object]
     """Ends the streams of those who listen."""
 
@@ -92,8 +92,8 @@ def served(sessions: Path) -> Iterator[Http]:
     """A server in a thread."""
     settings = load({**os.environ, ONE_AT_A_TIME: "1", "CARREL_SERVE_REQUIRE_KEY": "0"})
     service = Service(WorkspaceManager(sessions), settings)
-    keys = Keys(sessions)
-    app = McpApp(service, Callers(settings, keys), Rates(None), progress_seconds=0.01)
+    keys = KeyStore(sessions)
+    app = McpApp(service, Authenticator(settings, keys), RateLimiter(None), progress_seconds=0.01)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, lifespan="off", log_config=None))
 
@@ -128,9 +128,9 @@ def near(tmp_path: Path) -> Iterator[Near]:
     with ExitStack() as ends:
 
         def talk(mode: str = MODERN, profiles: tuple[str, ...] = ("agent", "sessions"), **who: Any) -> Talk:
-            visit = Visit(caller=Principal(name="someone", **who), profiles=profiles)
+            visit = ClientContext(caller=Principal(name="someone", **who), profiles=profiles)
             service = Service(WorkspaceManager(tmp_path / "sessions"), load(os.environ))
-            calls = Calls(service, progress_seconds=0.01)
+            calls = ToolCalls(service, progress_seconds=0.01)
             server = make_server(service, lambda _: visit, calls, Subscriptions(service))
             return ends.enter_context(talking(server, mode, service=service))
 

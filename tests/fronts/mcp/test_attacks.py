@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from carrel.tools.spec import Profile
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
+from carrel.tools.core.spec import Profile
 from tests.attack.operations import MINE, MINE_DIRECTORY
 from tests.attack.tool_operations import CALLS
 from tests.fronts.mcp.conftest import Near

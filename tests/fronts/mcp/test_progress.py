@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from carrel.fronts.mcp.progress import told
+from carrel.fronts.mcp.progress import with_progress
 
 
 def test_it_is_told_until_the_work_is_done() -> None:
@@ -25,7 +25,7 @@ def test_it_is_told_until_the_work_is_done() -> None:
 
     clock = map(float, count())
     answer = asyncio.run(
-        told(work(), report, lambda: "busy", interval_seconds=0.001, clock=lambda: next(clock))
+        with_progress(work(), report, lambda: "busy", interval_seconds=0.001, clock=lambda: next(clock))
     )
     assert answer == "done"
     assert heard[:3] == [(1, "busy"), (2, "busy"), (3, "busy")]
@@ -38,7 +38,7 @@ def test_work_that_is_done_at_once_tells_nothing() -> None:
     async def work() -> int:
         return 1
 
-    assert asyncio.run(told(work(), report, str)) == 1
+    assert asyncio.run(with_progress(work(), report, str)) == 1
 
 
 def test_what_goes_wrong_goes_on_to_the_caller() -> None:
@@ -49,7 +49,7 @@ def test_what_goes_wrong_goes_on_to_the_caller() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        asyncio.run(told(work(), report, str))
+        asyncio.run(with_progress(work(), report, str))
 
 
 def test_who_does_not_want_it_any_more_waits_for_its_end() -> None:
@@ -69,7 +69,7 @@ def test_who_does_not_want_it_any_more_waits_for_its_end() -> None:
                 await asyncio.sleep(0)
                 ends.append("stopped")
 
-        waiting = asyncio.create_task(told(work(), report, str))
+        waiting = asyncio.create_task(with_progress(work(), report, str))
         await begun.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -14,11 +14,11 @@ from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp_types import Resource
 
 from carrel.config.load import load
+from carrel.fronts.mcp.client_context import ClientContext
 from carrel.fronts.mcp.resources import Resources
-from carrel.fronts.mcp.visit import Visit
 from carrel.service.principal import Principal
 from carrel.service.service import Service
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.fronts.mcp.conftest import Near
 from tests.fronts.mcp.talk import Talk
 
@@ -57,7 +57,7 @@ def test_files_are_listed_page_by_page(sessions: Path) -> None:
         cursor = None
         async with Service(WorkspaceManager(sessions), load(os.environ)) as service:
             listing = Resources(service, page=4)
-            visit = Visit(caller=Principal(name="someone", session="s1"))
+            visit = ClientContext(caller=Principal(name="someone", session="s1"))
             while not found or cursor is not None:
                 page = await listing.list(visit, cursor)
                 found.append(page.resources)

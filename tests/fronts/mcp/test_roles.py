@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from tests.fronts.mcp.conftest import Near
 
 WRITING = {"file_write", "file_edit", "file_delete", "file_move", "destroy_session", "reset_workspace"}

@@ -11,8 +11,8 @@ import pytest
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.runner import SessionRunner
+from carrel.sessions.manager import WorkspaceManager
 from carrel.values import MIB
-from carrel.workspace.sessions import WorkspaceManager
 
 UNMETERED = "tests.sandbox.workers.unmetered"
 MEMORY_BYTES = 32 * MIB

@@ -99,7 +99,7 @@ import sys
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.runner import SessionRunner
-from carrel.workspace.sessions import WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 
 workers = ShellWorkers(4, 2**26, preload=["tests.sandbox.workers.unmetered"])
 manager = WorkspaceManager(sys.argv[1])

@@ -15,10 +15,10 @@ from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.runner import SessionRunner
-from carrel.shell.budget import CANCELLED, TIMED_OUT, Budget
+from carrel.sessions.manager import WorkspaceManager
+from carrel.shell.budget import STATUS_CANCELLED, STATUS_TIMED_OUT, Budget
 from carrel.shell.result import ShellResult
 from carrel.values import MIB
-from carrel.workspace.sessions import WorkspaceManager
 from tests.sandbox.workers.conftest import MakeShell
 
 LINES = (
@@ -101,13 +101,13 @@ def test_output_comes_while_the_line_runs(workers: ShellWorkers, make_shell: Mak
     assert came.wait(30)
     stops[0]()
     result = run()
-    assert (result.exit_code, result.error_code) == (CANCELLED, "shell.cancelled")
+    assert (result.exit_code, result.error_code) == (STATUS_CANCELLED, "shell.cancelled")
 
 
 def test_a_line_that_takes_too_long_ends_by_itself(workers: ShellWorkers, make_shell: MakeShell) -> None:
     shell = make_shell(workers)
     result = shell.run("echo one; sleep 60", budget=Budget(seconds=2))
-    assert (result.stdout, result.exit_code, result.error_code) == (b"one\n", TIMED_OUT, "limit.time")
+    assert (result.stdout, result.exit_code, result.error_code) == (b"one\n", STATUS_TIMED_OUT, "limit.time")
     assert result.message == "Command timed out after 2s"
     assert shell.run("echo two").stdout == b"two\n"
 

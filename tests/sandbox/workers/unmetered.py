@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from carrel.shell.budget import Meter
-from carrel.shell.context import Context
-from carrel.shell.table import COMMANDS, Command, Effect
+from carrel.shell.command.context import Context
+from carrel.shell.command.table import COMMANDS, CommandEffect, CommandSpec
 
 
 def _nothing(*_: object) -> None:
@@ -70,7 +70,7 @@ def _install() -> None:
         module = ModuleType(f"carrel.shell.commands.{run.__name__}")
         module.run = run  # type: ignore[attr-defined]  # a module of a command
         sys.modules[module.__name__] = module
-        COMMANDS[run.__name__] = Command(run.__name__, "behave badly", Effect.NONE)
+        COMMANDS[run.__name__] = CommandSpec(run.__name__, "behave badly", CommandEffect.NONE)
 
 
 if "carrel.sandbox.workers.zygote" in sys.modules:

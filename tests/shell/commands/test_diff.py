@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.shell.budget import Budget
-from carrel.shell.line_diff import changes
 from carrel.shell.result import ShellResult
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
+from carrel.shell.text.line_diff import line_changes
 from carrel.workspace.workspace import Workspace
 
 
@@ -27,7 +27,7 @@ LINES = st.lists(st.sampled_from("abc{}"), max_size=60)
 def test_the_changes_make_one_file_of_the_other(old: list[str], new: list[str]) -> None:
     made: list[str] = []
     at = 0
-    for change in changes(old, new, lambda: None):
+    for change in line_changes(old, new, lambda: None):
         made += old[at : change.old] + new[change.new : change.new_end]
         assert made == new[: change.new_end]
         at = change.old_end

@@ -11,10 +11,10 @@ import pytest
 
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.shell.budget import Budget
-from carrel.shell.flags import parser_of
+from carrel.shell.command.flags import parser_of
+from carrel.shell.command.table import COMMANDS
 from carrel.shell.result import ShellResult
-from carrel.shell.shell import BareShell
-from carrel.shell.table import COMMANDS
+from carrel.shell.runtime.shell import BareShell
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from carrel.shell.budget import Budget
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 
 MIB = 2**20

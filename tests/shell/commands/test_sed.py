@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from carrel.shell.budget import Budget
-from carrel.shell.commands.sed import Flags, touches
-from carrel.shell.flags import parser_of
+from carrel.shell.command.flags import parser_of
+from carrel.shell.commands.sed.command import Flags, touches
 from carrel.shell.result import ShellResult
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.shell.shell import BareShell
+from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
 
 TEXT = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from carrel.shell.budget import LIMIT, Budget
-from carrel.shell.shell import BareShell
+from carrel.shell.budget import STATUS_LIMIT, Budget
+from carrel.shell.runtime.shell import BareShell
 from carrel.values import MIB, Limits
 from carrel.workspace.workspace import Workspace
 
@@ -58,7 +58,7 @@ def test_what_must_be_held_is_charged(command: str, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(LINES)
     result = shell_in(tmp_path).run(f"{command} > out", budget=LITTLE)
     assert result.error_code == "limit.memory_bytes"
-    assert result.exit_code == LIMIT
+    assert result.exit_code == STATUS_LIMIT
 
 
 @pytest.mark.parametrize("command", ["cat -n", "sort", "cut -f 1", "nl", "uniq", "tac", "xargs", "wc -L"])

@@ -10,11 +10,11 @@ import pytest
 
 from carrel.audit.logger import SandboxLogger
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.sandbox.operator import DirectoryOperator, SessionOperator
+from carrel.sandbox.operator_workspace import DirectoryOperatorWorkspace, SessionOperatorWorkspace
 from carrel.sandbox.shell import Shell
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.result import ShellResult
 from carrel.values import Limits
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
 
@@ -24,7 +24,7 @@ OUTSIDE = "outside workspace"
 @pytest.fixture
 def operator(directory: Path) -> Iterator[Shell]:
     """The shell of an operator in `directory`, to be written."""
-    hand = DirectoryOperator(directory)
+    hand = DirectoryOperatorWorkspace(directory)
     shell = Shell(hand.reopen(SandboxPolicy.for_workspace(directory)), pipelines=True, operator=hand)
     yield shell
     shell.workspace.close()
@@ -57,7 +57,7 @@ def denial(result: ShellResult) -> str:
 def test_the_rules_are_printed_in_their_order(directory: Path, line: str) -> None:
     rules = [PathRule("/data", AccessMode.READ_ONLY), PathRule("/scratch", AccessMode.READ_WRITE)]
     policy = SandboxPolicy.for_workspace(directory, AccessMode.READ_WRITE, rules)
-    hand = DirectoryOperator(directory)
+    hand = DirectoryOperatorWorkspace(directory)
     with hand.reopen(policy) as workspace:
         for_operator = out(Shell(workspace, operator=hand).run(line))
         for_others = out(Shell(workspace).run(line))
@@ -144,7 +144,7 @@ def test_rules_are_switched_off_and_on_again(operator: Shell, outside: Path) -> 
 
 def test_changes_last_as_long_as_the_shell(operator: Shell, directory: Path, outside: Path) -> None:
     out(operator.run(f"workspace allow {outside} rw; workspace disable"))
-    with DirectoryOperator(directory).reopen(SandboxPolicy.for_workspace(directory)) as workspace:
+    with DirectoryOperatorWorkspace(directory).reopen(SandboxPolicy.for_workspace(directory)) as workspace:
         assert OUTSIDE in denial(Shell(workspace).run(f"cat {outside}/secret"))
 
 
@@ -159,7 +159,7 @@ def test_where_the_shell_is_and_what_it_knows_stay_when_the_rules_change(
 def test_the_operator_of_a_session_keeps_its_quota(tmp_path: Path) -> None:
     with WorkspaceManager(tmp_path / "sessions") as manager:
         manager.create("s1", limits=Limits(disk_bytes=100)).close()
-        hand = SessionOperator(manager, "s1")
+        hand = SessionOperatorWorkspace(manager, "s1")
         shell = Shell(manager.open("s1"), pipelines=True, operator=hand)
         shell.workspace.write("small", bytes(40))
         out(shell.run("workspace ro; workspace rw"))

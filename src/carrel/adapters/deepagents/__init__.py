@@ -7,9 +7,9 @@ The extra `deepagents` has what it needs.
 
 from __future__ import annotations
 
-from carrel.adapters.extra import needing
+from carrel.adapters.extra import requires_extra
 
-with needing("deepagents"):
+with requires_extra("deepagents"):
     from carrel.adapters.deepagents.backend import CarrelBackend
 
 __all__ = ["CarrelBackend"]

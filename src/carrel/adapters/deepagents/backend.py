@@ -1,4 +1,4 @@
-"""`CarrelBackend`, the files and the shell of a session for agents of LangChain's deepagents."""
+"""`CarrelBackend`: the files and the shell of a session for LangChain's deepagents."""
 
 from __future__ import annotations
 
@@ -24,28 +24,26 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from carrel.adapters.deepagents.file_glob import FileGlob
-from carrel.adapters.deepagents.names import Names
+from carrel.adapters.deepagents.errors import error_message, protocol_error
 from carrel.adapters.deepagents.page import read_page
-from carrel.adapters.deepagents.refusal import sentence, word
+from carrel.adapters.deepagents.paths import AgentPaths, FileGlob
 from carrel.errors import CarrelError, LimitError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.sandbox.shell import Shell
 from carrel.shell.budget import Budget
 from carrel.shell.result import ShellResult
-from carrel.shell.shell import ShellOptions
-from carrel.tools.deadline import Deadline
+from carrel.shell.runtime.shell import ShellOptions
+from carrel.tools.core.deadline import Deadline
 from carrel.values import FileInfo as Found
 from carrel.values import FileKind, Match
-from carrel.workspace.find import below
-from carrel.workspace.search import SearchBudget
+from carrel.workspace.search import SearchBudget, below
 from carrel.workspace.workspace import Workspace
 
 TIMEOUT_SECONDS = 120
 """How long a command may take that asks for no other time."""
-MOST_SECONDS = 3600
+MAX_SECONDS = 3600
 """How long one may ask for."""
-MOST_MATCHES = 10_000
+MAX_MATCHES = 10_000
 """Of `grep` and of `glob`."""
 SEARCH_SECONDS = 10.0
 """How long these may take."""
@@ -91,9 +89,9 @@ class CarrelBackend(SandboxBackendProtocol):
             ValueError: The root is neither `/` nor the mount of the workspace.
         """
         self._workspace = workspace
-        self._names = Names(workspace, root)
+        self._names = AgentPaths(workspace, root)
         self._timeout_seconds = timeout_seconds
-        self._budget = options.pop("budget", None) or Budget(seconds=MOST_SECONDS)
+        self._budget = options.pop("budget", None) or Budget(seconds=MAX_SECONDS)
         self._policy = policy
         options.setdefault("pipelines", True)
         self._options = options
@@ -111,20 +109,20 @@ class CarrelBackend(SandboxBackendProtocol):
             found = self._workspace.list(self._names.parse(path))
             return LsResult(entries=[self._told(info) for info in found])
         except CarrelError as error:
-            return LsResult(error=sentence(path, error))
+            return LsResult(error=error_message(path, error))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         try:
             path = self._names.parse(file_path)
             return read_page(self._workspace, path, file_path, offset=int(offset), limit=int(limit))
         except CarrelError as error:
-            return ReadResult(error=sentence(file_path, error))
+            return ReadResult(error=error_message(file_path, error))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         try:
             info = self._workspace.write(self._names.parse(file_path), content)
         except CarrelError as error:
-            return WriteResult(error=sentence(file_path, error))
+            return WriteResult(error=error_message(file_path, error))
         return WriteResult(path=self._names.render(info.path))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
@@ -132,7 +130,7 @@ class CarrelBackend(SandboxBackendProtocol):
             path = self._names.parse(file_path)
             edited = self._workspace.edit(path, old_string, new_string, replace_all=replace_all)
         except CarrelError as error:
-            return EditResult(error=sentence(file_path, error))
+            return EditResult(error=error_message(file_path, error))
         return EditResult(path=self._names.render(edited.info.path), occurrences=edited.replacements)
 
     def delete(self, file_path: str) -> DeleteResult:
@@ -140,7 +138,7 @@ class CarrelBackend(SandboxBackendProtocol):
             self._workspace.remove(self._names.parse(file_path), recursive=True)
             return DeleteResult(path=self._names.shown(file_path))
         except CarrelError as error:
-            return DeleteResult(error=sentence(file_path, error))
+            return DeleteResult(error=error_message(file_path, error))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         return [FileUploadResponse(path=path, error=self._upload(path, data)) for path, data in files]
@@ -149,7 +147,7 @@ class CarrelBackend(SandboxBackendProtocol):
         try:
             self._workspace.write(self._names.parse(path), data)
         except CarrelError as error:
-            return word(error)
+            return protocol_error(error)
         return None
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
@@ -159,7 +157,7 @@ class CarrelBackend(SandboxBackendProtocol):
         try:
             return FileDownloadResponse(path=path, content=self._workspace.read(self._names.parse(path)))
         except CarrelError as error:
-            return FileDownloadResponse(path=path, error=word(error))
+            return FileDownloadResponse(path=path, error=protocol_error(error))
 
     # Finding
 
@@ -167,7 +165,7 @@ class CarrelBackend(SandboxBackendProtocol):
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         top = self._names.root if path is None else path
-        most = MOST_MATCHES if max_count is None else max(0, max_count)
+        most = MAX_MATCHES if max_count is None else max(0, max_count)
         try:
             wanted = None if glob is None else FileGlob(glob)
             place = self._names.parse(top)
@@ -181,7 +179,7 @@ class CarrelBackend(SandboxBackendProtocol):
                 budget=SearchBudget(matches=most, seconds=SEARCH_SECONDS, line_characters=LINE_CHARACTERS),
             )
         except CarrelError as error:
-            return GrepResult(error=sentence(top, error))
+            return GrepResult(error=error_message(top, error))
         return GrepResult(
             matches=[
                 GrepMatch(path=self._names.render(match.path), line=match.line, text=match.text)
@@ -196,13 +194,13 @@ class CarrelBackend(SandboxBackendProtocol):
         matches: list[FileInfo] = []
         try:
             for info in self._matching(FileGlob(pattern), self._names.parse(top)):
-                if len(matches) == MOST_MATCHES:
+                if len(matches) == MAX_MATCHES:
                     return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
                 matches.append(self._told(info))
         except LimitError:
             return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
         except CarrelError as error:
-            return GlobResult(error=sentence(top, error))
+            return GlobResult(error=error_message(top, error))
         return GlobResult(matches=matches)
 
     def _matching(self, wanted: FileGlob, place: str) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""A part of a file as deepagents reads it: some lines of a text, or all bytes of anything else."""
+"""One page of a file as deepagents reads it: lines of text, or all bytes of anything else."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import PurePosixPath
 
 from deepagents.backends.protocol import FileData, ReadResult
 
-from carrel.adapters.deepagents.refusal import about
+from carrel.adapters.deepagents.errors import message_about
 from carrel.errors import TextError
-from carrel.tools.lines import fitting_lines
+from carrel.tools.results.lines import fit_lines
 from carrel.values import LineWindow
 from carrel.workspace.workspace import Workspace
 
@@ -55,7 +55,7 @@ def _binary(workspace: Workspace, path: str, shown: str) -> ReadResult:
     info, data = workspace.read_with_info(path, length=BINARY_BYTES + 1)
     if info.size_bytes > BINARY_BYTES:
         return ReadResult(
-            error=about(shown, f"Binary file exceeds maximum preview size of {BINARY_BYTES} bytes")
+            error=message_about(shown, f"Binary file exceeds maximum preview size of {BINARY_BYTES} bytes")
         )
     return ReadResult(file_data=FileData(content=base64.b64encode(data).decode("ascii"), encoding="base64"))
 
@@ -63,7 +63,7 @@ def _binary(workspace: Workspace, path: str, shown: str) -> ReadResult:
 def _text(window: LineWindow) -> ReadResult:
     text = window.text.replace("\r\n", "\n")
     lines = text.removesuffix("\n").split("\n")
-    kept = fitting_lines(lines, TEXT_BYTES)
+    kept = fit_lines(lines, TEXT_BYTES)
     last = window.start + kept.kept - 1
     is_end = last == window.total_lines
     # The end of the file is shown as it is, because an edit must name its last newline or none.

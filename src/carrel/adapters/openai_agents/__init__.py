@@ -8,13 +8,12 @@ The extra `openai-agents` has what it needs.
 
 from __future__ import annotations
 
-from carrel.adapters.extra import needing
+from carrel.adapters.extra import requires_extra
 
-with needing("openai-agents"):
+with requires_extra("openai-agents"):
     from carrel.adapters.openai_agents.client import CarrelSandboxClient
-    from carrel.adapters.openai_agents.options import CarrelSandboxClientOptions
     from carrel.adapters.openai_agents.session import CarrelSandboxSession
-    from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
+    from carrel.adapters.openai_agents.state import CarrelSandboxClientOptions, CarrelSandboxSessionState
 
 __all__ = [
     "CarrelSandboxClient",

@@ -1,4 +1,4 @@
-"""`CarrelSandboxClient`, which makes, resumes and deletes the sandboxes of agents."""
+"""`CarrelSandboxClient`: creates, resumes and deletes the sandboxes of agents."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from agents.sandbox.session import (
 )
 from agents.sandbox.snapshot import SnapshotBase, SnapshotSpec, resolve_snapshot
 
-from carrel.adapters.openai_agents.options import CarrelSandboxClientOptions
 from carrel.adapters.openai_agents.session import CarrelSandboxSession
-from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
+from carrel.adapters.openai_agents.state import CarrelSandboxClientOptions, CarrelSandboxSessionState
 from carrel.errors import SessionExistsError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
-from carrel.shell.shell import ShellOptions
-from carrel.workspace.sessions import CONFIGURED, WorkspaceManager
+from carrel.sessions.manager import CONFIGURED, WorkspaceManager
+from carrel.shell.runtime.shell import ShellOptions
 from carrel.workspace.workspace import MOUNT, Workspace
 
 

@@ -1,4 +1,4 @@
-"""`CarrelSandboxSession`, the files and the shell of a session as a sandbox of the Agents SDK."""
+"""`CarrelSandboxSession`: the files and the shell of a session as a sandbox of the Agents SDK."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from agents.sandbox.session.workspace_payloads import coerce_write_payload
 from agents.sandbox.types import ExecResult, Permissions, User
 from agents.sandbox.workspace_paths import sandbox_path_str
 
-from carrel.adapters.openai_agents.packed import fingerprint, packed
-from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
-from carrel.adapters.openai_agents.translation import (
+from carrel.adapters.openai_agents.archive import fingerprint, pack_workspace
+from carrel.adapters.openai_agents.errors import (
     doing,
+    exec_result,
     reading,
-    result_of,
     start_error,
     transport_error,
     writing,
 )
-from carrel.adapters.script import Script
+from carrel.adapters.openai_agents.state import CarrelSandboxSessionState
+from carrel.adapters.script import ShellScript
 from carrel.errors import CarrelError, ClosedError, IsDirectoryError, NotRegularError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.sandbox.shell import Shell
 from carrel.shell.budget import Budget
-from carrel.shell.shell import ShellOptions
+from carrel.shell.runtime.shell import ShellOptions
 from carrel.values import FileInfo, FileKind
 from carrel.workspace.aio import AsyncWorkspace
 from carrel.workspace.chunks import CHUNK_BYTES
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Open = Callable[[CarrelSandboxSessionState], tuple[Workspace, bool]]
     """Opens the workspace of a state, and tells whether it was there already."""
 
-MOST_SECONDS = 600
+MAX_SECONDS = 600
 """How long a command may take, unless a budget says otherwise."""
 FINGERPRINT_VERSION = "carrel_tar_sha256_v1"
 _KINDS = {
@@ -72,7 +72,7 @@ class CarrelSandboxSession(BaseSandboxSession):
         """Make the sandbox of *state*, which is opened by `start`; `CarrelSandboxClient` calls this."""
         self.state = state
         self._open_workspace = open_workspace
-        self._budget = options.pop("budget", None) or Budget(seconds=MOST_SECONDS)
+        self._budget = options.pop("budget", None) or Budget(seconds=MAX_SECONDS)
         options.setdefault("pipelines", True)
         self._options = options
         self._policy = policy
@@ -120,7 +120,7 @@ class CarrelSandboxSession(BaseSandboxSession):
 
     async def persist_workspace(self) -> io.IOBase:
         with reading(self.state.manifest.root):
-            return await asyncio.to_thread(packed, self.workspace, self._not_kept())
+            return await asyncio.to_thread(pack_workspace, self.workspace, self._not_kept())
 
     async def hydrate_workspace(self, data: io.IOBase) -> None:
         with writing(self.state.manifest.root):
@@ -157,10 +157,10 @@ class CarrelSandboxSession(BaseSandboxSession):
         options["env"] = {**(options.get("env") or {}), **await self.state.manifest.environment.resolve()}
         try:
             shell = Shell(self.workspace, policy=self._policy, **options)
-            result = await Script.of(words, shell=False).run(shell, budget)
+            result = await ShellScript.of(words, shell=False).run(shell, budget)
         except CarrelError as error:
             raise transport_error(words, error) from error
-        return result_of(words, result, budget.seconds)
+        return exec_result(words, result, budget.seconds)
 
     def _budget_of(self, timeout: float | None) -> Budget:
         most = self._budget.seconds

@@ -1,12 +1,23 @@
-"""`CarrelSandboxSessionState`, all that another process needs to go on with a sandbox."""
+"""Options of a new sandbox, and the state with which another process resumes it."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from agents.sandbox.session import SandboxSessionState
+from agents.sandbox.session import BaseSandboxClientOptions, SandboxSessionState
+from pydantic import Field
 
-from carrel.adapters.openai_agents.options import CarrelSandboxClientOptions
+
+class CarrelSandboxClientOptions(BaseSandboxClientOptions):
+    """What a new session may hold and how long it lasts; what is left out is as the manager has it."""
+
+    type: Literal["carrel"] = "carrel"
+    ttl_seconds: float | None = Field(default=None, gt=0)
+    """How long the session may be idle before it is removed."""
+    disk_bytes: int | None = Field(default=None, ge=0)
+    """Most bytes that its files may have together."""
+    entries: int | None = Field(default=None, ge=0)
+    """Most files and directories."""
 
 
 class CarrelSandboxSessionState(SandboxSessionState):

@@ -8,11 +8,10 @@ The extra `pydantic-ai` has what it needs.
 
 from __future__ import annotations
 
-from carrel.adapters.extra import needing
+from carrel.adapters.extra import requires_extra
 
-with needing("pydantic-ai"):
-    from carrel.adapters.pydantic_ai.sessions import CarrelSessions
+with requires_extra("pydantic-ai"):
     from carrel.adapters.pydantic_ai.toolset import CarrelToolset
-    from carrel.adapters.pydantic_ai.workspace import CarrelWorkspace
+    from carrel.adapters.pydantic_ai.workspace import CarrelSessions, CarrelWorkspace
 
 __all__ = ["CarrelSessions", "CarrelToolset", "CarrelWorkspace"]

@@ -1,4 +1,4 @@
-"""`CarrelToolset`: the tools of one role as a toolset of Pydantic AI."""
+"""`CarrelToolset`: the tools of a role as a Pydantic AI toolset."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pydantic_core import SchemaValidator, core_schema
 
 from carrel.adapters.pydantic_ai.workspace import CarrelWorkspace
 from carrel.policy.roles import Role
-from carrel.tools.formats import Format
-from carrel.tools.options import ToolOptions
-from carrel.tools.spec import Profile
+from carrel.tools.core.formats import Format
+from carrel.tools.core.options import ToolOptions
+from carrel.tools.core.spec import Profile
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 

@@ -1,34 +1,52 @@
-"""`CarrelWorkspace`: a session as the place where a run of Pydantic AI works."""
+"""`CarrelWorkspace`: a session as the workspace of a Pydantic AI run; `CarrelSessions`: one per run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
-from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceCommand, WorkspaceRef
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceBackend, WorkspaceCommand, WorkspaceRef
 
-from carrel.adapters.pydantic_ai.real_path import real_path
-from carrel.adapters.pydantic_ai.translation import told, translated
-from carrel.adapters.script import Script
+from carrel.adapters.pydantic_ai.errors import command_result, translated
+from carrel.adapters.script import ShellScript
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
-from carrel.shell.budget import Budget
-from carrel.shell.variables import is_name
+from carrel.sessions.manager import CONFIGURED, Configured, WorkspaceManager
+from carrel.sessions.manager_cache import manager_cache
+from carrel.shell.budget import Budget, Meter
+from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.paths import Missing, resolve
+from carrel.shell.runtime.execution import LineExecution
+from carrel.shell.state import is_variable_name
 from carrel.values import FileInfo, FileKind, Limits
 from carrel.workspace.aio import AsyncWorkspace
-from carrel.workspace.session_managers import session_managers
-from carrel.workspace.sessions import CONFIGURED, Configured, WorkspaceManager
 from carrel.workspace.workspace import MOUNT, Workspace
+
+
+def real_path(workspace: Workspace, path: str) -> str:
+    """The absolute *path* without links; nothing of it need exist, and what is elsewhere is not looked at.
+
+    Raises:
+        EscapeError: It leads out of the workspace.
+        LoopError: It goes through too many links.
+    """
+    state = ShellState(workspace.mount)
+    shared = ShellResources(workspace, python=None, operator=None, allowed=())
+    looking = LineExecution(shared, state, Meter(Budget())).looking(state)
+    return resolve(looking, path, Missing.ALL)
+
 
 PROVIDER = "carrel"
 """Who has the sessions that a `WorkspaceRef` of ours names."""
@@ -189,7 +207,7 @@ class CarrelWorkspace:
             TypeError: A text comes without *shell*, or words with it.
             ValueError: The timeout is not a number above 0, or there are no words.
         """
-        script = Script.of(command, shell=shell)
+        script = ShellScript.of(command, shell=shell)
         budget = _within(self._budget, timeout)
         variables = self._env | _variables(env)
         files = await self._attached()
@@ -198,7 +216,7 @@ class CarrelWorkspace:
             result = await script.run(own)
             # Not all commands ask for a file, by which they would find out.
             await files.exists(".")
-        return told(result, budget)
+        return command_result(result, budget)
 
     # The session
 
@@ -214,7 +232,7 @@ class CarrelWorkspace:
             if self._is_closed:
                 raise ClosedError("the workspace was closed")
             if self._view is None:
-                manager = self._manager or session_managers().get(self._root, None)
+                manager = self._manager or manager_cache().get(self._root, None)
                 self._opened = self._open(manager)
                 check = _StillThere(manager.root / str(self._opened.session_id))
                 self._view = AsyncWorkspace(self._opened.narrowed(mode=self._mode, check=check))
@@ -254,7 +272,7 @@ def _identity(place: Path) -> tuple[int, int] | None:
 def _variables(env: Mapping[str, str] | None) -> dict[str, str]:
     variables = dict(env or {})
     for name in variables:
-        if not is_name(name):
+        if not is_variable_name(name):
             raise ValueError(f"{name!r} cannot be the name of a variable")
     return variables
 
@@ -292,3 +310,26 @@ def _followed(workspace: Workspace, path: str, info: FileInfo) -> FileEntry:
     except CarrelError:
         # It leads out or nowhere, and nothing is told of that.
         return FileEntry(name=info.name, path=path, is_dir=False, size=None)
+
+
+Deps = TypeVar("Deps")
+
+
+@dataclass
+class CarrelSessions(AbstractCapability[Deps]):
+    """Gives every run a session: that of the conversation if it has one, a new one if not.
+
+    >>> Agent(model, capabilities=[CarrelSessions()])
+
+    A reference comes with the messages of a conversation. Whoever lets others hand in messages checks that
+    the session in them is theirs, or gives the workspace of a run by `workspace=` instead.
+    """
+
+    make: Callable[[WorkspaceRef | None], CarrelWorkspace] = CarrelWorkspace
+    """Names the workspace of a run, by a reference if there is one; nothing is opened by it."""
+
+    def get_workspace(self, ctx: RunContext[Deps], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
+        """The workspace of a run, unless the reference is somebody else's."""
+        if ref is not None and ref.provider != PROVIDER:
+            return None
+        return self.make(ref)

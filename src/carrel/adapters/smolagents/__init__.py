@@ -7,9 +7,9 @@ The extra `smolagents` has what it needs, and `python` what runs the guest.
 
 from __future__ import annotations
 
-from carrel.adapters.extra import needing
+from carrel.adapters.extra import requires_extra
 
-with needing("smolagents"):
+with requires_extra("smolagents"):
     from carrel.adapters.smolagents.executor import CarrelExecutor
 
 __all__ = ["CarrelExecutor"]

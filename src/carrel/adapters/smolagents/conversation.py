@@ -1,4 +1,4 @@
-"""What a step in the guest says and asks, heard at the other end of its standard streams."""
+"""The host's side of a step: collects what the guest prints, and answers its tool calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any  # whatever JSON can say, and what tools take and give
 
-from carrel.adapters.smolagents.wire import decode, encode
+from carrel.adapters.smolagents.json_codec import decode, encode
 from carrel.values import MIB
 
 FINAL_ANSWER = "final_answer"

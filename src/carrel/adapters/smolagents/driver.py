@@ -1,4 +1,4 @@
-"""What stands around a step in the guest; this text runs there, after that of `wire.py`, in one module.
+"""The guest's side of a step; this source runs in the guest, in one module with `json_codec`.
 
 `run` runs the code of one step in `__main__`, where what it makes stays for the next. It tells the host how
 that went, and asks it for the tools, in lines of JSON on standard output that begin with a mark; answers come
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # In the guest they are in the same module.
-    from carrel.adapters.smolagents.wire import decode, encode
+    from carrel.adapters.smolagents.json_codec import decode, encode
 
 _OWN = "<carrel>"
 """What tracebacks call this text."""

@@ -16,8 +16,8 @@ from smolagents.local_python_executor import CodeOutput, InterpreterError, Pytho
 from smolagents.utils import truncate_content
 
 from carrel.adapters.smolagents.conversation import Conversation
-from carrel.adapters.smolagents.wire import encode
-from carrel.policy.execution import MOST, WORKSPACE, ExecutionPolicy
+from carrel.adapters.smolagents.json_codec import encode
+from carrel.policy.execution import MAX_NUMBER, WORKSPACE, ExecutionPolicy
 from carrel.runtimes.api import RuntimeType
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.sandbox.factory import create_session_sandbox, get_session_sandbox
@@ -77,7 +77,7 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
         """
         policy = policy or ExecutionPolicy()
         # What is printed is cut here: on its way it also carries what code and host say to each other.
-        whole = replace(policy, stdout_max_bytes=MOST, stderr_max_bytes=MOST)
+        whole = replace(policy, stdout_max_bytes=MAX_NUMBER, stderr_max_bytes=MAX_NUMBER)
         if session_id is None:
             session_id, sandbox = create_session_sandbox(
                 RuntimeType.PYTHON,
@@ -186,7 +186,7 @@ def _script(order: dict[str, Any]) -> str:
 def _sources() -> tuple[str, ...]:
     """What the guest needs for that: values as JSON, and what stands around a step."""
     here = Path(__file__)
-    return tuple(here.with_name(name).read_text("utf-8") for name in ("wire.py", "driver.py"))
+    return tuple(here.with_name(name).read_text("utf-8") for name in ("json_codec.py", "driver.py"))
 
 
 def _notes(result: SandboxResult) -> str:

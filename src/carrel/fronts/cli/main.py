@@ -1,4 +1,4 @@
-"""`carrel`: the commands, and what becomes of their errors."""
+"""The `carrel` program: assemble the commands, run one, and turn its error into an exit status."""
 
 from __future__ import annotations
 
@@ -11,28 +11,25 @@ from typing import NoReturn
 import click
 
 from carrel.errors import CarrelError
-from carrel.fronts.cli.candidates import directories
-from carrel.fronts.cli.colour import wish
-from carrel.fronts.cli.complete import complete
-from carrel.fronts.cli.completion import completion
-from carrel.fronts.cli.demo import demo
-from carrel.fronts.cli.doctor import doctor
-from carrel.fronts.cli.examples import add_examples
-from carrel.fronts.cli.failure import DEBUG, Failure, wants_debug
-from carrel.fronts.cli.files import files
-from carrel.fronts.cli.group import Commands
-from carrel.fronts.cli.key import key
-from carrel.fronts.cli.mcp import mcp
-from carrel.fronts.cli.place import Place
-from carrel.fronts.cli.policy import policy
-from carrel.fronts.cli.report import wants_json
-from carrel.fronts.cli.run import run as run_command
-from carrel.fronts.cli.serve import serve
-from carrel.fronts.cli.session import session
-from carrel.fronts.cli.setup import setup
-from carrel.fronts.cli.sh import sh
-from carrel.fronts.cli.tool import tool
-from carrel.fronts.cli.tools import tools
+from carrel.fronts.cli.commands.files.command import files
+from carrel.fronts.cli.commands.key import key
+from carrel.fronts.cli.commands.mcp import mcp
+from carrel.fronts.cli.commands.policy import policy
+from carrel.fronts.cli.commands.run import run as run_command
+from carrel.fronts.cli.commands.serve import serve
+from carrel.fronts.cli.commands.session.command import session
+from carrel.fronts.cli.commands.setup import setup
+from carrel.fronts.cli.commands.sh.command import sh
+from carrel.fronts.cli.commands.tool import tool
+from carrel.fronts.cli.commands.tools import tools
+from carrel.fronts.cli.completion.command import complete, completion
+from carrel.fronts.cli.completion.completers import directories
+from carrel.fronts.cli.context import CliContext
+from carrel.fronts.cli.demo.command import demo
+from carrel.fronts.cli.doctor.command import doctor
+from carrel.fronts.cli.errors import DEBUG, Failure, wants_debug
+from carrel.fronts.cli.help import RootGroup, add_examples
+from carrel.fronts.cli.output import colour_preference, wants_json
 
 INTERRUPTED = 130
 """What a shell reports for a program that Ctrl-C ended."""
@@ -52,7 +49,7 @@ SECTIONS = {
 
 @click.group(
     "carrel",
-    cls=Commands,
+    cls=RootGroup,
     sections=SECTIONS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -76,11 +73,11 @@ SECTIONS = {
 def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
     """Files of sessions, which nothing in a session can leave."""
     # Else click would only ask whether there is a terminal.
-    ctx.color = wish(os.environ)
+    ctx.color = colour_preference(os.environ)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
-    ctx.obj = Place(given=_given(sessions_dir), verbose=verbose)
+    ctx.obj = CliContext(given=_given(sessions_dir), verbose=verbose)
 
 
 def _given(sessions_dir: str | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""One call: who makes it, and on which session."""
+"""`RpcCall`: one call of an authenticated caller, and what its handler may reach."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from carrel.errors import RequestError, StoppingError
-from carrel.service.desk import Desk
 from carrel.service.principal import Principal
 from carrel.service.service import Service
+from carrel.service.sessions.caller_session import CallerSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class RpcCall:
     """A call by somebody who is known."""
 
     service: Service
@@ -37,25 +37,27 @@ class Call:
         """The role that is chosen, if any is."""
         return request.context.role or self.role
 
-    def desk(self, request: Any) -> AbstractAsyncContextManager[Desk]:  # Any: a message with a session
+    def desk(
+        self, request: Any
+    ) -> AbstractAsyncContextManager[CallerSession]:  # Any: a message with a session
         """The session of *request*, open for the caller."""
         return self.service.desks.open(self.caller, request.session_id, role=self.role_of(request))
 
 
-def path_of(request: Any, default: str = "") -> str:  # Any: a message with a path
+def request_path(request: Any, default: str = "") -> str:  # Any: a message with a path
     """The path in *request*, or *default* if there is none."""
     if request.HasField("path_bytes"):
         return bytes(request.path_bytes).decode("utf-8", "surrogateescape")
     return request.path or default
 
 
-def stopping() -> StoppingError:
+def stopping_error() -> StoppingError:
     """What is told to those who come or stay while the service ends."""
     return StoppingError("the service is about to end")
 
 
 @contextmanager
-def sensible() -> Iterator[None]:
+def reject_invalid_values() -> Iterator[None]:
     """Tell of a value that makes no sense to the library as a mistake of the request."""
     try:
         yield

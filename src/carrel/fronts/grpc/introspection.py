@@ -1,4 +1,4 @@
-"""Health and reflection: that there is a service, and what it offers.
+"""The health and reflection services of gRPC.
 
 Anybody may ask for the health, as those do who look after machines; a few at one time, so that messages
 that never end take little memory. The calls that stay open are for callers who are known, since anybody else
@@ -15,8 +15,8 @@ import grpc
 from grpc_health.v1 import health, health_pb2
 from grpc_reflection.v1alpha import reflection
 
-from carrel.fronts.grpc.door import Context, Door
-from carrel.fronts.grpc.stream import next_of
+from carrel.fronts.grpc.dispatcher import Dispatcher, RpcContext
+from carrel.fronts.grpc.streams import next_message
 
 READERS = 8
 """So many questions of anybody are read at one time; the one that takes longest gives way to the next."""
@@ -25,7 +25,7 @@ READERS = 8
 class Health(health.aio.HealthServicer):  # type: ignore[misc]  # ships no type hints
     """Tells whether the service takes calls."""
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Dispatcher) -> None:
         super().__init__()
         self._door = door
         self._reading: list[asyncio.Task[Any]] = []
@@ -41,11 +41,11 @@ class Health(health.aio.HealthServicer):  # type: ignore[misc]  # ships no type 
             "Watch": grpc.stream_stream_rpc_method_handler(self._watched, **kinds),
         }
 
-    async def _checked(self, requests: Any, context: Context) -> Any:
+    async def _checked(self, requests: Any, context: RpcContext) -> Any:
         """Tell it now."""
         if len(self._reading) == READERS:
             self._reading.pop(0).cancel()
-        reading = asyncio.ensure_future(next_of(aiter(requests)))
+        reading = asyncio.ensure_future(next_message(aiter(requests)))
         self._reading.append(reading)
         try:
             await asyncio.wait([reading])
@@ -59,21 +59,21 @@ class Health(health.aio.HealthServicer):  # type: ignore[misc]  # ships no type 
             )
         return await self.Check(reading.result(), context)
 
-    async def _watched(self, requests: Any, context: Context) -> None:
+    async def _watched(self, requests: Any, context: RpcContext) -> None:
         """Tell it now, and whenever it changes."""
         await self._door.require_known("/grpc.health.v1.Health/Watch", context)
-        request = await next_of(aiter(requests))
+        request = await next_message(aiter(requests))
         await self.Watch(request or health_pb2.HealthCheckRequest(), context)
 
 
 class Reflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]  # ships no type hints
     """Tells what can be called, and how."""
 
-    def __init__(self, door: Door, services: tuple[str, ...]) -> None:
+    def __init__(self, door: Dispatcher, services: tuple[str, ...]) -> None:
         super().__init__(services)
         self._door = door
 
-    async def ServerReflectionInfo(self, requests: Any, context: Context) -> AsyncIterator[Any]:
+    async def ServerReflectionInfo(self, requests: Any, context: RpcContext) -> AsyncIterator[Any]:
         """Answer one question after another."""
         await self._door.require_known(f"/{reflection.SERVICE_NAME}/ServerReflectionInfo", context)
         async for answer in super().ServerReflectionInfo(requests, context):

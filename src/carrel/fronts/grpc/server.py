@@ -1,4 +1,4 @@
-"""The server: both services, with health and reflection, in the event loop of the service."""
+"""The gRPC server: both services, health and reflection, with or without TLS."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from carrel.errors import UnavailableError
 from carrel.fronts.certificate import Certificate
-from carrel.fronts.grpc.door import Door
+from carrel.fronts.grpc.dispatcher import Dispatcher
 from carrel.fronts.grpc.introspection import Health, Reflection
-from carrel.fronts.grpc.table import METHODS
+from carrel.fronts.grpc.methods import METHODS
 from carrel.remote.proto import carrel_v1_pb2 as messages
-from carrel.service.callers import Callers
-from carrel.service.rate import Rates
+from carrel.service.authentication.authenticator import Authenticator
+from carrel.service.rate_limit import RateLimiter
 from carrel.service.service import Service
 from carrel.values import MIB
 
@@ -36,7 +36,9 @@ STREAMS = 128
 class GrpcServer:
     """A server that runs."""
 
-    def __init__(self, server: grpc.aio.Server, door: Door, state: Health, host: str, port: int) -> None:
+    def __init__(
+        self, server: grpc.aio.Server, door: Dispatcher, state: Health, host: str, port: int
+    ) -> None:
         self._server = server
         self._door = door
         self._state = state
@@ -57,7 +59,11 @@ class GrpcServer:
 
 
 async def serve_grpc(
-    service: Service, callers: Callers, rates: Rates, address: str, certificate: Certificate | None = None
+    service: Service,
+    callers: Authenticator,
+    rates: RateLimiter,
+    address: str,
+    certificate: Certificate | None = None,
 ) -> GrpcServer:
     """Answer calls at *address*, `host:port`; the port 0 chooses one that is free.
 
@@ -90,7 +96,7 @@ async def serve_grpc(
             ("grpc.max_connection_idle_ms", 600_000),
         ),
     )
-    door = Door(service, callers, rates)
+    door = Dispatcher(service, callers, rates)
     for row in messages.DESCRIPTOR.services_by_name.values():
         handlers = {
             method.name: door.handler(method, METHODS[row.name][method.name]) for method in row.methods

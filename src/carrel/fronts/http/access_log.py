@@ -1,4 +1,4 @@
-"""One line of JSON for each request."""
+"""The access log: one line of JSON per request."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 
 import msgspec
 
-from carrel.fronts.http.call import GONE, Call
+from carrel.fronts.http.request import CLIENT_CLOSED_REQUEST, Request
 from carrel.fronts.request_log import LOGGER
 
 PAUSE_SECONDS = 0.02
 """Lines that come sooner one after another go to the logger as one record, which takes longer than a line."""
 
 
-class _Line(msgspec.Struct, kw_only=True, tag_field="event", tag="http.request"):
+class _AccessLogRecord(msgspec.Struct, kw_only=True, tag_field="event", tag="http.request"):
     """What is written down of one request."""
 
     request_id: str
@@ -41,7 +41,7 @@ class AccessLog:
         self._lines: list[str] = []
         self._told = 0.0
 
-    def write(self, call: Call, seconds: float) -> None:
+    def write(self, call: Request, seconds: float) -> None:
         """Write down one request."""
         if not self._logger.isEnabledFor(logging.INFO):
             return
@@ -51,14 +51,14 @@ class AccessLog:
         elif len(self._lines) == 1:
             asyncio.get_running_loop().call_later(PAUSE_SECONDS, self.flush)
 
-    def _line(self, call: Call, seconds: float) -> str:
+    def _line(self, call: Request, seconds: float) -> str:
         route, caller = call.route, call.caller
         session = call.values[0][:128] if route is not None and route.has_session else None
-        line = _Line(
+        line = _AccessLogRecord(
             request_id=call.request_id,
             method=call.scope["method"],
             route=None if route is None else route.path,
-            status=call.status or GONE,
+            status=call.status or CLIENT_CLOSED_REQUEST,
             ms=round(seconds * 1000, 3),
             bytes=call.sent_bytes,
             caller=None if caller is None else caller.name,

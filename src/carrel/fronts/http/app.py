@@ -1,4 +1,4 @@
-"""The HTTP front as an ASGI application: routes, callers, limits and errors."""
+"""`Application`: the ASGI application with routing, authentication, limits and errors."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from functools import lru_cache
 from importlib.metadata import version
 
 from carrel.errors import CarrelError, StoppingError, UnknownRequestError
-from carrel.fronts.event_loop import in_time
+from carrel.fronts.event_loop import with_timeout
 from carrel.fronts.http.access_log import AccessLog
-from carrel.fronts.http.call import (
-    GONE,
-    Answer,
-    Call,
-    GoneError,
-    Receive,
-    Scope,
-    Send,
-    Step,
-    encode,
-    error_answer,
-)
 from carrel.fronts.http.metrics import Metrics
 from carrel.fronts.http.openapi import describe
-from carrel.fronts.http.route import Route, Router
-from carrel.fronts.http.table import ROUTES
+from carrel.fronts.http.request import (
+    CLIENT_CLOSED_REQUEST,
+    ClientDisconnected,
+    PendingResponse,
+    Receive,
+    Request,
+    Response,
+    Scope,
+    Send,
+    encode,
+    error_response,
+)
+from carrel.fronts.http.router import Route, Router
+from carrel.fronts.http.routes import ROUTES
 from carrel.fronts.http.traces import Traces
 from carrel.fronts.listener import introduce
-from carrel.service.callers import Callers
+from carrel.service.authentication.authenticator import Authenticator
 from carrel.service.principal import Principal
-from carrel.service.rate import Rates
+from carrel.service.rate_limit import RateLimiter
 from carrel.service.service import Service
-from carrel.service.threads import working_for
+from carrel.service.thread_pools import run_for_tenant
 
 STATUS = "service"
 """The group of those routes that are answered however busy the service is."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-_HARMLESS = frozenset(
+_IDENTITY_FREE_HEADERS = frozenset(
     (
         b"accept",
         b"accept-encoding",
@@ -58,14 +58,19 @@ _HARMLESS = frozenset(
     )
 )
 """Headers that say nothing about who calls, but for `host`."""
-_EXPOSED = b"Accept-Ranges, Carrel-Info, Content-Range, ETag, Location, Retry-After, X-Request-Id"
+_EXPOSED_HEADERS = b"Accept-Ranges, Carrel-Info, Content-Range, ETag, Location, Retry-After, X-Request-Id"
 
 
 class Application:
     """Answers every HTTP request to one service."""
 
     def __init__(
-        self, service: Service, callers: Callers, rates: Rates, *, more_routes: tuple[Route, ...] = ()
+        self,
+        service: Service,
+        callers: Authenticator,
+        rates: RateLimiter,
+        *,
+        more_routes: tuple[Route, ...] = (),
     ) -> None:
         """Answer for *service*, which is open for as long as this is used."""
         self.service = service
@@ -95,16 +100,16 @@ class Application:
         """
         await asyncio.to_thread(self.service.tenants.own.list_records, None, 1)
 
-    def begin(self, scope: Scope) -> Call:
+    def begin(self, scope: Scope) -> Request:
         """Take a request as far as it goes without waiting; `go_on` does the rest, if there is any."""
-        call = Call(self, scope)
+        call = Request(self, scope)
         call.request_id = self._request_id(call)
         call.more_headers.append((b"x-request-id", call.request_id.encode("ascii")))
         self.metrics.running += 1
         try:
             call.step = self._traced(call) if self._traces.are_on else self._step(call)
         except CarrelError as error:
-            call.step = error_answer(error)
+            call.step = error_response(error)
         except Exception as error:
             call.step = self._failure(call, error)
         return call
@@ -114,7 +119,7 @@ class Application:
         if scope["type"] == "http":
             await self.go_on(self.begin(scope), receive, send)
 
-    async def go_on(self, call: Call, receive: Receive, send: Send) -> None:
+    async def go_on(self, call: Request, receive: Receive, send: Send) -> None:
         """Answer a request that was begun."""
         call.connect(receive, send)
         try:
@@ -125,49 +130,51 @@ class Application:
         # It is no request any more, and takes nobody's place.
         await call.leave()
 
-    def done(self, call: Call) -> None:
+    def done(self, call: Request) -> None:
         """Count and write down a request that was answered."""
         self.metrics.running -= 1
         if call.place is not None:
             call.place.leave()
         seconds = time.perf_counter() - call.began
         name = call.route.path if call.route else "none"
-        self.metrics.observe(name, call.scope["method"], call.status or GONE, seconds, call.sent_bytes)
+        self.metrics.observe(
+            name, call.scope["method"], call.status or CLIENT_CLOSED_REQUEST, seconds, call.sent_bytes
+        )
         self.log.write(call, seconds)
 
-    def _request_id(self, call: Call) -> str:
+    def _request_id(self, call: Request) -> str:
         given = call.header(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given
         return f"{self._prefix}-{next(self._numbers):x}"
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: Request) -> None:
         """Answer, be it with an error."""
         try:
             await call.go_on(call.step)
-        except GoneError:
-            call.status = GONE
+        except ClientDisconnected:
+            call.status = CLIENT_CLOSED_REQUEST
         except CarrelError as error:
-            await self._tell(call, error_answer(error))
+            await self._tell(call, error_response(error))
         except asyncio.CancelledError:
             if not self.stopping.is_set():
                 raise
-            await self._tell(call, error_answer(StoppingError("the service is about to end")))
+            await self._tell(call, error_response(StoppingError("the service is about to end")))
         except Exception as error:
             await self._tell(call, self._failure(call, error))
 
-    def _failure(self, call: Call, error: Exception) -> Answer:
+    def _failure(self, call: Request, error: Exception) -> Response:
         """Tell the log about a mistake of ours, and the client where to look."""
         route = call.route.path if call.route else None
         self.service.logger.log_failure("http.failed", error, request_id=call.request_id, route=route)
-        return error_answer(CarrelError(f"the service failed; its log tells more of {call.request_id}"))
+        return error_response(CarrelError(f"the service failed; its log tells more of {call.request_id}"))
 
-    async def _tell(self, call: Call, answer: Answer) -> None:
+    async def _tell(self, call: Request, answer: Response) -> None:
         if not call.is_started:
             await call.give(answer)
         # Otherwise the answer ends here, incomplete, and the connection with it.
 
-    def _step(self, call: Call) -> Step:
+    def _step(self, call: Request) -> PendingResponse:
         methods, values = self.router.find(call.scope["raw_path"])
         if self.settings.cors_origins:
             self._allow_origin(call)
@@ -176,7 +183,7 @@ class Application:
             return answer
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
-            return _refusal(methods)
+            return _no_route_response(methods)
         call.route, call.values = route, values
         if route.group != STATUS:
             if self.stopping.is_set():
@@ -190,15 +197,15 @@ class Application:
         )
         return self._introduced(route, call) if caller is None else self._admitted(route, call, caller)
 
-    async def _traced(self, call: Call) -> None:
+    async def _traced(self, call: Request) -> None:
         """Do all of it while the span lasts that tells of it."""
         await call.go_on(self._step(call))
 
-    async def _introduced(self, route: Route, call: Call) -> None:
+    async def _introduced(self, route: Route, call: Request) -> None:
         """Find out who calls, and go on."""
         await call.go_on(self._admitted(route, call, await self.identify(call)))
 
-    def _admitted(self, route: Route, call: Call, caller: Principal) -> Step:
+    def _admitted(self, route: Route, call: Request, caller: Principal) -> PendingResponse:
         """Go on for a caller who is known, if that one may call so often."""
         call.caller = caller
         introduce(call.scope)
@@ -206,15 +213,15 @@ class Application:
         if call.place is not None:
             call.place.take(caller)
         step = self._handled(route, call)
-        return step if isinstance(step, Answer) else working_for(caller, step)
+        return step if isinstance(step, Response) else run_for_tenant(caller, step)
 
-    def _handled(self, route: Route, call: Call) -> Step:
+    def _handled(self, route: Route, call: Request) -> PendingResponse:
         step = route.handler(call)
-        if route.is_lasting or isinstance(step, Answer):
+        if route.is_lasting or isinstance(step, Response):
             return step
-        return in_time(step, self.settings.timeout_seconds)
+        return with_timeout(step, self.settings.timeout_seconds)
 
-    async def identify(self, call: Call) -> Principal:
+    async def identify(self, call: Request) -> Principal:
         """Who calls; who was known when a call began may not be any more.
 
         Raises:
@@ -225,35 +232,35 @@ class Application:
             authorization=shown, peer_is_local=shown is None and self._is_local(call)
         )
 
-    def _shown(self, call: Call) -> str | None:
+    def _shown(self, call: Request) -> str | None:
         """What the caller shows."""
         # Of two, a proxy may have looked at the other one.
         return "" if call.repeats(b"authorization") else call.header(b"authorization")
 
-    def _is_local(self, call: Call) -> bool:
+    def _is_local(self, call: Request) -> bool:
         """Whether a request without a key may be the operator's."""
-        if call.has_only(_HARMLESS):
+        if call.has_only(_IDENTITY_FREE_HEADERS):
             return self._is_local_host(call.peer, call.header(b"host"))
         return self._callers.is_local(call.peer, call.headers)
 
     # Web pages
 
-    def _allow_origin(self, call: Call) -> None:
+    def _allow_origin(self, call: Request) -> None:
         call.more_headers.append((b"vary", b"Origin"))
         origin = call.header(b"origin")
         if origin is not None and origin.lower() in self.settings.cors_origins:
             call.more_headers += [
                 (b"access-control-allow-origin", origin.encode("latin-1")),
-                (b"access-control-expose-headers", _EXPOSED),
+                (b"access-control-expose-headers", _EXPOSED_HEADERS),
             ]
 
-    def _preflight(self, call: Call, methods: dict[str, Route]) -> Answer | None:
+    def _preflight(self, call: Request, methods: dict[str, Route]) -> Response | None:
         """What a page may ask for, if that is what a browser wants to know."""
         origin = call.header(b"origin")
         if origin is None or origin.lower() not in self.settings.cors_origins or not methods:
             return None
         wanted = call.header(b"access-control-request-headers") or ""
-        return Answer(
+        return Response(
             204,
             (
                 (b"access-control-allow-methods", ", ".join(methods).encode("ascii")),
@@ -263,10 +270,10 @@ class Application:
         )
 
 
-def _refusal(methods: dict[str, Route]) -> Answer:
+def _no_route_response(methods: dict[str, Route]) -> Response:
     """Say that nothing is there, or nothing that can be done with this method."""
     if not methods:
         raise UnknownRequestError("there is nothing at this path")
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
     error = UnknownRequestError(f"the method must be one of: {', '.join(allowed)}")
-    return error_answer(error, status=405, headers=[(b"allow", ", ".join(allowed).encode("ascii"))])
+    return error_response(error, status=405, headers=[(b"allow", ", ".join(allowed).encode("ascii"))])

@@ -1,4 +1,4 @@
-"""What was done so far, for Prometheus."""
+"""Request counts and durations for Prometheus."""
 
 from __future__ import annotations
 

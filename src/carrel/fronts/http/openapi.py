@@ -1,4 +1,4 @@
-"""The description of all routes in OpenAPI 3.1, made from their rows and those of the operations."""
+"""The OpenAPI 3.1 description, made from the tables of routes and operations."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from carrel.fronts.http.route import Content, Reply, Route, names
+from carrel.fronts.http.router import BodySpec, ResponseSpec, Route, parameter_names
+from carrel.service.error_status import error_status
 from carrel.service.operations import OPERATIONS, schemas
-from carrel.service.wire import wire
 from carrel.values import FileInfo
 
 Document = dict[str, Any]  # Any: whatever JSON says
@@ -172,7 +172,7 @@ class _Writer:
                 responses[str(status)] = {"description": meaning, "content": content}
         return dict(sorted(responses.items()))
 
-    def _response(self, reply: Reply) -> Document:
+    def _response(self, reply: ResponseSpec) -> Document:
         document: Document = {"description": reply.meaning}
         if reply.contents:
             document["content"] = self._contents(reply.contents)
@@ -180,10 +180,10 @@ class _Writer:
             document["headers"] = {name: {"schema": {"type": "string"}} for name in reply.headers}
         return document
 
-    def _contents(self, contents: Iterable[Content]) -> Document:
+    def _contents(self, contents: Iterable[BodySpec]) -> Document:
         return {kind: self._media(content) for content in contents for kind in content.media_types}
 
-    def _media(self, content: Content) -> Document:
+    def _media(self, content: BodySpec) -> Document:
         if content.schema is None:
             return {}
         if isinstance(content.schema, type):
@@ -210,7 +210,7 @@ def _errors(route: Route) -> dict[int, list[str]]:
         codes += SESSION_ERRORS
     found: dict[int, list[str]] = defaultdict(list)
     for code in dict.fromkeys(codes):
-        found[wire(code).http_status].append(code)
+        found[error_status(code).http_status].append(code)
     if any(header.name == "Range" for header in route.headers):
         found[416].append("request.invalid")
     return {status: sorted(found[status]) for status in sorted(found)}
@@ -225,7 +225,7 @@ def _path_parameters(route: Route) -> list[Document]:
             "description": _NAMES.get(name, "The name of an operation."),
             "schema": {"type": "string", "minLength": 1},
         }
-        for name in names(route.path)
+        for name in parameter_names(route.path)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The bytes of HTTP: uvicorn's protocol, which a client cannot keep waiting or fill up."""
+"""uvicorn's HTTP protocol with limits for slow clients and oversized requests."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from carrel.errors import RequestError
-from carrel.fronts.http.call import JSON, encode
+from carrel.fronts.http.request import JSON, encode
 from carrel.fronts.listener import INTRODUCE, STRANGER_BYTES, Strangers, allow_much
-from carrel.remote.forms import render_error
+from carrel.remote.json_codec import render_error
 
 HEAD_SECONDS = 30
 """How long a client may take to connect and send the head of a request."""
@@ -32,7 +32,7 @@ STALLED_SECONDS = 60
 """How long a client may take nothing of what is sent."""
 TAKEN_BYTES = 2**16
 """Less than this in that time is nothing."""
-SAFE_HEADERS = [
+SECURITY_HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ("referrer-policy", "no-referrer"),
@@ -45,7 +45,7 @@ class _TooManyFieldsError(Exception):
     """A head has more fields than one may have."""
 
 
-class Protocol(HttpToolsProtocol):
+class HttpProtocol(HttpToolsProtocol):
     """One connection."""
 
     def __init__(self, *args: Any, strangers: Strangers, **kwargs: Any) -> None:  # Any: those of uvicorn

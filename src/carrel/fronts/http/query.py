@@ -1,4 +1,4 @@
-"""What the query of a URL asks."""
+"""Parse the query of a URL into a struct."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from carrel.errors import RequestError
 
 T = TypeVar("T")
-_MOST_FIELDS = 256
+_MAX_FIELDS = 256
 
 
 def parse_query(text: bytes, kind: type[T]) -> T:
@@ -42,10 +42,10 @@ def _pairs(text: bytes) -> list[tuple[str, str]]:
             text.decode("latin-1"),
             keep_blank_values=True,
             errors="surrogateescape",
-            max_num_fields=_MOST_FIELDS,
+            max_num_fields=_MAX_FIELDS,
         )
     except ValueError:
-        raise RequestError(f"the query has more than {_MOST_FIELDS} fields") from None
+        raise RequestError(f"the query has more than {_MAX_FIELDS} fields") from None
 
 
 @cache

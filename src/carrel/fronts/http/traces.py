@@ -1,4 +1,4 @@
-"""A span of OpenTelemetry for each request, if that is configured."""
+"""An OpenTelemetry span per request, if configured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from carrel.config.settings import ServeSettings
 from carrel.errors import ConfigError
-from carrel.fronts.http.call import Call
+from carrel.fronts.http.request import Request
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 """The variable that says where spans go; setting it switches them on as well."""
@@ -38,7 +38,7 @@ class Traces:
                 raise ConfigError("serve.traces needs OpenTelemetry: pip install 'carrel[otel]'") from None
             return Traces()
 
-    def span(self, call: Call) -> AbstractContextManager[None]:
+    def span(self, call: Request) -> AbstractContextManager[None]:
         """Tell about one request meanwhile."""
         return nullcontext()
 
@@ -57,7 +57,7 @@ class _Spans(Traces):
         self._tracer = trace.get_tracer("carrel")
 
     @contextmanager
-    def span(self, call: Call) -> Iterator[None]:
+    def span(self, call: Request) -> Iterator[None]:
         carrier = {
             name: text
             for name in ("traceparent", "tracestate")

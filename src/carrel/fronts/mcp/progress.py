@@ -1,4 +1,4 @@
-"""Tells a client that waits how long a call has been at it."""
+"""Progress notifications for a call that takes long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Report = Callable[[float, None, str], Awaitable[None]]
 INTERVAL_SECONDS = 1.0
 
 
-async def told(
+async def with_progress(
     work: Coroutine[Any, Any, T],  # Any: what asyncio itself sends
     report: Report,
     says: Callable[[], str],

@@ -1,4 +1,4 @@
-"""The files of a session as resources."""
+"""`Resources`: list and read the files of a session as MCP resources."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mcp_types import (
 )
 
 from carrel.errors import LimitError, RequestError
-from carrel.fronts.mcp.address import SCHEME, parse, render
-from carrel.fronts.mcp.visit import Visit
-from carrel.service.desk import Desk
+from carrel.fronts.mcp.client_context import ClientContext
+from carrel.fronts.mcp.resource_uri import SCHEME, parse_uri, render_uri
 from carrel.service.service import Service
-from carrel.tools.encoding import decoded
-from carrel.tools.media import media_type
-from carrel.tools.read_limit import require_size
+from carrel.service.sessions.caller_session import CallerSession
+from carrel.tools.core.encoding import decode_content
+from carrel.tools.operations.reading import require_size
+from carrel.tools.results.media import media_type
 from carrel.values import FileInfo
 
 PAGE = 200
@@ -42,7 +42,7 @@ class Resources:
         self._service = service
         self._page = page
 
-    async def list(self, visit: Visit, cursor: str | None) -> ListResourcesResult:
+    async def list(self, visit: ClientContext, cursor: str | None) -> ListResourcesResult:
         """Some of them in the order of their names, and where to go on."""
         after = None if cursor is None else _parse_cursor(cursor)
         if visit.caller.session is None:
@@ -54,17 +54,17 @@ class Resources:
         more = _render_cursor(page[-1].path) if len(found) > len(page) else None
         return ListResourcesResult(resources=[_resource(info) for info in page], next_cursor=more)
 
-    async def _sessions(self, visit: Visit, after: str | None) -> ListResourcesResult:
+    async def _sessions(self, visit: ClientContext, after: str | None) -> ListResourcesResult:
         page = await self._service.sessions.list(visit.caller, after=after, count=self._page)
         listed = [
-            Resource(name=each.session_id, uri=render(each.session_id, "."), mime_type=DIRECTORY)
+            Resource(name=each.session_id, uri=render_uri(each.session_id, "."), mime_type=DIRECTORY)
             for each in page.sessions
         ]
         return ListResourcesResult(
             resources=listed, next_cursor=None if page.next is None else _render_cursor(page.next)
         )
 
-    def templates(self, visit: Visit) -> ListResourceTemplatesResult:
+    def templates(self, visit: ClientContext) -> ListResourceTemplatesResult:
         """How the address of any file is made."""
         session = "" if visit.is_bound else "{session}"
         template = ResourceTemplate(
@@ -75,9 +75,9 @@ class Resources:
         )
         return ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read(self, visit: Visit, uri: str) -> ReadResourceResult:
+    async def read(self, visit: ClientContext, uri: str) -> ReadResourceResult:
         """The content of a file, as text where it is one; or what is in a directory."""
-        address = parse(uri, visit.caller.session)
+        address = parse_uri(uri, visit.caller.session)
         async with self._service.desks.open(visit.caller, address.session) as desk:
             desk.require("file_read")
             info = await desk.files.stat(address.path)
@@ -88,7 +88,7 @@ class Resources:
             most = self._service.settings.files.max_file_bytes
             info, data = await desk.files.read_with_info(address.path, length=most + 1)
         require_size(info, most, address.path)
-        text_of = decoded(data, None, "utf-8", address.path).text
+        text_of = decode_content(data, None, "utf-8", address.path).text
         kind = media_type(info.path, data, is_text=text_of is not None)
         if text_of is not None:
             return _read(TextResourceContents(uri=uri, mime_type=kind, text=text_of))
@@ -100,7 +100,7 @@ def _read(contents: TextResourceContents | BlobResourceContents) -> ReadResource
     return ReadResourceResult(contents=[contents])
 
 
-async def _files(desk: Desk, after: str) -> list[FileInfo]:
+async def _files(desk: CallerSession, after: str) -> list[FileInfo]:
     """The regular files whose paths come after *after*."""
     found = []
     # What is deeper than anybody may go is left out.
@@ -117,7 +117,7 @@ def _resource(info: FileInfo) -> Resource:
     modified = datetime.fromtimestamp(info.modified_ns // 10**9, UTC).isoformat()
     return Resource(
         name=_spoken(info.path),
-        uri=render(None, info.path),
+        uri=render_uri(None, info.path),
         mime_type=kind,
         size=info.size_bytes,
         annotations=Annotations(last_modified=modified),
@@ -130,7 +130,7 @@ def _listing(entries: list[FileInfo], uri: str) -> str:
         [
             {
                 "name": _spoken(info.name),
-                "uri": f"{base}/{render(None, info.name).removeprefix(f'{SCHEME}:///')}",
+                "uri": f"{base}/{render_uri(None, info.name).removeprefix(f'{SCHEME}:///')}",
                 "kind": info.kind.value,
                 "size_bytes": info.size_bytes,
             }

@@ -1,4 +1,4 @@
-"""The server: what each request of the protocol does."""
+"""The MCP server: the handler of each request of the protocol."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
-from carrel.fronts.mcp.answer import writable
-from carrel.fronts.mcp.calls import Calls
-from carrel.fronts.mcp.offer import offered
-from carrel.fronts.mcp.refusal import refusal
+from carrel.fronts.mcp.client_context import FindClientContext
 from carrel.fronts.mcp.resources import Resources
+from carrel.fronts.mcp.responses import mcp_error, replace_surrogates
 from carrel.fronts.mcp.subscriptions import Subscriptions
-from carrel.fronts.mcp.visit import VisitOf
+from carrel.fronts.mcp.tool_calls import ToolCalls
+from carrel.fronts.mcp.tool_list import allowed_tools
 from carrel.service.service import Service
 
 INSTRUCTIONS = (
@@ -40,13 +39,13 @@ INSTRUCTIONS = (
     " session, or begin with /workspace. Tools that take a session make it when it is first named."
 )
 
-Context = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
+RequestContext = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
 
 def make_server(
-    service: Service, visit_of: VisitOf, calls: Calls, subscriptions: Subscriptions
+    service: Service, visit_of: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
 ) -> Server[None]:
     """A server for callers whom *visit_of* knows; whoever runs it lets its lifespan go on meanwhile."""
     handlers = _Handlers(service, visit_of, calls, subscriptions)
@@ -77,17 +76,17 @@ def make_server(
     )
 
 
-def _refusing(
-    handler: Callable[[_Handlers, Context, Params], Awaitable[Answer]],
-) -> Callable[[_Handlers, Context, Params], Awaitable[Answer]]:
+def _translating_errors(
+    handler: Callable[[_Handlers, RequestContext, Params], Awaitable[Answer]],
+) -> Callable[[_Handlers, RequestContext, Params], Awaitable[Answer]]:
     """The same, with errors as the protocol has them."""
 
     @wraps(handler)
-    async def handle(self: _Handlers, ctx: Context, params: Params) -> Answer:
+    async def handle(self: _Handlers, ctx: RequestContext, params: Params) -> Answer:
         try:
             return await handler(self, ctx, params)
         except Exception as error:
-            raise refusal(error, ctx.method, self.service.logger) from None
+            raise mcp_error(error, ctx.method, self.service.logger) from None
 
     return handle
 
@@ -96,7 +95,7 @@ class _Handlers:
     """What the requests of all clients do."""
 
     def __init__(
-        self, service: Service, visit_of: VisitOf, calls: Calls, subscriptions: Subscriptions
+        self, service: Service, visit_of: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
     ) -> None:
         self.service = service
         self._visit_of = visit_of
@@ -104,45 +103,49 @@ class _Handlers:
         self._subscriptions = subscriptions
         self._resources = Resources(service)
 
-    @_refusing
-    async def list_tools(self, ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=await offered(self.service, self._visit_of(ctx)))
+    @_translating_errors
+    async def list_tools(self, ctx: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=await allowed_tools(self.service, self._visit_of(ctx)))
 
-    @_refusing
-    async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+    @_translating_errors
+    async def call_tool(self, ctx: RequestContext, params: CallToolRequestParams) -> CallToolResult:
         # To a client that did not ask for it, nothing is reported.
         document = await self._calls.answer(
             self._visit_of(ctx), params.name, params.arguments or {}, ctx.session.report_progress
         )
-        return CallToolResult.model_validate(writable(document))
+        return CallToolResult.model_validate(replace_surrogates(document))
 
-    @_refusing
+    @_translating_errors
     async def list_resources(
-        self, ctx: Context, params: PaginatedRequestParams | None
+        self, ctx: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
         return await self._resources.list(self._visit_of(ctx), cursor)
 
-    @_refusing
+    @_translating_errors
     async def list_resource_templates(
-        self, ctx: Context, params: PaginatedRequestParams | None
+        self, ctx: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         return self._resources.templates(self._visit_of(ctx))
 
-    @_refusing
-    async def read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    @_translating_errors
+    async def read_resource(
+        self, ctx: RequestContext, params: ReadResourceRequestParams
+    ) -> ReadResourceResult:
         return await self._resources.read(self._visit_of(ctx), params.uri)
 
-    @_refusing
-    async def subscribe_resource(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+    @_translating_errors
+    async def subscribe_resource(self, ctx: RequestContext, params: SubscribeRequestParams) -> EmptyResult:
         return await self._subscriptions.subscribe(self._visit_of(ctx), ctx, params.uri)
 
-    @_refusing
-    async def unsubscribe_resource(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+    @_translating_errors
+    async def unsubscribe_resource(
+        self, ctx: RequestContext, params: UnsubscribeRequestParams
+    ) -> EmptyResult:
         return await self._subscriptions.unsubscribe(ctx, params.uri)
 
-    @_refusing
+    @_translating_errors
     async def listen(
-        self, ctx: Context, params: SubscriptionsListenRequestParams
+        self, ctx: RequestContext, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         return await self._subscriptions.listen(self._visit_of(ctx), ctx, params)

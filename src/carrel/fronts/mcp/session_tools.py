@@ -1,4 +1,4 @@
-"""The tools about sessions themselves: to make, look at, reset and end them, and to run code in them."""
+"""Tools about sessions themselves: create, inspect, reset and delete them, and run code in them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 from carrel.errors import ToolError
-from carrel.fronts.mcp import runtimes
-from carrel.fronts.mcp.progress import Report, told
-from carrel.fronts.mcp.visit import Visit
+from carrel.fronts.mcp import available_runtimes
+from carrel.fronts.mcp.client_context import ClientContext
+from carrel.fronts.mcp.progress import Report, with_progress
 from carrel.policy.roles import CODE, WRITING, Role
-from carrel.remote.forms import render
+from carrel.remote.json_codec import render
 from carrel.runtimes.result import SandboxResult
+from carrel.service.execution_request import CodeRequest
 from carrel.service.service import Service
-from carrel.service.session_info import NewSession
-from carrel.service.work import Code
-from carrel.tools.kind import Param
-from carrel.tools.parameters import Parameters
-from carrel.tools.result import ToolResult
-from carrel.workspace.sessions import CONFIGURED
+from carrel.service.sessions.info import NewSession
+from carrel.sessions.manager import CONFIGURED
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.schema import Param, Parameters
 
 CODE_CHARACTERS = 10_000
 """Longest code that is run."""
@@ -36,11 +35,11 @@ class About(StrEnum):
     NONE = "no session"
 
 
-class Call(NamedTuple):
+class SessionToolCall(NamedTuple):
     """One call of such a tool."""
 
     service: Service
-    visit: Visit
+    visit: ClientContext
     session: str
     """The one that it is about; empty for a tool that is about none."""
     arguments: Any  # Any: the dataclass of the tool
@@ -56,7 +55,7 @@ class SessionTool:
     summary: str
     notes: str
     parameters: Parameters[Any]
-    run: Callable[[Call], Awaitable[ToolResult]]
+    run: Callable[[SessionToolCall], Awaitable[ToolResult]]
     needs: str | None = None
     """The tool that a role must have for this one."""
     about: About = About.ONE
@@ -64,7 +63,7 @@ class SessionTool:
     destructive: bool = False
     idempotent: bool = True
 
-    def allowed(self, visit: Visit, role: Role) -> bool:
+    def allowed(self, visit: ClientContext, role: Role) -> bool:
         """Whether the caller is offered it: its role may, and it is not bound where that makes no sense."""
         if visit.is_bound and self.about is About.MANY:
             return False
@@ -87,12 +86,12 @@ class SessionTool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Nothing:
+class NoArguments:
     """No arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class New:
+class CreateSessionArguments:
     """Arguments of `create_session`."""
 
     session_id: Annotated[str | None, Param("Its name; a fresh one by default", least=1)] = None
@@ -101,9 +100,9 @@ class New:
     ] = None
 
 
-async def create_session(call: Call) -> ToolResult:
+async def create_session(call: SessionToolCall) -> ToolResult:
     """Make a session."""
-    asked: New = call.arguments
+    asked: CreateSessionArguments = call.arguments
     made = await call.service.sessions.create(
         call.visit.caller,
         NewSession(session_id=asked.session_id, ttl_seconds=asked.ttl_seconds or CONFIGURED),
@@ -111,68 +110,68 @@ async def create_session(call: Call) -> ToolResult:
     return ToolResult(success=True, output=render(made))
 
 
-async def destroy_session(call: Call) -> ToolResult:
+async def destroy_session(call: SessionToolCall) -> ToolResult:
     """End a session and delete its files."""
     await call.service.sessions.delete(call.visit.caller, call.session)
     return ToolResult(success=True, output=f"Session {call.session} is gone, with all its files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ListSessionsArguments:
     """Arguments of `get_active_sessions`."""
 
     after: Annotated[str | None, Param("`next` of an answer, to go on from there")] = None
     count: Annotated[int, Param("How many at most", least=1, most=1000)] = PAGE
 
 
-async def get_active_sessions(call: Call) -> ToolResult:
+async def get_active_sessions(call: SessionToolCall) -> ToolResult:
     """List the caller's sessions."""
-    asked: Page = call.arguments
+    asked: ListSessionsArguments = call.arguments
     page = await call.service.sessions.list(call.visit.caller, after=asked.after, count=asked.count)
     return ToolResult(success=True, output=render(page))
 
 
-async def get_workspace_info(call: Call) -> ToolResult:
+async def get_workspace_info(call: SessionToolCall) -> ToolResult:
     """Tell what is known about a session."""
     return ToolResult(
         success=True, output=render(await call.service.sessions.status(call.visit.caller, call.session))
     )
 
 
-async def reset_workspace(call: Call) -> ToolResult:
+async def reset_workspace(call: SessionToolCall) -> ToolResult:
     """Delete all files of a session."""
     await call.service.sessions.reset(call.visit.caller, call.session)
     return ToolResult(success=True, output=f"Session {call.session} has no files any more")
 
 
-async def list_runtimes(call: Call) -> ToolResult:
+async def list_runtimes(call: SessionToolCall) -> ToolResult:
     """Tell what code may be written in."""
-    return ToolResult(success=True, output={"runtimes": runtimes.runtimes()})
+    return ToolResult(success=True, output={"runtimes": available_runtimes.runtimes()})
 
 
-async def list_available_packages(call: Call) -> ToolResult:
+async def list_available_packages(call: SessionToolCall) -> ToolResult:
     """Tell what code can import."""
-    return ToolResult(success=True, output={runtimes.PYTHON: runtimes.packages()})
+    return ToolResult(success=True, output={available_runtimes.PYTHON: available_runtimes.packages()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ExecuteCodeArguments:
     """Arguments of `execute_code`."""
 
     code: Annotated[str, Param("The source; print what you want to see", least=1, most=CODE_CHARACTERS)]
-    language: Annotated[str, Param("What it is written in")] = runtimes.PYTHON
+    language: Annotated[str, Param("What it is written in")] = available_runtimes.PYTHON
     timeout: Annotated[int, Param("Longest time it may take, in seconds", least=1, most=300)] = 30
 
 
-async def execute_code(call: Call) -> ToolResult:
+async def execute_code(call: SessionToolCall) -> ToolResult:
     """Run code on the files of a session."""
-    asked: Source = call.arguments
-    if asked.language != runtimes.PYTHON:
+    asked: ExecuteCodeArguments = call.arguments
+    if asked.language != available_runtimes.PYTHON:
         raise ToolError(
             "arguments",
-            f"Unsupported language: {asked.language[:40]!r}; the languages are: {runtimes.PYTHON}",
+            f"Unsupported language: {asked.language[:40]!r}; the languages are: {available_runtimes.PYTHON}",
         )
-    code = Code(code=asked.code, timeout_seconds=asked.timeout)
+    code = CodeRequest(code=asked.code, timeout_seconds=asked.timeout)
     execution = await call.service.start(call.visit.caller, call.session, code, make=True)
     printed = 0
 
@@ -186,7 +185,7 @@ async def execute_code(call: Call) -> ToolResult:
 
     with execution.attached():
         try:
-            result = await told(
+            result = await with_progress(
                 ended(),
                 call.report,
                 lambda: f"{execution.id}: {printed} bytes of output",
@@ -194,10 +193,10 @@ async def execute_code(call: Call) -> ToolResult:
             )
         finally:
             execution.cancel()
-    return _told(execution.id, result)
+    return _execution_result(execution.id, result)
 
 
-def _told(execution_id: str, result: SandboxResult) -> ToolResult:
+def _execution_result(execution_id: str, result: SandboxResult) -> ToolResult:
     """What the code did; that it failed is told, and is no failure of ours."""
     document = render(result)
     error = None
@@ -212,15 +211,15 @@ def _told(execution_id: str, result: SandboxResult) -> ToolResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class CancelExecutionArguments:
     """Arguments of `cancel_execution`."""
 
     execution_id: Annotated[str, Param("As the progress of execute_code tells it", least=1)]
 
 
-async def cancel_execution(call: Call) -> ToolResult:
+async def cancel_execution(call: SessionToolCall) -> ToolResult:
     """Stop code that runs."""
-    asked: Running = call.arguments
+    asked: CancelExecutionArguments = call.arguments
     execution = call.service.execution(call.visit.caller, call.session, asked.execution_id)
     was_done = execution.is_done
     execution.cancel()
@@ -232,7 +231,7 @@ _ROWS = (
         name="create_session",
         summary="Make a session with files of its own",
         notes="Gives its name, which every other tool takes as `session`.",
-        parameters=Parameters(New),
+        parameters=Parameters(CreateSessionArguments),
         run=create_session,
         about=About.MANY,
         idempotent=False,
@@ -241,7 +240,7 @@ _ROWS = (
         name="destroy_session",
         summary="End a session and delete all its files",
         notes="",
-        parameters=Parameters(Nothing),
+        parameters=Parameters(NoArguments),
         run=destroy_session,
         needs=WRITING,
         destructive=True,
@@ -250,7 +249,7 @@ _ROWS = (
         name="get_active_sessions",
         summary="List your sessions",
         notes="In the order of their names; if there are more, `next` says where to go on.",
-        parameters=Parameters(Page),
+        parameters=Parameters(ListSessionsArguments),
         run=get_active_sessions,
         about=About.MANY,
         reads=True,
@@ -259,7 +258,7 @@ _ROWS = (
         name="get_workspace_info",
         summary="Tell how much a session holds, what it may hold, and when it ends",
         notes="",
-        parameters=Parameters(Nothing),
+        parameters=Parameters(NoArguments),
         run=get_workspace_info,
         reads=True,
     ),
@@ -267,7 +266,7 @@ _ROWS = (
         name="reset_workspace",
         summary="Delete all files of a session, which goes on",
         notes="",
-        parameters=Parameters(Nothing),
+        parameters=Parameters(NoArguments),
         run=reset_workspace,
         needs=WRITING,
         destructive=True,
@@ -276,7 +275,7 @@ _ROWS = (
         name="execute_code",
         summary="Run code on the files of a session",
         notes="It runs in a sandbox, without network and processes; what it prints comes back.",
-        parameters=Parameters(Source),
+        parameters=Parameters(ExecuteCodeArguments),
         run=execute_code,
         needs=CODE,
         destructive=True,
@@ -286,7 +285,7 @@ _ROWS = (
         name="list_runtimes",
         summary="List the languages that execute_code runs",
         notes="",
-        parameters=Parameters(Nothing),
+        parameters=Parameters(NoArguments),
         run=list_runtimes,
         about=About.NONE,
         reads=True,
@@ -295,7 +294,7 @@ _ROWS = (
         name="list_available_packages",
         summary="List what code can import besides the standard library",
         notes="",
-        parameters=Parameters(Nothing),
+        parameters=Parameters(NoArguments),
         run=list_available_packages,
         about=About.NONE,
         reads=True,
@@ -304,7 +303,7 @@ _ROWS = (
         name="cancel_execution",
         summary="Stop code that execute_code runs",
         notes="",
-        parameters=Parameters(Running),
+        parameters=Parameters(CancelExecutionArguments),
         run=cancel_execution,
         needs=CODE,
     ),

@@ -1,4 +1,4 @@
-"""What the clients of one server listen for, in both eras of the protocol."""
+"""Subscriptions to resources, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from mcp_types import (
 
 from carrel.audit.event import Event
 from carrel.errors import RequestError, SessionMissingError
-from carrel.fronts.mcp.address import Address, parse
-from carrel.fronts.mcp.visit import Visit
-from carrel.fronts.mcp.watch import Watcher
+from carrel.fronts.mcp.change_watcher import ChangeWatcher
+from carrel.fronts.mcp.client_context import ClientContext
+from carrel.fronts.mcp.resource_uri import ResourceUri, parse_uri
 from carrel.service.service import Service
 
-MOST = 100
+MAX_SUBSCRIPTIONS = 100
 """So many files one client may listen for."""
 _KEY = "carrel.subscriptions"
 
-Context = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
+RequestContext = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
 Listener = Callable[[ServerEvent], None]
 
 
@@ -39,17 +39,17 @@ class Subscriptions:
 
     def __init__(self, service: Service) -> None:
         """Listen to the sessions of *service*."""
-        self._watcher = Watcher(service)
+        self._watcher = ChangeWatcher(service)
         self._streams: set[ListenHandler] = set()
 
-    async def subscribe(self, visit: Visit, ctx: Context, uri: str) -> EmptyResult:
+    async def subscribe(self, visit: ClientContext, ctx: RequestContext, uri: str) -> EmptyResult:
         """Notify the client of changes of one file until it unsubscribes or is gone; in the older protocol.
 
         Raises:
             CarrelError: There is no such session, or the caller may not read in it.
         """
-        address = parse(uri, visit.caller.session)
-        mine = _of(_connection(ctx))
+        address = parse_uri(uri, visit.caller.session)
+        mine = _subscriptions_of(_connection(ctx))
         if uri not in mine.ends:
             _require_few(len(mine.ends) + 1)
             session = ctx.session
@@ -58,15 +58,15 @@ class Subscriptions:
             )
         return EmptyResult()
 
-    async def unsubscribe(self, ctx: Context, uri: str) -> EmptyResult:
+    async def unsubscribe(self, ctx: RequestContext, uri: str) -> EmptyResult:
         """Notify the client no more; it is no mistake if it never was."""
-        end = _of(_connection(ctx)).ends.pop(uri, None)
+        end = _subscriptions_of(_connection(ctx)).ends.pop(uri, None)
         if end is not None:
             end()
         return EmptyResult()
 
     async def listen(
-        self, visit: Visit, ctx: Context, params: SubscriptionsListenRequestParams
+        self, visit: ClientContext, ctx: RequestContext, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Notify the client of what it asks for until it goes away; in the newer protocol.
 
@@ -84,15 +84,19 @@ class Subscriptions:
             return await stream(ctx, params)
 
     async def _watch_all(
-        self, visit: Visit, asked: SubscriptionFilter, bus: _Bus, ends: AsyncExitStack
+        self, visit: ClientContext, asked: SubscriptionFilter, bus: _Bus, ends: AsyncExitStack
     ) -> None:
         for uri in dict.fromkeys(asked.resource_subscriptions or ()):
-            await self._watch(visit, parse(uri, visit.caller.session), bus.updated(uri), ends)
+            await self._watch(visit, parse_uri(uri, visit.caller.session), bus.updated(uri), ends)
         if asked.resources_list_changed and visit.caller.session is not None:
-            await self._watch(visit, Address(visit.caller.session, "."), bus.listed, ends)
+            await self._watch(visit, ResourceUri(visit.caller.session, "."), bus.listed, ends)
 
     async def _watch(
-        self, visit: Visit, address: Address, tell: Callable[[Event | None], None], ends: AsyncExitStack
+        self,
+        visit: ClientContext,
+        address: ResourceUri,
+        tell: Callable[[Event | None], None],
+        ends: AsyncExitStack,
     ) -> None:
         """Listen; in a session that is not there nothing changes, which is no mistake."""
         try:
@@ -138,7 +142,7 @@ class _Bus:
             self._tell(ResourcesListChanged())
 
 
-class _Mine:
+class _ConnectionSubscriptions:
     """What one connection of the older protocol listens for."""
 
     def __init__(self) -> None:
@@ -171,19 +175,19 @@ class _Mine:
             task.cancel()
 
 
-def _connection(ctx: Context) -> Connection:
+def _connection(ctx: RequestContext) -> Connection:
     # The SDK tells handlers of no other way to learn when a connection ends.
     return ctx.session._connection
 
 
-def _of(connection: Connection) -> _Mine:
+def _subscriptions_of(connection: Connection) -> _ConnectionSubscriptions:
     found = connection.state.get(_KEY)
-    if not isinstance(found, _Mine):
-        found = connection.state[_KEY] = _Mine()
+    if not isinstance(found, _ConnectionSubscriptions):
+        found = connection.state[_KEY] = _ConnectionSubscriptions()
         connection.exit_stack.callback(found.close)
     return found
 
 
 def _require_few(count: int) -> None:
-    if count > MOST:
-        raise RequestError(f"{count} files are too many to listen for; at most {MOST}")
+    if count > MAX_SUBSCRIPTIONS:
+        raise RequestError(f"{count} files are too many to listen for; at most {MAX_SUBSCRIPTIONS}")

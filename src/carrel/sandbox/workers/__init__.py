@@ -1,6 +1,6 @@
-"""Worker processes that run the command lines of a service, each with a memory limit and for one tenant.
+"""Worker processes that run the shell command lines of a service.
 
-Begin with `pool`, which lends workers, and `runner`, which runs one line in one of them; `worker` is what
-happens in the process, `zygote` what it is forked from. Nothing here decides what a line may do: the worker
-opens the session through the same gate.
+Each with a memory limit and for one tenant. Start with `pool`, which lends workers, and `runner`, which
+runs one line in one of them; `worker` is what runs in the process, `zygote` what it is forked from. Nothing
+here decides what a line may do: the worker opens the session through the same gate.
 """

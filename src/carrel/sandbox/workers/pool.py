@@ -1,4 +1,4 @@
-"""Worker processes that are lent to command lines: of one tenant each, bounded, and kept for a while."""
+"""`ShellWorkers`: lends worker processes to command lines: one tenant each, bounded, reused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from threading import Condition
 
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import StoppingError
-from carrel.sandbox.workers.process import Worker, Zygote
+from carrel.sandbox.workers.process import WorkerProcess, Zygote
 from carrel.shell.budget import Meter
 
 IDLE_SECONDS = 60.0
@@ -46,10 +46,10 @@ class ShellWorkers:
         self._clock = clock
         self._zygote = Zygote(memory_bytes, preload)
         self._changed = Condition()
-        self._idle: list[Worker] = []
+        self._idle: list[WorkerProcess] = []
         """The one that was used last comes last."""
         self._busy: Counter[str] = Counter()
-        self._lent: set[Worker] = set()
+        self._lent: set[WorkerProcess] = set()
         self._is_closed = False
 
     def pids(self) -> dict[str, list[int]]:
@@ -61,7 +61,7 @@ class ShellWorkers:
             return found
 
     @contextmanager
-    def lent(self, tenant: str, meter: Meter) -> Iterator[Worker]:
+    def lent(self, tenant: str, meter: Meter) -> Iterator[WorkerProcess]:
         """A worker of *tenant* for one line, waited for as long as *meter* allows.
 
         Raises:
@@ -82,7 +82,7 @@ class ShellWorkers:
         finally:
             self._give_back(tenant, worker)
 
-    def _taken(self, tenant: str, meter: Meter) -> Worker | None:
+    def _taken(self, tenant: str, meter: Meter) -> WorkerProcess | None:
         """An idle worker of *tenant*, or `None` if one more may be made; then there is room for it."""
         while True:
             meter.check()
@@ -102,7 +102,7 @@ class ShellWorkers:
                 return found
             self._give_back(tenant, found)
 
-    def _find(self, tenant: str) -> tuple[bool, Worker | None, Worker | None]:
+    def _find(self, tenant: str) -> tuple[bool, WorkerProcess | None, WorkerProcess | None]:
         """Whether there is room for a line, the worker for it if there is one, and one that has to go."""
         if self._busy[tenant] >= self._most_per_tenant:
             return False, None, None
@@ -114,7 +114,7 @@ class ShellWorkers:
             return True, None, None
         return (True, None, self._idle.pop(0)) if self._idle else (False, None, None)
 
-    def _give_back(self, tenant: str, worker: Worker | None) -> None:
+    def _give_back(self, tenant: str, worker: WorkerProcess | None) -> None:
         keeps = worker is not None and worker.is_usable and worker.is_alive()
         if worker is not None and not keeps:
             worker.end()

@@ -1,4 +1,4 @@
-"""Worker processes, seen from the service, and the process that they are forked from."""
+"""Worker processes and the zygote they are forked from, as the service sees them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from struct import error as StructError
 from threading import Lock
 
 from carrel.errors import SandboxExecutionError
-from carrel.runtimes.line import Line
-from carrel.sandbox.workers.wire import CANCEL, FRAME_BYTES, HANDED
+from carrel.runtimes.frames import FrameSocket
+from carrel.sandbox.workers.protocol import CANCEL, FRAME_BYTES, HANDED
 from carrel.sandbox.workers.zygote import ENDED, FORK, FORKED, ORDER, WAIT
 
 _BOOT = (
@@ -40,7 +40,7 @@ class Zygote:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
 
-    def fork(self, tenant: str) -> Worker:
+    def fork(self, tenant: str) -> WorkerProcess:
         """A new worker for *tenant*.
 
         Raises:
@@ -54,7 +54,7 @@ class Zygote:
                 problem = error.strerror or type(error).__name__
         raise SandboxExecutionError(f"no worker process could be started: {problem}")
 
-    def _fork(self, tenant: str) -> Worker:
+    def _fork(self, tenant: str) -> WorkerProcess:
         host = self._started()
         line, their_line = socket.socketpair()
         control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -69,7 +69,7 @@ class Zygote:
             line.close()
             control.close()
             raise
-        return Worker(self, tenant, FORKED.unpack(answer)[0], fds[0], line, control)
+        return WorkerProcess(self, tenant, FORKED.unpack(answer)[0], fds[0], line, control)
 
     def _started(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
@@ -127,7 +127,7 @@ class Zygote:
         self._socket = self._process = None
 
 
-class Worker:
+class WorkerProcess:
     """One worker process."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Worker:
     ) -> None:
         self.tenant = tenant
         self.pid = pid
-        self.line = Line(line, body_bytes=FRAME_BYTES)
+        self.line = FrameSocket(line, body_bytes=FRAME_BYTES)
         self.is_usable = True
         """Whether another line may run in it."""
         self.idle_since = 0.0

@@ -1,4 +1,4 @@
-"""Runs the command lines of one session in worker processes."""
+"""`SessionRunner`: runs the command lines of one session in worker processes."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from functools import partial
 from carrel.audit.event import Event
 from carrel.errors import CarrelError, SandboxExecutionError
 from carrel.policy.rules import AccessMode
-from carrel.runtimes.line import Frame, LineBroken, LineEnded
-from carrel.sandbox.workers.guest import GuestCall
+from carrel.runtimes.frames import Frame, FrameSocketBroken, FrameSocketClosed
 from carrel.sandbox.workers.pool import ShellWorkers
-from carrel.sandbox.workers.process import Worker
-from carrel.sandbox.workers.wire import (
+from carrel.sandbox.workers.process import WorkerProcess
+from carrel.sandbox.workers.protocol import (
     PIECE_BYTES,
-    Kind,
-    budget_head,
-    ending_of,
-    error_of,
-    state_head,
-    state_of,
+    ShellFrameKind,
+    parse_ending,
+    parse_error,
+    parse_state,
+    render_budget,
+    render_state,
 )
-from carrel.shell.budget import LIMIT, TIME, Meter, Stopped
-from carrel.shell.context import Shared, State
-from carrel.shell.ending import Ending, out_of_memory
-from carrel.shell.execution import Streams
-from carrel.shell.parser import PIPELINE_COMMANDS
-from carrel.shell.records import bounded
-from carrel.shell.runner import InProcess
-from carrel.shell.streams import Input
-from carrel.shell.table import COMMANDS
+from carrel.sandbox.workers.python_relay import GuestCall
+from carrel.sessions.manager import WorkspaceManager
+from carrel.shell.budget import CODE_TIME, STATUS_LIMIT, Meter, Stopped
+from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.table import COMMANDS
+from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS
+from carrel.shell.result import LineOutcome, out_of_memory
+from carrel.shell.runtime.execution import StandardStreams
+from carrel.shell.runtime.runner import InProcessRunner
+from carrel.shell.streams import InputStream
+from carrel.shell.text.records import split_chunk
 from carrel.values import MIB
-from carrel.workspace.sessions import WorkspaceManager
 
 GRACE_SECONDS = 2.0
 """How long a line that has to stop may take to do so; then its process is killed."""
@@ -62,8 +62,15 @@ class SessionRunner:
         }
 
     def run(
-        self, command: str, shared: Shared, state: State, meter: Meter, streams: Streams, *, pipelines: bool
-    ) -> Ending:
+        self,
+        command: str,
+        shared: ShellResources,
+        state: ShellState,
+        meter: Meter,
+        streams: StandardStreams,
+        *,
+        pipelines: bool,
+    ) -> LineOutcome:
         """Run *command* in a worker; what passes a limit of the process is told as a limit of the line.
 
         Raises:
@@ -75,14 +82,14 @@ class SessionRunner:
         gate.require_open()
         if gate.within == ():
             # It shows nothing, which no path in a list could say.
-            return InProcess().run(command, shared, state, meter, streams, pipelines=pipelines)
+            return InProcessRunner().run(command, shared, state, meter, streams, pipelines=pipelines)
         is_watched = gate.is_watched
         job: dict[str, object] = {
             **self._place,
             "created_ns": shared.workspace.created_ns,
             "command": command,
             "pipelines": pipelines,
-            "state": state_head(state),
+            "state": render_state(state),
             "read_only": gate.policy.most is AccessMode.READ_ONLY,
             "within": gate.within,
             "denied": [name for name in COMMANDS if name not in shared.allowed],
@@ -102,7 +109,7 @@ class SessionRunner:
                     if is_watched and not worker.is_usable:
                         _recover(shared, str(self._place["actor"]), since, seen)
         except Stopped as stopped:
-            return Ending.of(stopped)
+            return LineOutcome.of(stopped)
 
 
 class _Exchange:
@@ -111,11 +118,11 @@ class _Exchange:
     def __init__(
         self,
         workers: ShellWorkers,
-        worker: Worker,
-        shared: Shared,
-        state: State,
+        worker: WorkerProcess,
+        shared: ShellResources,
+        state: ShellState,
         meter: Meter,
-        streams: Streams,
+        streams: StandardStreams,
     ) -> None:
         self._workers = workers
         self._worker = worker
@@ -128,7 +135,7 @@ class _Exchange:
         self._changes_bytes = 0
         self._over_since: float | None = None
 
-    def run(self, job: dict[str, object]) -> Ending:
+    def run(self, job: dict[str, object]) -> LineOutcome:
         """Run it to its end."""
         worker, meter = self._worker, self._meter
         serial = worker.new_serial()
@@ -143,11 +150,11 @@ class _Exchange:
                     return ending
         except Stopped as stopped:
             worker.end()
-            return Ending.of(stopped)
+            return LineOutcome.of(stopped)
         except CarrelError:
             raise
-        except (LineBroken, ValueError, OSError) as error:
-            return self._crashed(hung_up=isinstance(error, LineEnded))
+        except (FrameSocketBroken, ValueError, OSError) as error:
+            return self._crashed(hung_up=isinstance(error, FrameSocketClosed))
         finally:
             for call in self._calls.values():
                 call.stop()
@@ -156,8 +163,8 @@ class _Exchange:
 
     def _begin(self, job: dict[str, object]) -> None:
         first, has_more = next(self._input)
-        job |= {"has_more": has_more, "budget": budget_head(self._meter.budget, self._remaining())}
-        self._worker.line.send(Kind.RUN, job, first, is_overdue=self._is_overdue)
+        job |= {"has_more": has_more, "budget": render_budget(self._meter.budget, self._remaining())}
+        self._worker.line.send(ShellFrameKind.RUN, job, first, is_overdue=self._is_overdue)
 
     def _remaining(self) -> float | None:
         return self._meter.remaining_seconds()
@@ -187,31 +194,31 @@ class _Exchange:
             self._over_since = now
         return now - self._over_since > GRACE_SECONDS
 
-    def _take(self, frame: Frame) -> Ending | None:
+    def _take(self, frame: Frame) -> LineOutcome | None:
         """Do what a frame says; how the line ended, if it says that."""
         match frame.kind:
-            case Kind.STDOUT:
+            case ShellFrameKind.STDOUT:
                 self._streams.stdout.write(bytes(frame.body))
                 self._streams.stdout.drain()
-            case Kind.STDERR:
+            case ShellFrameKind.STDERR:
                 self._streams.stderr.write(bytes(frame.body))
                 self._streams.stderr.drain()
-            case Kind.INPUT:
+            case ShellFrameKind.INPUT:
                 piece, has_more = next(self._input)
                 head: dict[str, object] = {"has_more": has_more}
-                self._worker.line.send(Kind.ANSWER, head, piece, is_overdue=self._is_overdue)
-            case Kind.EVENTS:
+                self._worker.line.send(ShellFrameKind.ANSWER, head, piece, is_overdue=self._is_overdue)
+            case ShellFrameKind.EVENTS:
                 self._relay(bytes(frame.body))
-            case Kind.LOG:
+            case ShellFrameKind.LOG:
                 self._log(frame.head)
-            case Kind.PYTHON:
+            case ShellFrameKind.PYTHON:
                 self._run_python(frame.head.get("number"))
-            case Kind.STOP_PYTHON:
+            case ShellFrameKind.STOP_PYTHON:
                 if (call := self._calls.get(frame.head.get("number"))) is not None:
                     call.stop()
-            case Kind.DONE:
+            case ShellFrameKind.DONE:
                 return self._done(frame.head)
-            case Kind.FAILED:
+            case ShellFrameKind.FAILED:
                 raise self._failure(frame.head)
             case _:
                 raise ValueError("no frame of a worker")
@@ -220,7 +227,7 @@ class _Exchange:
     def _run_python(self, number: object) -> None:
         """Run guest code for the worker."""
         self._calls = {each: call for each, call in self._calls.items() if not call.is_done}
-        if len(self._calls) >= PIPELINE_COMMANDS:
+        if len(self._calls) >= MAX_PIPELINE_COMMANDS:
             raise ValueError("too many runs of guest code at one time")
         self._calls[number] = GuestCall(self._worker.handed(), self._shared)
 
@@ -233,7 +240,7 @@ class _Exchange:
         self._changes_bytes += len(body)
         if self._changes_bytes > CHANGES_BYTES:
             message = f"Command reports more than {CHANGES_BYTES} bytes of changes, the limit"
-            raise Stopped("limit.memory_bytes", message, LIMIT)
+            raise Stopped("limit.memory_bytes", message, STATUS_LIMIT)
         events = [Event.parse(line, 0) for line in body.split(b"\n")]
         self._shared.workspace.gate.relay([event for event in events if event is not None])
 
@@ -245,21 +252,21 @@ class _Exchange:
             case _:
                 raise ValueError("no event for the log")
 
-    def _done(self, head: dict[str, object]) -> Ending:
-        ending, state = ending_of(head.get("ending")), state_of(head.get("state"))
+    def _done(self, head: dict[str, object]) -> LineOutcome:
+        ending, state = parse_ending(head.get("ending")), parse_state(head.get("state"))
         self._worker.is_usable = head.get("is_worn") is False
         for name in ("cwd", "variables", "exported", "status", "pipefail"):
             setattr(self._state, name, getattr(state, name))
-        if ending.error_code == TIME:
+        if ending.error_code == CODE_TIME:
             # The worker was given what was left of the time; what is told is the time that was asked for.
             with suppress(Stopped):
                 self._meter.check()
-            return ending if self._meter.stopped is None else Ending.of(self._meter.stopped)
+            return ending if self._meter.stopped is None else LineOutcome.of(self._meter.stopped)
         return ending
 
     def _failure(self, head: dict[str, object]) -> Exception:
         if "code" in head:
-            error = error_of(head)
+            error = parse_error(head)
             self._worker.is_usable = True
             return error
         self._workers.logger.log_event(
@@ -271,33 +278,33 @@ class _Exchange:
         )
         return RuntimeError("a command line failed by a mistake of ours")
 
-    def _crashed(self, *, hung_up: bool) -> Ending:
+    def _crashed(self, *, hung_up: bool) -> LineOutcome:
         """How a line ended whose process is gone, or makes no sense."""
         how = self._worker.end()
         if self._meter.stopped is not None:
-            return Ending.of(self._meter.stopped)
+            return LineOutcome.of(self._meter.stopped)
         status, grown_bytes = how or (0, 0)
         number = os.WTERMSIG(status) if hung_up and os.WIFSIGNALED(status) else 0
         if number and (number == signal.SIGKILL or grown_bytes > self._workers.memory_bytes // 2):
             # Killed by a kernel that is short of memory, or by a library that takes no refusal of memory.
             return out_of_memory(self._meter.budget)
-        return Ending(
-            _SIGNAL_STATUS + number if number else LIMIT,
+        return LineOutcome(
+            _SIGNAL_STATUS + number if number else STATUS_LIMIT,
             SandboxExecutionError.code,
             "Command failed: the process that ran it ended unexpectedly",
         )
 
 
-def _pieces(stdin: Input) -> Iterator[tuple[bytes, bool]]:
+def _pieces(stdin: InputStream) -> Iterator[tuple[bytes, bool]]:
     """Standard input in pieces that fit into a frame, each with whether there may be more."""
     for piece in stdin:
-        for part in bounded(piece, PIECE_BYTES):
+        for part in split_chunk(piece, PIECE_BYTES):
             yield part, True
     while True:
         yield b"", False
 
 
-def _recover(shared: Shared, actor: str, since: int, seen: list[Event]) -> None:
+def _recover(shared: ShellResources, actor: str, since: int, seen: list[Event]) -> None:
     """Tell those who watch what a line changed whose process was killed, as the journal has it."""
     workspace = shared.workspace
     with suppress(CarrelError):

@@ -1,4 +1,4 @@
-"""A worker process: runs command lines on sessions of one tenant, one line at a time.
+"""`ShellWorker`: runs in a worker process; executes command lines of one tenant, one at a time.
 
 It opens the session for each line through the same gate as everybody, so rules, quota, ledger and journal
 hold. What it runs is our own code; the process is there so that a mistake in a command costs its own memory
@@ -18,21 +18,29 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from carrel.audit.event import Event
-from carrel.audit.logger import SandboxLogger, place_of
+from carrel.audit.logger import SandboxLogger, raised_at
 from carrel.errors import CarrelError, SessionMissingError
 from carrel.policy.rules import AccessMode
-from carrel.runtimes.line import Frame, Line, LineBroken
-from carrel.sandbox.workers.guest import HostPython
-from carrel.sandbox.workers.wire import CANCEL, EVENTS_BYTES, HANDED, Kind, error_head, state_head, state_of
+from carrel.runtimes.frames import Frame, FrameSocket, FrameSocketBroken
+from carrel.sandbox.workers.protocol import (
+    CANCEL,
+    EVENTS_BYTES,
+    HANDED,
+    ShellFrameKind,
+    parse_state,
+    render_error,
+    render_state,
+)
+from carrel.sandbox.workers.python_relay import HostPython
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget, Meter
-from carrel.shell.context import Shared, State
-from carrel.shell.ending import Ending, out_of_memory
-from carrel.shell.execution import Streams
-from carrel.shell.runner import InProcess
-from carrel.shell.streams import Collected, Input, Output
-from carrel.shell.table import COMMANDS
+from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.table import COMMANDS
+from carrel.shell.result import LineOutcome, out_of_memory
+from carrel.shell.runtime.execution import StandardStreams
+from carrel.shell.runtime.runner import InProcessRunner
+from carrel.shell.streams import InputStream, OutputCollector, OutputStream
 from carrel.values import MIB
-from carrel.workspace.sessions import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 WORN_BYTES = 32 * MIB
@@ -43,11 +51,11 @@ _NO_THREAD = "can't start new thread"
 """What Python says where a thread finds no memory for its stack."""
 
 
-class Worker:
+class ShellWorker:
     """Serves one host."""
 
     def __init__(self, line: socket.socket, control: socket.socket) -> None:
-        self._line = Line(line)
+        self._line = FrameSocket(line)
         self._control = control
         self._sending = threading.Lock()
         self._serial = self._cancelled = 0
@@ -61,7 +69,7 @@ class Worker:
 
     def run(self) -> None:
         """Run lines, until the host hangs up."""
-        with suppress(LineBroken):
+        with suppress(FrameSocketBroken):
             while (frame := self._line.receive()) is not None:
                 self._serve(frame)
 
@@ -72,7 +80,7 @@ class Worker:
             if self._cancelled == self._serial and (meter := self._meter) is not None:
                 meter.cancel()
 
-    def send(self, kind: Kind, head: dict[str, object] | None = None, body: bytes = b"") -> None:
+    def send(self, kind: ShellFrameKind, head: dict[str, object] | None = None, body: bytes = b"") -> None:
         """Send a frame, from any thread."""
         with self._sending:
             self._line.send(kind, head, body)
@@ -81,7 +89,7 @@ class Worker:
         """Give the host a socket, over which it is to run guest code."""
         with self._sending:
             socket.send_fds(self._control, [HANDED], [theirs.fileno()])
-            self._line.send(Kind.PYTHON, {"number": number})
+            self._line.send(ShellFrameKind.PYTHON, {"number": number})
 
     def _serve(self, frame: Frame) -> None:
         job: dict[str, Any] = frame.head  # Any: as `SessionRunner` made it
@@ -90,36 +98,41 @@ class Worker:
         self._serial = job["serial"]
         if self._cancelled == self._serial:
             meter.cancel()
-        state = state_of(job["state"])
+        state = parse_state(job["state"])
         is_worn = False
         try:
             ending = self._ended(job, frame.body, state, meter)
         except CarrelError as error:
-            self.send(Kind.FAILED, error_head(error))
+            self.send(ShellFrameKind.FAILED, render_error(error))
             return
         except Exception as error:
             if not isinstance(error, MemoryError) and _NO_THREAD not in str(error):
-                self.send(Kind.FAILED, {"error": type(error).__name__, "place": place_of(error)})
+                self.send(ShellFrameKind.FAILED, {"error": type(error).__name__, "place": raised_at(error)})
                 return
             _open_reserve()
             ending, is_worn = out_of_memory(budget), True
         finally:
             self._meter = None
         is_worn = is_worn or _data_bytes() - self._first_bytes > WORN_BYTES
-        self.send(Kind.DONE, {"ending": list(ending), "state": state_head(state), "is_worn": is_worn})
+        self.send(
+            ShellFrameKind.DONE, {"ending": list(ending), "state": render_state(state), "is_worn": is_worn}
+        )
 
-    def _ended(self, job: dict[str, Any], stdin: bytes | bytearray, state: State, meter: Meter) -> Ending:
+    def _ended(
+        self, job: dict[str, Any], stdin: bytes | bytearray, state: ShellState, meter: Meter
+    ) -> LineOutcome:
         """Run a line, and tell meanwhile what it prints and changes."""
         with self._opened(job) as workspace, workspace.gate.watching() as events:
             changes = _Changes(self, events, is_wanted=job["watch"])
             stdout, stderr = (
-                Collected(meter, self._teller(changes, kind)) for kind in (Kind.STDOUT, Kind.STDERR)
+                OutputCollector(meter, self._teller(changes, kind))
+                for kind in (ShellFrameKind.STDOUT, ShellFrameKind.STDERR)
             )
-            given = Input(self._input(bytes(stdin), has_more=job["has_more"]))
-            streams = Streams(given, Output(stdout, meter), Output(stderr, meter))
+            given = InputStream(self._input(bytes(stdin), has_more=job["has_more"]))
+            streams = StandardStreams(given, OutputStream(stdout, meter), OutputStream(stderr, meter))
             python = HostPython(self.hand_over, self.send, changes.flush) if job["python"] else None
-            shared = Shared(_view(workspace, job), python, None, COMMANDS.keys() - set(job["denied"]))
-            ending = InProcess().run(
+            shared = ShellResources(_view(workspace, job), python, None, COMMANDS.keys() - set(job["denied"]))
+            ending = InProcessRunner().run(
                 job["command"], shared, state, meter, streams, pipelines=job["pipelines"]
             )
             changes.flush()
@@ -137,7 +150,7 @@ class Worker:
                 raise SessionMissingError(f"no such session: {job['session_id']!r}: it was deleted")
             yield workspace
 
-    def _teller(self, changes: _Changes, kind: Kind) -> Callable[[bytes], None]:
+    def _teller(self, changes: _Changes, kind: ShellFrameKind) -> Callable[[bytes], None]:
         def tell(data: bytes) -> None:
             changes.flush_many()
             self.send(kind, None, data)
@@ -149,7 +162,7 @@ class Worker:
         if first:
             yield first
         while has_more:
-            self.send(Kind.INPUT)
+            self.send(ShellFrameKind.INPUT)
             frame = self._line.receive()
             assert frame is not None  # noqa: S101  # it waits for ever
             has_more = frame.head["has_more"] is True
@@ -164,7 +177,7 @@ class Worker:
 class _Changes:
     """Tells the host what a line has changed."""
 
-    def __init__(self, worker: Worker, events: list[Event], *, is_wanted: bool) -> None:
+    def __init__(self, worker: ShellWorker, events: list[Event], *, is_wanted: bool) -> None:
         self._worker = worker
         self._events = events
         self._is_wanted = is_wanted
@@ -187,23 +200,23 @@ class _Changes:
             lines.append(text)
             size += len(text) + 1
             if size > EVENTS_BYTES:
-                self._worker.send(Kind.EVENTS, None, b"\n".join(lines))
+                self._worker.send(ShellFrameKind.EVENTS, None, b"\n".join(lines))
                 lines, size = [], 0
         if lines:
-            self._worker.send(Kind.EVENTS, None, b"\n".join(lines))
+            self._worker.send(ShellFrameKind.EVENTS, None, b"\n".join(lines))
 
 
 class _HostLogger(SandboxLogger):
     """Lets the host log."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: ShellWorker) -> None:
         super().__init__()
         self._worker = worker
 
     def _log(self, event: str, level: int, fields: dict[str, object]) -> None:
         if level > logging.INFO or self.wants_events():
             plain = {name: value for name, value in fields.items() if value is not None}
-            self._worker.send(Kind.LOG, {"event": event, "level": level, "fields": plain})
+            self._worker.send(ShellFrameKind.LOG, {"event": event, "level": level, "fields": plain})
 
     def wants_events(self) -> bool:
         return self._worker.wants_events

@@ -1,4 +1,4 @@
-"""The process that workers are forked from: it has loaded what they need, and has one thread.
+"""The process that workers are forked from, with everything they need imported and one thread.
 
 It forks when it is told to, tells how a worker ended, and ends with its host: at the end of its socket, or
 when it finds that it has another parent. Its workers end with it, by `PR_SET_PDEATHSIG`, whatever they do.
@@ -17,8 +17,8 @@ import signal
 import socket
 from struct import Struct
 
-from carrel.sandbox.workers.worker import Worker
-from carrel.shell.table import COMMANDS
+from carrel.sandbox.workers.worker import ShellWorker
+from carrel.shell.command.table import COMMANDS
 from carrel.values import MIB
 
 ORDER = Struct("<BQ")
@@ -96,7 +96,7 @@ def _work(parent: int, fds: list[int], memory_bytes: int) -> None:
     most = pages[0] * _PAGE_BYTES + _ADDRESS_TIMES * memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     line, control = (socket.socket(fileno=each) for each in fds)
-    Worker(line, control).run()
+    ShellWorker(line, control).run()
     os._exit(0)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import cited, encode
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import encode, quote_argument
 
 USAGE = "NAME [SUFFIX]\n       basename OPTION... NAME..."
 OPTIONS_FIRST = True
@@ -33,7 +33,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         raise UsageError("missing operand", status=1)
     if not flags.multiple and flags.suffix is None:
         if len(operands) > 2:
-            raise UsageError(f"extra operand {cited(operands[2])}", status=1)
+            raise UsageError(f"extra operand {quote_argument(operands[2])}", status=1)
         names, suffix = operands[:1], operands[1] if len(operands) == 2 else ""
     end = b"\0" if flags.zero else b"\n"
     ctx.out(b"".join(encode(_last_name(name, suffix)) + end for name in names))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated
 
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import Opt
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt
 
 USAGE = "[OPTION]... [FILE]..."
 _PART_BYTES = 2**13
@@ -38,7 +38,7 @@ class Flags:
     unbuffered: Annotated[bool, Opt("-u", help="ignored")] = False
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import NotDirectoryError
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import shown
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import quote_if_needed
 
 USAGE = "[DIRECTORY | -]"
 NOTES = "Without DIRECTORY it goes to $HOME, with - to where it was before."
@@ -24,7 +24,7 @@ class Flags:
     logical: Annotated[bool, Opt("-L", help="take .. as text; this is always so")] = True
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It looks at the directory."""
     return reads(operands)
 
@@ -49,7 +49,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _go(ctx: Context, target: str) -> None:
     where = posixpath.normpath(posixpath.join(ctx.state.cwd, target)).replace("//", "/", 1)
     if not ctx.stat(where).is_directory:
-        raise NotDirectoryError(f"not a directory: {shown(target)}", path=target)
+        raise NotDirectoryError(f"not a directory: {quote_if_needed(target)}", path=target)
     ctx.state.variables |= {"OLDPWD": ctx.state.cwd, "PWD": where}
     ctx.state.exported |= {"OLDPWD", "PWD"}
     ctx.state.cwd = where

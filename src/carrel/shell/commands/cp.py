@@ -3,15 +3,223 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Annotated
 
-from carrel.shell.choice import one_of
-from carrel.shell.context import Context
-from carrel.shell.copying import Copying, Existing
-from carrel.shell.destination import pairs, target_touches
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.touch import Touch, looks_at
+from carrel.errors import HostDeniedError, MissingError, NotDirectoryError
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.destination import (
+    SourceTarget,
+    base_name,
+    is_directory,
+    is_same_file,
+    join,
+    source_targets,
+    stat_if_exists,
+    target_accesses,
+)
+from carrel.shell.command.flags import Opt, UsageError, one_of
+from carrel.shell.command.paths import Missing, resolve
+from carrel.shell.text.quoting import quote
+from carrel.values import FileInfo, FileKind
+
+
+class ExistingTarget(Enum):
+    """What to do with a file that is in the way."""
+
+    REPLACE = "replace"
+    KEEP = "keep"
+    OLDER = "older"
+    """Replace it if it is older than the source."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Copier:
+    """All that one `cp` copies."""
+
+    ctx: Context
+    recursive: bool
+    follow_operands: bool
+    """Whether to copy what a link leads to, rather than the link."""
+    follow_inside: bool
+    """The same for links inside a directory."""
+    existing: ExistingTarget
+    force: bool
+    """Whether to remove a target that cannot be written."""
+    times: bool
+    """Whether to keep the time of the last change."""
+    verbose: bool
+    _trail: list[str] = field(default_factory=list)
+    """The directories that are being copied, of which links may lead to each other."""
+
+    def copy(self, pair: SourceTarget) -> None:
+        """Copy one operand; what cannot be copied is reported."""
+        ctx = self.ctx
+        info = None
+        with ctx.reporting(pair.source, f"cannot stat {quote(pair.source)}"):
+            info = ctx.stat(pair.source, follow=self.follow_operands)
+        if info is None:
+            return
+        if info.is_directory and not self.recursive:
+            ctx.complain(f"-r not specified; omitting directory {quote(pair.source)}")
+        elif info.is_directory:
+            self._copy_tree(pair, info)
+        else:
+            self._copy_entry(pair, info, has_parent=False)
+
+    # One file or link
+
+    def _copy_entry(self, pair: SourceTarget, info: FileInfo, *, has_parent: bool = True) -> None:
+        source, target = pair
+        ctx = self.ctx
+        with ctx.reporting(target, f"cannot stat {quote(target)}"):
+            before = stat_if_exists(ctx, target, follow=False) if target else None
+            if before is not None and not self._may_replace(pair, info, before):
+                return
+            with ctx.reporting(target, f"cannot create {_kind(info)} {quote(target)}"):
+                if self.verbose and before is not None and info.kind is FileKind.LINK:
+                    self.ctx.say(f"removed {quote(target)}")
+                self._tell(pair)
+                if before is None and not has_parent:
+                    self._require_parent(target)
+                self._write(source, target, info)
+                if self.times and info.is_file:
+                    ctx.workspace.touch(ctx.path(target), modified_ns=info.modified_ns)
+
+    def _may_replace(self, pair: SourceTarget, info: FileInfo, before: FileInfo) -> bool:
+        """Whether the copy may take the place of what is there."""
+        if self.existing is ExistingTarget.KEEP:
+            return False
+        ctx = self.ctx
+        source, target = quote(pair.source), quote(pair.target)
+        existing = before
+        if before.kind is FileKind.LINK:
+            found = stat_if_exists(ctx, pair.target, follow=True)
+            if found is None and info.kind is not FileKind.LINK:
+                ctx.complain(f"not writing through dangling symlink {target}")
+                return False
+            existing = found or before
+        if self._is_one_file(pair, info, before, existing):
+            ctx.complain(f"{source} and {target} are the same file")
+        elif existing.is_directory:
+            ctx.complain(f"cannot overwrite directory {target} with non-directory")
+        else:
+            is_newer = existing.modified_ns >= info.modified_ns
+            return self.existing is ExistingTarget.REPLACE or not is_newer
+        return False
+
+    def _is_one_file(self, pair: SourceTarget, info: FileInfo, before: FileInfo, existing: FileInfo) -> bool:
+        if is_same_file(info, before) or is_same_file(info, existing):
+            return True
+        if info.kind is not FileKind.LINK:
+            return False
+        found = stat_if_exists(self.ctx, pair.source, follow=True)
+        return found is not None and is_same_file(found, before)
+
+    def _require_parent(self, target: str) -> None:
+        """Refuse to make a file where there is no directory, which the gate would make."""
+        if not target:
+            raise MissingError("no such file or directory: ''", path=target)
+        if target.endswith("/"):
+            raise NotDirectoryError(f"{target!r} is not a directory", path=target)
+        self.ctx.stat(target[: -len(base_name(target))] or ".")
+
+    def _write(self, source: str, target: str, info: FileInfo) -> None:
+        workspace, path = self.ctx.workspace, self.ctx.path
+        is_link = info.kind is FileKind.LINK
+        try:
+            workspace.copy(path(source), path(target), overwrite=True, recursive=is_link)
+        except HostDeniedError:
+            if not self.force:
+                raise
+            workspace.remove(path(target))
+            workspace.copy(path(source), path(target), recursive=is_link)
+
+    def _tell(self, pair: SourceTarget) -> None:
+        if self.verbose:
+            self.ctx.say(f"{quote(pair.source)} -> {quote(pair.target)}")
+
+    # A directory
+
+    def _copy_tree(self, pair: SourceTarget, info: FileInfo) -> None:
+        """Copy a directory into one that is there already or is made."""
+        with self.ctx.reporting(pair.target, f"cannot create directory {quote(pair.target)}"):
+            if not self._may_fill(pair) or self._goes_into_itself(pair) or not self._make(pair):
+                return
+            self._trail.append(resolve(self.ctx, pair.source))
+            made = self._copy_content(pair)
+            self._trail.pop()
+            for path, found in reversed([(pair.target, info), *made] if self.times else []):
+                self.ctx.workspace.touch(self.ctx.path(path), modified_ns=found.modified_ns)
+
+    def _copy_content(self, pair: SourceTarget) -> list[tuple[str, FileInfo]]:
+        """Copy what is in a directory, and return the directories that were made or filled."""
+        skip = len(join(pair.source, ""))
+        made: dict[str, FileInfo] = {}
+        for path, info in self.ctx.walk(pair.source, lambda path, _: path in made):
+            copy = SourceTarget(path, join(pair.target, path[skip:]))
+            if not info.is_directory:
+                self._copy_inside(copy, info)
+                continue
+            with self.ctx.reporting(copy.target, f"cannot create directory {quote(copy.target)}"):
+                if self._make(copy):
+                    made[path] = info
+        return [(join(pair.target, path[skip:]), info) for path, info in made.items()]
+
+    def _copy_inside(self, pair: SourceTarget, info: FileInfo) -> None:
+        if info.kind is not FileKind.LINK or not self.follow_inside:
+            self._copy_entry(pair, info)
+            return
+        with self.ctx.reporting(pair.source, f"cannot stat {quote(pair.source)}"):
+            found = self.ctx.stat(pair.source)
+            if not found.is_directory:
+                self._copy_entry(pair, found)
+            elif _is_above(resolve(self.ctx, pair.source), self._trail):
+                self.ctx.complain(f"cannot copy cyclic symbolic link {quote(pair.source)}")
+            else:
+                self._copy_tree(pair, found)
+
+    def _goes_into_itself(self, pair: SourceTarget) -> bool:
+        """Whether the copy would lie in what is copied; if so, that is told."""
+        source, target = pair
+        above = resolve(self.ctx, source)
+        below = resolve(self.ctx, target, Missing.ALL)
+        if above == below:
+            self.ctx.complain(f"{quote(source)} and {quote(target)} are the same file")
+        elif below.startswith(above + "/"):
+            self.ctx.complain(f"cannot copy a directory, {quote(source)}, into itself, {quote(target)}")
+        else:
+            return False
+        return True
+
+    def _may_fill(self, pair: SourceTarget) -> bool:
+        """Whether the target of a directory is one too, or missing."""
+        if stat_if_exists(self.ctx, pair.target, follow=False) is None or is_directory(self.ctx, pair.target):
+            return True
+        target, source = quote(pair.target), quote(pair.source)
+        self.ctx.complain(f"cannot overwrite non-directory {target} with directory {source}")
+        return False
+
+    def _make(self, pair: SourceTarget) -> bool:
+        """Make the directory for a copy; whether there is one now."""
+        if not self._may_fill(pair):
+            return False
+        if stat_if_exists(self.ctx, pair.target, follow=True) is None:
+            self.ctx.workspace.mkdir(self.ctx.path(pair.target), parents=False)
+            self._tell(pair)
+        return True
+
+
+def _kind(info: FileInfo) -> str:
+    return "symbolic link" if info.kind is FileKind.LINK else "regular file"
+
+
+def _is_above(path: str, trail: list[str]) -> bool:
+    """Whether one of the directories of *trail* is *path* or lies in it."""
+    return any(each == path or each.startswith(path + "/") for each in trail)
+
 
 USAGE = "[OPTION]... SOURCE... TARGET"
 NOTES = """
@@ -37,10 +245,10 @@ class Flags:
     archive: Annotated[bool, Opt("-a", "--archive", help="the same as -dR -p")] = False
     force: Annotated[bool, Opt("-f", "--force", help="remove a target that cannot be written")] = False
     existing: Annotated[
-        Existing,
-        Opt("-n", "--no-clobber", to=Existing.KEEP, help="do not replace what is there"),
-        Opt("-u", "--update", to=Existing.OLDER, help="replace only what is older"),
-    ] = Existing.REPLACE
+        ExistingTarget,
+        Opt("-n", "--no-clobber", to=ExistingTarget.KEEP, help="do not replace what is there"),
+        Opt("-u", "--update", to=ExistingTarget.OLDER, help="replace only what is older"),
+    ] = ExistingTarget.REPLACE
     ask: Annotated[bool, Opt("-i", "--interactive", help="not possible: nobody can be asked here")] = False
     verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is copied")] = False
     times: Annotated[
@@ -62,9 +270,9 @@ class Flags:
     ] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would read the sources and change the target."""
-    sources, targets = target_touches(operands, flags.directory)
+    sources, targets = target_accesses(operands, flags.directory)
     yield from looks_at(sources)
     yield from targets
 
@@ -75,7 +283,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         raise UsageError("nobody can be asked here; leave out -i", hint=False)
     recursive = flags.recursive or flags.archive
     links = flags.links or ("keep" if recursive else "follow")
-    copying = Copying(
+    copying = Copier(
         ctx=ctx,
         recursive=recursive,
         follow_operands=links != "keep",
@@ -85,6 +293,6 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         times=flags.times or flags.archive,
         verbose=flags.verbose,
     )
-    for pair in pairs(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
+    for pair in source_targets(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
         copying.copy(pair)
     return ctx.status

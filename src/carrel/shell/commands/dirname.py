@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import encode
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import encode
 
 USAGE = "[OPTION] NAME..."
 

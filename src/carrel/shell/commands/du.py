@@ -6,41 +6,41 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError, parse_size
-from carrel.shell.glob import name_pattern
-from carrel.shell.human import ceil_divide, human
-from carrel.shell.post_order import Found, post_order
-from carrel.shell.quoting import encode, quoted
-from carrel.shell.touch import Touch, looks_at
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError, parse_size
+from carrel.shell.command.paths import WalkedEntry, post_order
+from carrel.shell.language.glob import name_pattern
+from carrel.shell.text.attributes import ceil_divide, human
+from carrel.shell.text.quoting import encode, quote
 from carrel.values import FileInfo
 
 USAGE = "[OPTION]... [FILE]..."
-Render = Callable[[int], str]
+SizeRenderer = Callable[[int], str]
 
 
-def _by_base(base: int) -> Render:
+def _by_base(base: int) -> SizeRenderer:
     return lambda size: human(size, base)
 
 
-def _by_unit(unit: int, suffix: str = "") -> Render:
+def _by_unit(unit: int, suffix: str = "") -> SizeRenderer:
     return lambda size: f"{ceil_divide(size, unit)}{suffix}"
 
 
-def _block_size(text: str) -> Render:
+def _block_size(text: str) -> SizeRenderer:
     if text in ("human-readable", "si"):
         return _by_base(1000 if text == "si" else 1024)
     if text[:1].isalpha():
         return _by_unit(parse_size(f"1{text}", "invalid --block-size argument"), text)
     unit = parse_size(text, "invalid --block-size argument")
     if not unit:
-        raise ValueError(f"invalid --block-size argument {quoted(text)}")
+        raise ValueError(f"invalid --block-size argument {quote(text)}")
     return _by_unit(unit)
 
 
 def _read_depth(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise UsageError(f"invalid maximum depth {quoted(text)}", status=1)
+        raise UsageError(f"invalid maximum depth {quote(text)}", status=1)
     return int(text[:9])
 
 
@@ -62,7 +62,7 @@ class Flags:
     ] = False
     plain_bytes: Annotated[bool, Opt("-b", "--bytes", help="the same as --apparent-size -B 1")] = False
     render: Annotated[
-        Render,
+        SizeRenderer,
         Opt("-h", "--human-readable", to=_by_base(1024), help="sizes like 1.5K and 24M"),
         Opt("--si", to=_by_base(1000), help="the same by powers of 1000"),
         Opt("-k", to=_by_unit(1024), help="in KiB, as it does anyway"),
@@ -80,7 +80,7 @@ class Flags:
     one_disk: Annotated[bool, Opt("-x", "--one-file-system", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at everything in each operand."""
     return looks_at(operands or ["."])
 
@@ -96,7 +96,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     count = _Count(ctx, flags, several=len(operands) > 1)
     total = 0
     for operand in operands or ["."]:
-        with ctx.reporting(operand, f"cannot access {quoted(operand)}"):
+        with ctx.reporting(operand, f"cannot access {quote(operand)}"):
             total += count.run(operand)
     if flags.total:
         count.tell(total, "total")
@@ -147,7 +147,7 @@ class _Count:
         if self._depth is None or depth <= self._depth:
             self.tell(size, path)
 
-    def _beneath(self, operand: str) -> Iterator[Found]:
+    def _beneath(self, operand: str) -> Iterator[WalkedEntry]:
         skipped = ""
 
         def enter(path: str, info: FileInfo) -> bool:

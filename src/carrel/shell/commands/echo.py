@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from carrel.shell.context import Context
-from carrel.shell.escapes import for_echo
-from carrel.shell.quoting import encode
+from carrel.shell.command.context import Context
+from carrel.shell.text.escapes import unescape_echo
+from carrel.shell.text.quoting import encode
 
 USAGE = "[-neE] [ARGUMENT]..."
 NOTES = """\
@@ -21,7 +21,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     blank = b""
     for argument in argv[first:]:
         ctx.out(blank)
-        text, ended = for_echo(encode(argument)) if escapes else (encode(argument), False)
+        text, ended = unescape_echo(encode(argument)) if escapes else (encode(argument), False)
         ctx.out(text)
         if ended:
             return 0

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import dropwhile, takewhile
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import encode
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.text.quoting import encode
 
 USAGE = "[OPTION]... [NAME=VALUE]... [COMMAND [ARG]...]"
 OPTIONS_FIRST = True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from carrel.shell.context import Context
-from carrel.shell.ending import ExitAsked
-from carrel.shell.flags import UsageError
-from carrel.shell.quoting import shown
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import UsageError
+from carrel.shell.result import ExitRequest
+from carrel.shell.text.quoting import quote_if_needed
 
 USAGE = "[STATUS]"
 
@@ -18,8 +18,8 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     if len(argv) > 1:
         raise UsageError("too many arguments", status=1, hint=False)
     if not argv:
-        raise ExitAsked(ctx.state.status)
+        raise ExitRequest(ctx.state.status)
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", argv[0]):
-        ctx.complain(f"{shown(argv[0])}: numeric argument required", status=2)
-        raise ExitAsked(2)
-    raise ExitAsked(int(argv[0]) & 0xFF)
+        ctx.complain(f"{quote_if_needed(argv[0])}: numeric argument required", status=2)
+        raise ExitRequest(2)
+    raise ExitRequest(int(argv[0]) & 0xFF)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import quoted
-from carrel.shell.variables import is_name, warning
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.state import assignment_warning, is_variable_name
+from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... [NAME[=VALUE]]..."
 
@@ -26,7 +26,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Set each variable, and give it to what is run from now on."""
     if not operands:
         for name in sorted(ctx.state.exported & ctx.state.variables.keys()):
-            ctx.say(f"export {name}={quoted(ctx.state.variables[name])}")
+            ctx.say(f"export {name}={quote(ctx.state.variables[name])}")
     values: dict[str, str] = {}
     for operand in operands:
         _export(ctx, operand, values, forget=flags.forget)
@@ -36,11 +36,11 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 def _export(ctx: Context, operand: str, values: dict[str, str], *, forget: bool) -> None:
     name, sign, value = operand.partition("=")
-    if not is_name(name):
-        ctx.complain(f"{quoted(operand)}: not a valid identifier")
+    if not is_variable_name(name):
+        ctx.complain(f"{quote(operand)}: not a valid identifier")
         return
     if sign:
-        if text := warning(name):
+        if text := assignment_warning(name):
             ctx.warn(f"{ctx.name}: {text}")
         values[name] = value
     if forget:

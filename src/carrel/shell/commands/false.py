@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from carrel.shell.context import Context
+from carrel.shell.command.context import Context
 
 USAGE = "[ARGUMENT]..."
 

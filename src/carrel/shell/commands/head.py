@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError
-from carrel.shell.amount import TEN_LINES, Amount, LastPart, bytes_of, first_part, lines_of
-from carrel.shell.context import Context
-from carrel.shell.flags import NUMBER, Opt
-from carrel.shell.headings import Headings
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import NUMBER, Opt
+from carrel.shell.command.head_tail import (
+    TEN_LINES,
+    Headings,
+    LastBuffer,
+    LineOrByteCount,
+    parse_byte_count,
+    parse_line_count,
+    take_first,
+)
+from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... [FILE]..."
 
@@ -22,21 +29,21 @@ class Flags:
     """Options of `head`."""
 
     amount: Annotated[
-        Amount,
+        LineOrByteCount,
         Opt(
             "-n",
             NUMBER,
             "--lines",
             metavar="NUM",
             help="print NUM lines; with -, all but the last NUM",
-            read=lines_of,
+            read=parse_line_count,
         ),
         Opt(
             "-c",
             "--bytes",
             metavar="NUM",
             help="print NUM bytes; with -, all but the last NUM",
-            read=bytes_of,
+            read=parse_byte_count,
         ),
     ] = TEN_LINES
     headings: Annotated[
@@ -47,7 +54,7 @@ class Flags:
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -56,12 +63,12 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the first part of each file."""
     headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
     for file in files or ("-",):
-        with ctx.reporting(file, f"cannot open {quoted(file)} for reading"):
+        with ctx.reporting(file, f"cannot open {quote(file)} for reading"):
             try:
                 chunks = ctx.chunks(file)
             except IsDirectoryError:
                 headings.print(file)
-                ctx.complain(f"error reading {quoted(file)}: Is a directory")
+                ctx.complain(f"error reading {quote(file)}: Is a directory")
                 continue
             headings.print(file)
             for piece in _first(ctx, flags, chunks):
@@ -72,9 +79,9 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
 def _first(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[bytes]:
     end = b"\0" if flags.zero else b"\n"
     if flags.amount.sign != "-":
-        yield from first_part(chunks, flags.amount, end)
+        yield from take_first(chunks, flags.amount, end)
         return
-    last = LastPart(ctx.meter, flags.amount, end)
+    last = LastBuffer(ctx.meter, flags.amount, end)
     for chunk in chunks:
         yield from last.push(chunk)
     yield from last.finish()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from carrel.shell.context import Context
-from carrel.shell.help import help_text
-from carrel.shell.quoting import encode, quoted
-from carrel.shell.table import COMMANDS
+from carrel.shell.command.context import Context
+from carrel.shell.command.invocation import help_text
+from carrel.shell.command.table import COMMANDS
+from carrel.shell.text.quoting import encode, quote
 
 USAGE = "[COMMAND]..."
 
@@ -22,7 +22,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     for name in argv:
         found = COMMANDS.get(name)
         if found is None or name not in ctx.shared.allowed:
-            ctx.complain(f"no help topics match {quoted(name)}")
+            ctx.complain(f"no help topics match {quote(name)}")
         else:
             ctx.out(encode(help_text(found, found.load())))
     return ctx.status

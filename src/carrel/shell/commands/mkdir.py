@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.destination import is_directory
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, writes
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.destination import is_directory
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import quote
 from carrel.values import FileKind
 
 USAGE = "[OPTION]... DIRECTORY..."
@@ -30,7 +30,7 @@ class Flags:
     ] = None
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would make each operand."""
     return writes(operands)
 
@@ -51,10 +51,10 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 def _make(ctx: Context, flags: Flags, operand: str) -> bool:
     """Make one directory; whether it was made."""
-    with ctx.reporting(operand, f"cannot create directory {quoted(operand)}"):
+    with ctx.reporting(operand, f"cannot create directory {quote(operand)}"):
         ctx.workspace.mkdir(ctx.path(operand), parents=False)
         if flags.verbose:
-            ctx.say(f"{ctx.name}: created directory {quoted(operand)}")
+            ctx.say(f"{ctx.name}: created directory {quote(operand)}")
         return True
     return False
 
@@ -69,7 +69,7 @@ def _make_all(ctx: Context, flags: Flags, operand: str) -> None:
         if ctx.is_there(path):
             is_taken = path == operand or ctx.stat(path, follow=False).kind is FileKind.LINK
             problem = "File exists" if is_taken else "Not a directory"
-            ctx.complain(f"cannot create directory {quoted(path)}: {problem}")
+            ctx.complain(f"cannot create directory {quote(path)}: {problem}")
             return
         missing.append(path)
     for path in reversed(missing):

@@ -7,11 +7,18 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import IntoItselfError
-from carrel.shell.context import Context
-from carrel.shell.destination import Pair, base_name, is_same, pairs, target_touches, there
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, writes
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.destination import (
+    SourceTarget,
+    base_name,
+    is_same_file,
+    source_targets,
+    stat_if_exists,
+    target_accesses,
+)
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo
 
 USAGE = "[OPTION]... SOURCE... TARGET"
@@ -37,9 +44,9 @@ class Flags:
     update: Annotated[bool, Opt("-u", "--update", help="replace only what is older")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would change the sources and the target."""
-    sources, targets = target_touches(operands, flags.directory)
+    sources, targets = target_accesses(operands, flags.directory)
     yield from writes(sources)
     yield from targets
 
@@ -48,49 +55,49 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Move each source."""
     if flags.existing == "ask":
         raise UsageError("nobody can be asked here; leave out -i", hint=False)
-    for pair in pairs(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
+    for pair in source_targets(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
         _move(ctx, flags, pair)
     return ctx.status
 
 
-def _move(ctx: Context, flags: Flags, pair: Pair) -> None:
+def _move(ctx: Context, flags: Flags, pair: SourceTarget) -> None:
     source, target = pair
     info = before = None
-    with ctx.reporting(source, f"cannot stat {quoted(source)}"):
+    with ctx.reporting(source, f"cannot stat {quote(source)}"):
         info = ctx.stat(source, follow=False)
     if info is None:
         return
-    with ctx.reporting(target, f"cannot stat {quoted(target)}"):
-        before = there(ctx, target, follow=False)
+    with ctx.reporting(target, f"cannot stat {quote(target)}"):
+        before = stat_if_exists(ctx, target, follow=False)
         if before is None or _may_replace(ctx, flags, info, before, pair):
             _rename(ctx, flags, pair)
 
 
-def _may_replace(ctx: Context, flags: Flags, info: FileInfo, before: FileInfo, pair: Pair) -> bool:
+def _may_replace(ctx: Context, flags: Flags, info: FileInfo, before: FileInfo, pair: SourceTarget) -> bool:
     source, target = pair
     if flags.existing == "keep":
         return False
-    if is_same(info, before):
-        ctx.complain(f"{quoted(source)} and {quoted(target)} are the same file")
+    if is_same_file(info, before):
+        ctx.complain(f"{quote(source)} and {quote(target)} are the same file")
     elif info.is_directory and not before.is_directory:
-        ctx.complain(f"cannot overwrite non-directory {quoted(target)} with directory {quoted(source)}")
+        ctx.complain(f"cannot overwrite non-directory {quote(target)} with directory {quote(source)}")
     elif before.is_directory and not info.is_directory:
-        ctx.complain(f"cannot overwrite directory {quoted(target)} with non-directory")
+        ctx.complain(f"cannot overwrite directory {quote(target)} with non-directory")
     else:
         return not flags.update or before.modified_ns < info.modified_ns
     return False
 
 
-def _rename(ctx: Context, flags: Flags, pair: Pair) -> None:
+def _rename(ctx: Context, flags: Flags, pair: SourceTarget) -> None:
     source, target = pair
     if base_name(source) in (".", ".."):
-        ctx.complain(f"cannot move {quoted(source)} to {quoted(target)}: Device or resource busy")
+        ctx.complain(f"cannot move {quote(source)} to {quote(target)}: Device or resource busy")
         return
-    with ctx.reporting(source, f"cannot move {quoted(source)} to {quoted(target)}"):
+    with ctx.reporting(source, f"cannot move {quote(source)} to {quote(target)}"):
         try:
             ctx.workspace.move(ctx.path(source), ctx.path(target), overwrite=True)
         except IntoItselfError:
-            ctx.complain(f"cannot move {quoted(source)} to a subdirectory of itself, {quoted(target)}")
+            ctx.complain(f"cannot move {quote(source)} to a subdirectory of itself, {quote(target)}")
             return
         if flags.verbose:
-            ctx.say(f"renamed {quoted(source)} -> {quoted(target)}")
+            ctx.say(f"renamed {quote(source)} -> {quote(target)}")

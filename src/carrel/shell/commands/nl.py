@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.bracket import RegexError
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import cited, encode
-from carrel.shell.records import batches
-from carrel.shell.regex import Syntax, compile_regex, translate
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import encode, quote_argument
+from carrel.shell.text.records import line_batches
+from carrel.shell.text.regex import RegexError, Syntax, compile_regex, translate
 
 USAGE = "[OPTION]... [FILE]..."
 NOTES = """\
@@ -27,7 +26,7 @@ Numbered = Callable[[bytes], bool]
 def _style(name: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text[:1] not in ("a", "t", "n", "p"):
-            raise UsageError(f"invalid {name} numbering style: {cited(text)}", status=1)
+            raise UsageError(f"invalid {name} numbering style: {quote_argument(text)}", status=1)
         return text
 
     return read
@@ -35,7 +34,7 @@ def _style(name: str) -> Callable[[str], str]:
 
 def _format(text: str) -> str:
     if text not in _FORMATS:
-        raise UsageError(f"invalid line numbering format: {cited(text)}", status=1)
+        raise UsageError(f"invalid line numbering format: {quote_argument(text)}", status=1)
     return text
 
 
@@ -49,12 +48,12 @@ _FORMATS: dict[str, Callable[[int, int], str]] = {
 def _number(what: str, least: int | None = None, most: int = 2**63 - 1) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.lstrip("+-").isdecimal() and len(text.lstrip("+-")) >= len(text) - 1):
-            raise ValueError(f"invalid {what}: {cited(text)}")
+            raise ValueError(f"invalid {what}: {quote_argument(text)}")
         value = int(text[:40])
         if least is not None and value < least:
-            raise ValueError(f"invalid {what}: {cited(text)}: Numerical result out of range")
+            raise ValueError(f"invalid {what}: {quote_argument(text)}: Numerical result out of range")
         if abs(value) > most:
-            raise ValueError(f"invalid {what}: {cited(text)}: Value too large for defined data type")
+            raise ValueError(f"invalid {what}: {quote_argument(text)}: Value too large for defined data type")
         return value
 
     return read
@@ -131,7 +130,7 @@ class Flags:
     ] = 6
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -147,7 +146,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
 def _all_lines(ctx: Context, files: Sequence[str]) -> Iterator[list[bytes]]:
     for file in files:
         with ctx.reporting(file):
-            yield from batches(ctx.chunks(file), b"\n", ctx.meter)
+            yield from line_batches(ctx.chunks(file), b"\n", ctx.meter)
 
 
 class _Page:

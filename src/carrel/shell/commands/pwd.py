@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt
-from carrel.shell.resolution import Missing, resolve
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.command.paths import Missing, resolve
 
 USAGE = ""
 

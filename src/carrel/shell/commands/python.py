@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.shell.api import PythonCall
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import UsageError
-from carrel.shell.quoting import encode, shown
-from carrel.shell.reason import reason
-from carrel.shell.touch import Touch, reads
-from carrel.shell.variables import SHELL_ONLY
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.errors import strerror
+from carrel.shell.command.flags import UsageError
+from carrel.shell.state import SHELL_ONLY
+from carrel.shell.text.quoting import encode, quote_if_needed
 
 USAGE = "FILE [ARG]... | -c CODE [ARG]... | - [ARG]..."
 NOTES = "FILE is one of the workspace. With -, or nothing, the code comes from standard input."
@@ -45,7 +45,7 @@ def _given(argv: Sequence[str]) -> _Given:
     return _Given(None, first, tuple(rest[1:]))
 
 
-def touches(argv: Sequence[str]) -> Iterable[Touch]:
+def touches(argv: Sequence[str]) -> Iterable[PathAccess]:
     """It reads its file; what the code does is decided when it runs."""
     given = _given(argv)
     return reads(()) if given.code is not None else reads([given.file])
@@ -68,7 +68,7 @@ def _run(ctx: Context, given: _Given) -> int:
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.fail(error, f"can't open file {shown(given.file)}", status=2)
+        ctx.fail(error, f"can't open file {quote_if_needed(given.file)}", status=2)
         return ctx.status
     state = ctx.state
     call = PythonCall(
@@ -88,7 +88,7 @@ def _run(ctx: Context, given: _Given) -> int:
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.complain(reason(error))
+        ctx.complain(strerror(error))
         return ctx.status
     ctx.meter.check()
     return status

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import CarrelError, ClosedError, MissingError, NotDirectoryError, SessionMissingError
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import encode, shown
-from carrel.shell.resolution import Missing, absolute, resolve
-from carrel.shell.touch import Touch, looks_at
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import Missing, absolute, resolve
+from carrel.shell.text.quoting import encode, quote_if_needed
 
 USAGE = "[OPTION]... FILE..."
 
@@ -42,7 +42,7 @@ class Flags:
     ] = None
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each operand."""
     return looks_at(operands)
 
@@ -70,7 +70,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _directory(ctx: Context, flags: Flags, operand: str | None) -> str | None:
     path = None if operand is None else _real(ctx, flags, operand)
     if path is not None and flags.missing is Missing.NONE and not ctx.stat(path).is_directory:
-        ctx.fail(NotDirectoryError(f"{operand!r} is not a directory"), shown(operand or ""))
+        ctx.fail(NotDirectoryError(f"{operand!r} is not a directory"), quote_if_needed(operand or ""))
         return None
     return path
 
@@ -92,7 +92,7 @@ def _real(ctx: Context, flags: Flags, operand: str) -> str | None:
         if flags.quiet:
             ctx.status = 1
         else:
-            ctx.fail(error, shown(operand))
+            ctx.fail(error, quote_if_needed(operand))
         return None
     return path
 

@@ -8,11 +8,11 @@ from itertools import chain
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError, MissingError, NotDirectoryError, NotEmptyError
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.post_order import post_order
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, writes
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import post_order
+from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo
 
 USAGE = "[OPTION]... [FILE]..."
@@ -31,7 +31,7 @@ class Flags:
     ask: Annotated[bool, Opt("-i", "-I", help="not possible: nobody can be asked here")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would remove each operand."""
     return writes(operands)
 
@@ -43,7 +43,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     if not operands and not flags.force:
         raise UsageError("missing operand", status=1)
     for operand in operands:
-        with ctx.reporting(operand, f"cannot remove {quoted(operand)}"):
+        with ctx.reporting(operand, f"cannot remove {quote(operand)}"):
             try:
                 _remove(ctx, flags, operand)
             except (MissingError, NotDirectoryError):
@@ -54,7 +54,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 def _remove(ctx: Context, flags: Flags, operand: str) -> None:
     if flags.recursive and _is_dotted(operand):
-        ctx.complain(f"refusing to remove '.' or '..' directory: skipping {quoted(operand)}")
+        ctx.complain(f"refusing to remove '.' or '..' directory: skipping {quote(operand)}")
         return
     info = ctx.stat(operand, follow=False)
     if info.is_directory:
@@ -74,7 +74,7 @@ def _remove_directory(ctx: Context, flags: Flags, operand: str, info: FileInfo) 
     if info.path == "." and not flags.recursive:
         raise NotEmptyError(f"directory {operand!r} is not empty", path=operand)
     if info.path == ".":
-        ctx.complain(f"it is dangerous to operate recursively on {quoted(operand)}")
+        ctx.complain(f"it is dangerous to operate recursively on {quote(operand)}")
         return
     if not flags.recursive:
         ctx.workspace.remove(ctx.path(operand))
@@ -91,7 +91,7 @@ def _remove_each(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> No
     kept: set[str] = set()
     for path, found in chain(post_order(ctx.walk(operand)), [(operand, info)]):
         if path.rstrip("/") not in kept:
-            with ctx.reporting(path, f"cannot remove {quoted(path)}"):
+            with ctx.reporting(path, f"cannot remove {quote(path)}"):
                 ctx.workspace.remove(ctx.path(path))
                 _tell(ctx, flags, path, found)
                 continue
@@ -100,4 +100,4 @@ def _remove_each(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> No
 
 def _tell(ctx: Context, flags: Flags, path: str, info: FileInfo) -> None:
     if flags.verbose:
-        ctx.say(f"removed {'directory ' if info.is_directory else ''}{quoted(path)}")
+        ctx.say(f"removed {'directory ' if info.is_directory else ''}{quote(path)}")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import CarrelError, ClosedError, NotDirectoryError, NotEmptyError, SessionMissingError
-from carrel.shell.context import Context
-from carrel.shell.destination import is_directory
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, writes
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.destination import is_directory
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... DIRECTORY..."
 
@@ -29,7 +29,7 @@ class Flags:
     verbose: Annotated[bool, Opt("-v", "--verbose", help="tell of each directory")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would remove each operand."""
     return writes(operands)
 
@@ -39,12 +39,12 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     if not operands:
         raise UsageError("missing operand", status=1)
     for operand in operands:
-        if not _remove(ctx, flags, operand, f"failed to remove {quoted(operand)}"):
+        if not _remove(ctx, flags, operand, f"failed to remove {quote(operand)}"):
             continue
         path = operand.rstrip("/")
         while flags.parents and "/" in path:
             path = path.rpartition("/")[0].rstrip("/")
-            if not path or not _remove(ctx, flags, path, f"failed to remove directory {quoted(path)}"):
+            if not path or not _remove(ctx, flags, path, f"failed to remove directory {quote(path)}"):
                 break
     return ctx.status
 
@@ -52,7 +52,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _remove(ctx: Context, flags: Flags, path: str, about: str) -> bool:
     """Whether the directory is gone."""
     if flags.verbose:
-        ctx.say(f"{ctx.name}: removing directory, {quoted(path)}")
+        ctx.say(f"{ctx.name}: removing directory, {quote(path)}")
     if path.rstrip("/").rpartition("/")[2] == ".":
         ctx.complain(f"{about}: Invalid argument")
         return False

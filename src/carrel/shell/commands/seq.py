@@ -9,9 +9,9 @@ from decimal import Decimal, InvalidOperation
 from itertools import count
 from typing import Annotated, ClassVar, NamedTuple
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import cited, encode
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.quoting import encode, quote_argument
 
 USAGE = "[OPTION]... LAST\n       seq [OPTION]... FIRST LAST\n       seq [OPTION]... FIRST INCREMENT LAST"
 _MOST_DIGITS = 4000
@@ -74,15 +74,15 @@ def _numbers(operands: Sequence[str]) -> tuple[_Number, _Number, _Number]:
     if not operands:
         raise UsageError("missing operand", status=1)
     if len(operands) > 3:
-        raise UsageError(f"extra operand {cited(operands[3])}", status=1)
+        raise UsageError(f"extra operand {quote_argument(operands[3])}", status=1)
     numbers = [_parse(operand) for operand in operands]
     one = _parse("1")
     first = numbers[0] if len(numbers) > 1 else one
     step = numbers[1] if len(numbers) > 2 else one
     if step.value == 0:
-        raise UsageError(f"invalid Zero increment value: {cited(operands[1])}", status=1)
+        raise UsageError(f"invalid Zero increment value: {quote_argument(operands[1])}", status=1)
     if first.value is None or step.value is None:
-        raise UsageError(f"invalid floating point argument: {cited(operands[0])}", status=1)
+        raise UsageError(f"invalid floating point argument: {quote_argument(operands[0])}", status=1)
     return first, step, numbers[-1]
 
 
@@ -91,10 +91,10 @@ def _parse(text: str) -> _Number:
         value = Decimal(int(hexadecimal[1] + hexadecimal[2], 16))
         return _Number(value, 0, len(str(value)), value < 0)
     if not _NUMBER.fullmatch(text):
-        raise UsageError(f"invalid floating point argument: {cited(text)}", status=1)
+        raise UsageError(f"invalid floating point argument: {quote_argument(text)}", status=1)
     bare = text.strip().lstrip("+")
     if "nan" in bare.lower():
-        raise UsageError(f"invalid 'not-a-number' argument: {cited(text)}", status=1)
+        raise UsageError(f"invalid 'not-a-number' argument: {quote_argument(text)}", status=1)
     is_negative = bare.startswith("-")
     try:
         value = Decimal(bare)
@@ -173,7 +173,7 @@ def _template(text: str) -> str:
     elif int(found[0][2] or "0") > _MOST_WIDTH or int(found[0][3][1:] or "0") > _MOST_WIDTH:
         problem = "is too wide"
     if problem:
-        raise UsageError(f"format {cited(text)} {problem}", status=1, hint=False)
+        raise UsageError(f"format {quote_argument(text)} {problem}", status=1, hint=False)
     flags, width, precision, letter = found[0].groups()
     directive = f"%{flags.replace(chr(39), '')}{width}{precision}{letter}"
     begin, end = found[0].span()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from carrel.shell.context import Context
-from carrel.shell.flags import UsageError
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import UsageError
 
 USAGE = "[-o pipefail | +o pipefail | -o]"
 NOTES = "With pipefail, a pipeline fails if any of its commands does. Without it, only the last one counts."

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from carrel.shell.context import Context
-from carrel.shell.flags import UsageError
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import UsageError
 
 USAGE = "NUMBER[s|m|h|d]..."
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.mode import OWNER, kind_words, letters, raw_mode
-from carrel.shell.moment import SECOND_NS, render_full
-from carrel.shell.quoting import encode, quoted
-from carrel.shell.touch import Touch, looks_at
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.text.attributes import OWNER, kind_words, mode_letters, raw_mode
+from carrel.shell.text.quoting import encode, quote
+from carrel.shell.text.timestamps import SECOND_NS, render_full_timestamp
 from carrel.values import FileInfo
 
 USAGE = "[OPTION]... FILE..."
@@ -42,7 +42,7 @@ class Flags:
     ] = False
 
 
-class Seen:
+class StatOperand:
     """One operand and what is there."""
 
     __slots__ = ("info", "name")
@@ -52,7 +52,7 @@ class Seen:
         self.info = info
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each operand."""
     return looks_at(operands)
 
@@ -65,8 +65,8 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         raise UsageError("missing operand", status=1)
     form = _TERSE if flags.terse else flags.form
     for operand in operands:
-        with ctx.reporting(operand, f"cannot statx {quoted(operand)}"):
-            seen = Seen(operand, ctx.stat(operand, follow=flags.follow))
+        with ctx.reporting(operand, f"cannot statx {quote(operand)}"):
+            seen = StatOperand(operand, ctx.stat(operand, follow=flags.follow))
             if flags.printf is not None:
                 ctx.out_each(_filled(ctx, flags.printf, seen, escapes=True))
             elif form is not None:
@@ -77,10 +77,10 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     return ctx.status
 
 
-def _default(seen: Seen) -> str:
+def _default(seen: StatOperand) -> str:
     info = seen.info
     arrow = f" -> {info.target}" if info.target is not None else ""
-    mode = f"({info.mode:04o}/{letters(info)})"
+    mode = f"({info.mode:04o}/{mode_letters(info)})"
     who = f"(    0/{OWNER:>8})"
     return (
         f"  File: {seen.name}{arrow}\n"
@@ -89,7 +89,7 @@ def _default(seen: Seen) -> str:
         f"Device: {_UNKNOWN}\tInode: {info.inode:<11} Links: {info.links}\n"
         f"Access: {mode}  Uid: {who}   Gid: {who}\n"
         f"Access: {_UNKNOWN}\n"
-        f"Modify: {render_full(info.modified_ns)}\n"
+        f"Modify: {render_full_timestamp(info.modified_ns)}\n"
         f"Change: {_UNKNOWN}\n"
         f" Birth: {_UNKNOWN}\n"
     )
@@ -105,7 +105,7 @@ _ESCAPES = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
 _TEXTS = "nNFAUGCymwxz"
 
 
-def _filled(ctx: Context, form: str, seen: Seen, *, escapes: bool) -> Iterator[bytes]:
+def _filled(ctx: Context, form: str, seen: StatOperand, *, escapes: bool) -> Iterator[bytes]:
     for part in _PART.finditer(form):
         if part["letter"] is not None:
             yield _directive(part, seen)
@@ -126,7 +126,7 @@ def _escape(ctx: Context, text: str) -> bytes:
     return bytes([_ESCAPES[text]])
 
 
-def _directive(part: re.Match[str], seen: Seen) -> bytes:
+def _directive(part: re.Match[str], seen: StatOperand) -> bytes:
     letter = part["letter"]
     if letter == "%":
         return b"%"
@@ -154,12 +154,12 @@ def _padded(data: bytes, part: re.Match[str]) -> bytes:
     return data.rjust(width, b"0" if "0" in flags and letter not in _TEXTS else b" ")
 
 
-def _quoted_name(seen: Seen) -> str:
-    arrow = f" -> {quoted(seen.info.target)}" if seen.info.target is not None else ""
-    return quoted(seen.name) + arrow
+def _quoted_name(seen: StatOperand) -> str:
+    arrow = f" -> {quote(seen.info.target)}" if seen.info.target is not None else ""
+    return quote(seen.name) + arrow
 
 
-_VALUES: dict[str, Callable[[Seen], str]] = {
+_VALUES: dict[str, Callable[[StatOperand], str]] = {
     "n": lambda seen: seen.name,
     "N": _quoted_name,
     "s": lambda seen: str(seen.info.host_bytes),
@@ -168,7 +168,7 @@ _VALUES: dict[str, Callable[[Seen], str]] = {
     "f": lambda seen: f"{raw_mode(seen.info):x}",
     "F": lambda seen: kind_words(seen.info),
     "a": lambda seen: f"{seen.info.mode:o}",
-    "A": lambda seen: letters(seen.info),
+    "A": lambda seen: mode_letters(seen.info),
     "h": lambda seen: str(seen.info.links),
     "i": lambda seen: str(seen.info.inode),
     "u": lambda seen: "0",
@@ -176,7 +176,7 @@ _VALUES: dict[str, Callable[[Seen], str]] = {
     "g": lambda seen: "0",
     "G": lambda seen: OWNER,
     "o": lambda seen: str(_BLOCK_BYTES),
-    "y": lambda seen: render_full(seen.info.modified_ns),
+    "y": lambda seen: render_full_timestamp(seen.info.modified_ns),
     "Y": lambda seen: str(seen.info.modified_ns // SECOND_NS),
     **{letter: lambda seen: _UNKNOWN for letter in ("x", "X", "z", "Z", "w", "W", "d", "D", "m", "t", "T",
        "Hd", "Ld", "Hr", "Lr", "r", "R")},

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError
-from carrel.shell.backward import blocks
 from carrel.shell.budget import RECORD_BYTES
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import encode, quoted, shown
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.command.head_tail import blocks_backward
+from carrel.shell.text.quoting import encode, quote, quote_if_needed
 
 USAGE = "[OPTION]... [FILE]..."
 
@@ -28,7 +28,7 @@ class Flags:
     ] = "\n"
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -37,12 +37,12 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the records of each file, the last one first."""
     separator = encode(flags.separator) or b"\0"
     for file in files or (STDIN,):
-        with ctx.reporting(file, f"failed to open {quoted(file)} for reading"):
+        with ctx.reporting(file, f"failed to open {quote(file)} for reading"):
             try:
-                for piece in _reversed(ctx, blocks(ctx, file), separator, flags):
+                for piece in _reversed(ctx, blocks_backward(ctx, file), separator, flags):
                     ctx.out(piece)
             except IsDirectoryError:
-                ctx.complain(f"{shown(file)}: read error: Invalid argument")
+                ctx.complain(f"{quote_if_needed(file)}: read error: Invalid argument")
     return ctx.status
 
 

@@ -8,13 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError
-from carrel.shell.amount import TEN_LINES, Amount, LastPart, bytes_of, lines_of, without_first
-from carrel.shell.backward import BLOCK_BYTES, blocks, window
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import NUMBER, Opt, UsageError
-from carrel.shell.headings import Headings
-from carrel.shell.quoting import quoted
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import NUMBER, Opt, UsageError
+from carrel.shell.command.head_tail import (
+    BLOCK_BYTES,
+    TEN_LINES,
+    Headings,
+    LastBuffer,
+    LineOrByteCount,
+    blocks_backward,
+    drop_first,
+    parse_byte_count,
+    parse_line_count,
+    read_window,
+)
+from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... [FILE]..."
 _OLD_STYLE = re.compile(r"\+[0-9]+")
@@ -26,21 +35,21 @@ class Flags:
     """Options of `tail`."""
 
     amount: Annotated[
-        Amount,
+        LineOrByteCount,
         Opt(
             "-n",
             NUMBER,
             "--lines",
             metavar="NUM",
             help="print the last NUM lines; with +NUM, all from line NUM on",
-            read=lines_of,
+            read=parse_line_count,
         ),
         Opt(
             "-c",
             "--bytes",
             metavar="NUM",
             help="print the last NUM bytes; with +NUM, all from byte NUM on",
-            read=bytes_of,
+            read=parse_byte_count,
         ),
     ] = TEN_LINES
     headings: Annotated[
@@ -52,7 +61,7 @@ class Flags:
     follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: a command has to end")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(_old_style(flags, operands)[1])
 
@@ -66,7 +75,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         return 0
     headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
     for file in files or (STDIN,):
-        with ctx.reporting(file, f"cannot open {quoted(file)} for reading"):
+        with ctx.reporting(file, f"cannot open {quote(file)} for reading"):
             _print(ctx, flags, file, headings)
     return ctx.status
 
@@ -75,7 +84,7 @@ def _old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequence[s
     """Take a first operand like `+5` for a number of lines, as ever."""
     if flags != Flags() or not 1 <= len(operands) <= 2 or not _OLD_STYLE.fullmatch(operands[0]):
         return flags, operands
-    return replace(flags, amount=lines_of(operands[0])), operands[1:]
+    return replace(flags, amount=parse_line_count(operands[0])), operands[1:]
 
 
 def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
@@ -84,7 +93,7 @@ def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
         first = next(pieces, b"")
     except IsDirectoryError:
         headings.print(file)
-        ctx.complain(f"error reading {quoted(file)}: Is a directory")
+        ctx.complain(f"error reading {quote(file)}: Is a directory")
         return
     headings.print(file)
     ctx.out(first)
@@ -96,14 +105,14 @@ def _last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
     amount, end = flags.amount, b"\0" if flags.zero else b"\n"
     if amount.sign == "+":
         before = replace(amount, count=max(0, amount.count - 1))
-        return without_first(ctx.chunks(file), before, end)
+        return drop_first(ctx.chunks(file), before, end)
     if file == STDIN:
         return _last_of_stream(ctx, amount, end)
     return _from(ctx, file, _offset(ctx, file, amount, end))
 
 
-def _last_of_stream(ctx: Context, amount: Amount, end: bytes) -> Iterator[bytes]:
-    last = LastPart(ctx.meter, amount, end)
+def _last_of_stream(ctx: Context, amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
+    last = LastBuffer(ctx.meter, amount, end)
     for chunk in ctx.chunks(STDIN):
         for _ in last.push(chunk):
             pass
@@ -113,13 +122,13 @@ def _last_of_stream(ctx: Context, amount: Amount, end: bytes) -> Iterator[bytes]
     last.release()
 
 
-def _offset(ctx: Context, file: str, amount: Amount, end: bytes) -> int:
+def _offset(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -> int:
     """Where the last part of a file begins."""
     size = ctx.stat(file).size_bytes
     if amount.of_bytes:
         return max(0, size - amount.count)
     wanted, at = amount.count, size
-    for block in blocks(ctx, file):
+    for block in blocks_backward(ctx, file):
         if at == size and not block.endswith(end):
             wanted -= 1
         at -= len(block)
@@ -140,7 +149,7 @@ def _before_last(block: bytes, number: int, end: bytes) -> int:
 
 def _from(ctx: Context, file: str, offset: int) -> Iterator[bytes]:
     """What a file holds from *offset* on."""
-    while piece := window(ctx, file, offset):
+    while piece := read_window(ctx, file, offset):
         yield piece
         offset += len(piece)
         if len(piece) < BLOCK_BYTES:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import Opt
-from carrel.shell.redirect import Appended, Replaced
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.runtime.redirect import AppendedFile, ReplacedFile
 from carrel.shell.streams import PipeClosed, Sink
-from carrel.shell.touch import Touch, writes
 
 USAGE = "[OPTION]... [FILE]..."
 
@@ -25,7 +25,7 @@ class Flags:
     )
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It writes to the files."""
     return writes(files)
 
@@ -47,7 +47,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
 
 def _open(ctx: Context, flags: Flags, file: str) -> Sink:
     path = ctx.path(file)
-    return Appended(ctx.workspace, path) if flags.append else Replaced(ctx.workspace, path, ctx.meter)
+    return AppendedFile(ctx.workspace, path) if flags.append else ReplacedFile(ctx.workspace, path, ctx.meter)
 
 
 def _copy(ctx: Context, sinks: Iterable[Sink]) -> None:

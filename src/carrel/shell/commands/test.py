@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.rules import Access
-from carrel.shell.context import Context
-from carrel.shell.quoting import encode
-from carrel.shell.touch import Touch, looks_at
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.text.quoting import encode
 from carrel.values import FileInfo, FileKind
 
 USAGE = "EXPRESSION"
@@ -30,7 +30,7 @@ class _WrongError(Exception):
     """An expression that means nothing."""
 
 
-def touches(argv: Sequence[str]) -> Iterable[Touch]:
+def touches(argv: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at the operands of its tests of files."""
     for before, sign, after in zip(["", *argv], argv, argv[1:], strict=False):
         if sign in _FILE_COMPARISONS:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import CarrelError, ExistsError, MissingError, NotDirectoryError
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.moment import parse_date, parse_stamp
-from carrel.shell.quoting import quoted
-from carrel.shell.reason import reason
-from carrel.shell.resolution import resolve
-from carrel.shell.touch import Touch, looks_at, writes
+from carrel.shell.command.access import PathAccess, looks_at, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.errors import strerror
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import resolve
+from carrel.shell.text.quoting import quote
+from carrel.shell.text.timestamps import parse_date, parse_stamp
 
 USAGE = "[OPTION]... FILE..."
 NOTES = """
@@ -39,7 +39,7 @@ class Flags:
     ignored: Annotated[bool, Opt("-f", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would change each operand, and look at the reference."""
     yield from looks_at([flags.reference] if flags.reference else [])
     yield from writes(operands)
@@ -52,7 +52,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         raise UsageError("missing file operand", status=1)
     for operand in operands:
         about = "setting times of" if flags.no_create or operand.endswith("/") else "cannot touch"
-        with ctx.reporting(operand, f"{about} {quoted(operand)}"):
+        with ctx.reporting(operand, f"{about} {quote(operand)}"):
             _touch(ctx, flags, operand, when)
     return ctx.status
 
@@ -92,7 +92,7 @@ def _when(ctx: Context, flags: Flags) -> int | None:
         if flags.stamp is not None:
             return parse_stamp(flags.stamp, now)
     except (ValueError, OverflowError):
-        raise UsageError(f"invalid date format {quoted(given[0])}", status=1, hint=False) from None
+        raise UsageError(f"invalid date format {quote(given[0])}", status=1, hint=False) from None
     return None
 
 
@@ -100,5 +100,5 @@ def _reference(ctx: Context, path: str) -> int:
     try:
         return ctx.stat(path).modified_ns
     except CarrelError as error:
-        message = f"failed to get attributes of {quoted(path)}: {reason(error)}"
+        message = f"failed to get attributes of {quote(path)}: {strerror(error)}"
         raise UsageError(message, status=1, hint=False) from None

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
-from carrel.shell.choice import one_of
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt, UsageError, whole
-from carrel.shell.glob import name_pattern
-from carrel.shell.human import human
-from carrel.shell.mode import letters, may_execute
-from carrel.shell.quoting import encode
-from carrel.shell.touch import Touch, looks_at
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError, one_of, whole_number
+from carrel.shell.language.glob import name_pattern
+from carrel.shell.text.attributes import human, may_execute, mode_letters
+from carrel.shell.text.quoting import encode
 from carrel.values import FileInfo, FileKind
 
 USAGE = "[OPTION]... [DIRECTORY]..."
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class TreeCharacters:
     """What the tree is drawn with."""
 
     branch: str
@@ -30,8 +28,8 @@ class Signs:
     blank: str = "    "
 
 
-_UNICODE = Signs("├── ", "└── ", "│\u00a0\u00a0 ")
-_ASCII = Signs("|-- ", "`-- ", "|   ")
+_UNICODE = TreeCharacters("├── ", "└── ", "│\u00a0\u00a0 ")
+_ASCII = TreeCharacters("|-- ", "`-- ", "|   ")
 _CHARSETS = {"utf-8": _UNICODE, "UTF-8": _UNICODE, "ascii": _ASCII, "ASCII": _ASCII}
 
 
@@ -42,7 +40,7 @@ class Flags:
     all: Annotated[bool, Opt("-a", help="hidden names too")] = False
     directories: Annotated[bool, Opt("-d", help="only directories")] = False
     level: Annotated[
-        int | None, Opt("-L", metavar="N", help="only N levels", read=whole("Invalid level"))
+        int | None, Opt("-L", metavar="N", help="only N levels", read=whole_number("Invalid level"))
     ] = None
     full: Annotated[bool, Opt("-f", help="the whole path of each name")] = False
     classify: Annotated[bool, Opt("-F", help="add / to directories, * to what may be executed")] = False
@@ -62,13 +60,13 @@ class Flags:
     mode: Annotated[bool, Opt("-p", help="the permissions of each file")] = False
     report: Annotated[bool, Opt("--noreport", to=False, help="do not tell how many there are")] = True
     signs: Annotated[
-        Signs,
+        TreeCharacters,
         Opt("--charset", metavar="X", help="draw with utf-8 or ascii", read=one_of("--charset", _CHARSETS)),
     ] = _UNICODE
     color: Annotated[bool, Opt("-n", "-C", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at everything in each operand."""
     return looks_at(operands or ["."])
 
@@ -168,7 +166,7 @@ class _Drawing:
         return f"{name} -> {target}{sign}"
 
     def _facts(self, info: FileInfo) -> str:
-        facts = [letters(info)] if self._flags.mode else []
+        facts = [mode_letters(info)] if self._flags.mode else []
         if self._flags.human:
             facts.append(f"{human(info.host_bytes):>4}")
         elif self._flags.size:

@@ -9,14 +9,13 @@ from itertools import chain, groupby, pairwise
 from typing import Annotated
 
 from carrel.errors import IsDirectoryError
-from carrel.shell.choice import one_of
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import NUMBER, Opt, UsageError
-from carrel.shell.quoting import cited, quoted
-from carrel.shell.records import batches
-from carrel.shell.redirect import Replaced
-from carrel.shell.streams import PIECE_BYTES, Output
-from carrel.shell.touch import Touch, reads, writes
+from carrel.shell.command.access import PathAccess, reads, writes
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import NUMBER, Opt, UsageError, one_of
+from carrel.shell.runtime.redirect import ReplacedFile
+from carrel.shell.streams import PIECE_BYTES, OutputStream
+from carrel.shell.text.quoting import quote, quote_argument
+from carrel.shell.text.records import line_batches
 
 USAGE = "[OPTION]... [INPUT [OUTPUT]]"
 _FIELD = re.compile(rb"[ \t]*[^ \t]*")
@@ -25,7 +24,7 @@ _GROUPS = {"prepend": "prepend", "append": "append", "separate": "separate", "bo
 
 _FIELDS_AT_ONCE = 4096
 
-Key = Callable[[bytes], bytes]
+LineKey = Callable[[bytes], bytes]
 
 
 def _number(what: str) -> Callable[[str], int]:
@@ -106,7 +105,7 @@ class Flags:
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the first operand, and writes to the second."""
     return chain(reads(operands[:1]), writes(each for each in operands[1:2] if each != STDIN))
 
@@ -120,7 +119,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         try:
             chunks = ctx.chunks(source)
         except IsDirectoryError:
-            ctx.complain(f"error reading {quoted(source)}")
+            ctx.complain(f"error reading {quote(source)}")
             return ctx.status
         if target == STDIN:
             _copy(ctx, flags, chunks, ctx.out)
@@ -131,7 +130,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 def _require_sense(flags: Flags, operands: Sequence[str]) -> None:
     if len(operands) > 2:
-        raise UsageError(f"extra operand {cited(operands[2])}", status=1)
+        raise UsageError(f"extra operand {quote_argument(operands[2])}", status=1)
     if flags.group and (flags.count or flags.repeated or flags.all_repeated or flags.unique):
         raise UsageError("--group is mutually exclusive with -c/-d/-D/-u", status=1)
     if flags.count and flags.all_repeated:
@@ -140,8 +139,8 @@ def _require_sense(flags: Flags, operands: Sequence[str]) -> None:
 
 def _copy_to_file(ctx: Context, flags: Flags, chunks: Iterator[bytes], target: str) -> None:
     with ctx.reporting(target):
-        sink = Replaced(ctx.workspace, ctx.path(target), ctx.meter)
-        output = Output(sink, ctx.meter)
+        sink = ReplacedFile(ctx.workspace, ctx.path(target), ctx.meter)
+        output = OutputStream(sink, ctx.meter)
         _copy(ctx, flags, chunks, output.write)
         output.flush()
         sink.close()
@@ -149,7 +148,7 @@ def _copy_to_file(ctx: Context, flags: Flags, chunks: Iterator[bytes], target: s
 
 def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[bytes], None]) -> None:
     end = b"\0" if flags.zero else b"\n"
-    lines = chain.from_iterable(batches(chunks, end, ctx.meter))
+    lines = chain.from_iterable(line_batches(chunks, end, ctx.meter))
     groups = (group for _, group in groupby(lines, _key(flags, ctx.meter.check)))
     if flags.all_repeated or flags.group:
         chosen = _all_lines(flags, groups)
@@ -165,7 +164,7 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
             write(end)
 
 
-def _key(flags: Flags, check: Callable[[], None]) -> Key | None:
+def _key(flags: Flags, check: Callable[[], None]) -> LineKey | None:
     """What lines are compared by; `None` for the whole line. *check* may stop it in a line of many fields."""
     if not (flags.skip_fields or flags.skip_chars or flags.ignore_case or flags.check_chars is not None):
         return None

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import quoted
-from carrel.shell.variables import is_name
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.state import is_variable_name
+from carrel.shell.text.quoting import quote
 
 USAGE = "[-v] [NAME]..."
 
@@ -24,8 +24,8 @@ class Flags:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Forget each variable; one that is not there is forgotten already."""
     for name in operands:
-        if not is_name(name):
-            ctx.complain(f"{quoted(name)}: not a valid identifier")
+        if not is_variable_name(name):
+            ctx.complain(f"{quote(name)}: not a valid identifier")
             continue
         ctx.state.variables.pop(name, None)
         ctx.state.exported.discard(name)

@@ -2,16 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from unicodedata import category, combining, east_asian_width
 
 from carrel.errors import CarrelError, IsDirectoryError
-from carrel.shell.context import STDIN, Context
-from carrel.shell.counts import Counter, Counts
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import encode, shown
-from carrel.shell.touch import Touch, reads
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.text.quoting import encode, quote_if_needed
+
+_BLANKS = b" \t\n\v\f\r"
+_INVISIBLE = bytes(byte for byte in range(128) if not 32 <= byte < 127 and byte not in _BLANKS)
+"""Bytes that neither belong to words nor separate them."""
+_WORD_OR_NOT = bytes(32 if byte in _BLANKS else 120 for byte in range(256))
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+_INVISIBLE_IN_LINE = _INVISIBLE + b"\v"
+_PART_BYTES = 2**14
+"""Bytes whose characters are looked at together, each of which may become an object."""
+_STARTS_AGAIN = re.compile(rb"[\n\r\f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a text has."""
+
+    lines: int = 0
+    words: int = 0
+    chars: int = 0
+    bytes: int = 0
+    longest: int = 0
+    """Columns of the widest line."""
+
+    def plus(self, other: Counts) -> Counts:
+        """Of two texts together."""
+        return Counts(
+            lines=self.lines + other.lines,
+            words=self.words + other.words,
+            chars=self.chars + other.chars,
+            bytes=self.bytes + other.bytes,
+            longest=max(self.longest, other.longest),
+        )
+
+
+class Counter:
+    """Counts what is wanted."""
+
+    def __init__(self, wanted: Container[str]) -> None:
+        self._wants_words = "words" in wanted
+        self._wants_chars = "chars" in wanted
+        self._wants_longest = "longest" in wanted
+        self._lines = self._words = self._chars = self._bytes = 0
+        self._longest = self._column = 0
+        self._in_word = False
+        self._cut = b""
+
+    def add(self, chunk: bytes) -> None:
+        """Go on with *chunk*."""
+        self._bytes += len(chunk)
+        self._lines += chunk.count(b"\n")
+        if self._wants_words:
+            self._add_words(chunk)
+        if self._wants_chars or self._wants_longest:
+            for at in range(0, len(chunk), _PART_BYTES):
+                self._add_characters(chunk[at : at + _PART_BYTES])
+
+    def finish(self) -> Counts:
+        """All that was counted."""
+        return Counts(
+            lines=self._lines,
+            words=self._words,
+            chars=self._chars,
+            bytes=self._bytes,
+            longest=max(self._longest, self._column),
+        )
+
+    def _add_words(self, chunk: bytes) -> None:
+        """Count where words begin: a letter after a blank."""
+        marks = chunk.translate(_WORD_OR_NOT, _INVISIBLE)
+        if marks:
+            self._words += marks.count(b" x") + (marks[0] == 120 and not self._in_word)
+            self._in_word = marks[-1] == 120
+
+    def _add_characters(self, chunk: bytes) -> None:
+        if chunk.isascii() and not self._cut:
+            self._chars += len(chunk)
+        else:
+            chunk, self._cut = _whole_characters(self._cut + chunk)
+            text = chunk.decode("utf-8", "ignore")
+            self._chars += len(text)
+        if self._wants_longest:
+            self._add_columns(chunk)
+
+    def _add_columns(self, chunk: bytes) -> None:
+        pieces = _STARTS_AGAIN.split(chunk)
+        self._column = _advance(self._column, pieces[0])
+        for piece in pieces[1:]:
+            self._longest = max(self._longest, self._column)
+            self._column = _advance(0, piece)
+
+
+def _whole_characters(data: bytes) -> tuple[bytes, bytes]:
+    """*data* without a character that is cut off at its end, and what is there of it."""
+    begin = len(data.rstrip(_CONTINUATIONS)) - 1 if data and data[-1] >= 0x80 else len(data)
+    if begin < 0 or len(data) - begin > 3:
+        return data, b""
+    lead = data[begin] if begin < len(data) else 0
+    needed = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 0
+    return (data[:begin], data[begin:]) if needed > len(data) - begin else (data, b"")
+
+
+def _advance(column: int, piece: bytes) -> int:
+    """The column after *piece*, which has no newline, printed at *column*."""
+    if piece.isascii():
+        first, *others = piece.translate(None, _INVISIBLE_IN_LINE).split(b"\t")
+        widths = [len(first), *map(len, others)]
+    else:
+        widths = [sum(map(_columns, part)) for part in piece.decode("utf-8", "ignore").split("\t")]
+    column += widths[0]
+    for width in widths[1:]:
+        column += 8 - column % 8 + width
+    return column
+
+
+def _columns(character: str) -> int:
+    if category(character) in ("Cc", "Cf", "Mn", "Me", "Zl", "Zp") or combining(character):
+        return 0
+    return 2 if east_asian_width(character) in "WF" else 1
+
 
 USAGE = "[OPTION]... [FILE]..."
 _WIDE = 7
@@ -33,7 +153,7 @@ class Flags:
     )
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -99,7 +219,7 @@ def _count(ctx: Context, file: str, wanted: Sequence[str]) -> Counts | None:
         try:
             counts = _counts(ctx, file, wanted)
         except IsDirectoryError:
-            ctx.complain(f"{shown(file)}: Is a directory")
+            ctx.complain(f"{quote_if_needed(file)}: Is a directory")
             counts = _NOTHING
     return counts
 
@@ -118,5 +238,5 @@ def _counts(ctx: Context, file: str, wanted: Sequence[str]) -> Counts:
 def _print(ctx: Context, counts: Counts, wanted: Sequence[str], width: int, name: str | None) -> None:
     numbers = " ".join(f"{getattr(counts, each):{width}}" for each in wanted)
     # A name with a newline would look like two lines.
-    shown_name = "" if name is None else " " + (shown(name) if "\n" in name else name)
+    shown_name = "" if name is None else " " + (quote_if_needed(name) if "\n" in name else name)
     ctx.out(encode(numbers + shown_name) + b"\n")

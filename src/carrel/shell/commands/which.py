@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import Context
-from carrel.shell.flags import Opt
-from carrel.shell.quoting import shown
-from carrel.shell.table import COMMANDS
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt
+from carrel.shell.command.table import COMMANDS
+from carrel.shell.text.quoting import quote_if_needed
 
 USAGE = "[-s] NAME..."
 
@@ -30,5 +30,5 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         if name not in COMMANDS or name not in ctx.shared.allowed:
             ctx.status = 1
         elif not flags.silent:
-            ctx.say(f"{shown(name)}: shell built-in command")
+            ctx.say(f"{quote_if_needed(name)}: shell built-in command")
     return ctx.status if operands else 1

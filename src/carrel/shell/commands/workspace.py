@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from carrel.errors import AccessError, CarrelError
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
-from carrel.shell.context import Context
-from carrel.shell.flags import UsageError
-from carrel.shell.reason import reason
+from carrel.shell.command.context import Context
+from carrel.shell.command.errors import strerror
+from carrel.shell.command.flags import UsageError
 
 USAGE = "[status | rw | ro | allow PATH [ro|rw] | disable | enable]"
 NOTES = """\
@@ -34,7 +34,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     try:
         ctx.shared.change_rules(policy)
     except CarrelError as error:
-        ctx.complain(reason(error))
+        ctx.complain(strerror(error))
         return 1
     ctx.say(told)
     return 0

@@ -2,17 +2,153 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.context import STDIN, Context
-from carrel.shell.flags import Opt, UsageError
-from carrel.shell.quoting import cited, decode, encode, shown
-from carrel.shell.streams import Input
-from carrel.shell.table import COMMANDS, Effect
-from carrel.shell.touch import Touch, reads
-from carrel.shell.xargs_items import ItemError, Words, delimited, parse_delimiter, whole_lines
+from carrel.shell.budget import RECORD_BYTES, Meter
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.table import COMMANDS, CommandEffect
+from carrel.shell.streams import InputStream
+from carrel.shell.text.quoting import decode, encode, quote_argument, quote_if_needed
+
+_TOKEN = re.compile(
+    rb"(?P<blank>[ \t\v\f\r]+)|(?P<plain>[^ \t\v\f\r\n'\"\\]+)|'(?P<single>[^'\n]*)'|\"(?P<double>[^\"\n]*)\""
+    rb"|\\(?P<escaped>.)|(?P<end>\n)|(?P<stray>['\"])",
+    re.DOTALL,
+)
+_SPECIAL = re.compile(rb"['\"\\]")
+_ESCAPES = {"a": b"\a", "b": b"\b", "f": b"\f", "n": b"\n", "r": b"\r", "t": b"\t", "v": b"\v", "\\": b"\\"}
+_NUMBER = re.compile(r"x([0-9a-fA-F]{1,2})|([0-7]{1,3})")
+
+
+class ItemError(Exception):
+    """The input makes no arguments."""
+
+
+def parse_delimiter(text: str) -> bytes:
+    """Read the value of `-d`: a character or an escape."""
+    data = encode(text)
+    if len(data) == 1:
+        return data
+    if text.startswith("\\") and (number := _NUMBER.fullmatch(text, 1)):
+        value = int(number[1], 16) if number[1] else int(number[2], 8)
+        if value < 256:
+            return bytes([value])
+    if text[:1] == "\\" and text[1:] in _ESCAPES:
+        return _ESCAPES[text[1:]]
+    raise UsageError(
+        f"Invalid input delimiter specification {text}: the delimiter must be either a single character or an"
+        " escape sequence starting with \\.",
+        status=1,
+        hint=False,
+    )
+
+
+def delimited(records: Iterable[bytes], end: bytes) -> Iterator[bytes]:
+    """Records without their ends; nothing else in them is special."""
+    return (record.removesuffix(end) for record in records)
+
+
+class Words:
+    """The words of lines; those before an error are given before it is raised."""
+
+    def __init__(self, lines: Iterable[bytes], meter: Meter) -> None:
+        self._lines = lines
+        self._meter = meter
+        self._held = 0
+        self._words: list[bytes] = []
+        self._pieces: list[bytes] | None = None
+
+    def by_line(self) -> Iterator[list[bytes]]:
+        """The words of each line that has any; a line with a blank at its end goes on in the next."""
+        for words in self._by_line():
+            yield words
+            words.clear()
+            self._meter.hold(-self._held)
+            self._held = 0
+
+    def _by_line(self) -> Iterator[list[bytes]]:
+        for line in self._lines:
+            self._charge(line)
+            if self._pieces is None and not _SPECIAL.search(line):
+                self._words += line.split()
+                if not line[-2:-1].isspace() and len(line) > 1 and self._words:
+                    yield self._taken()
+            else:
+                yield from self._by_tokens(line)
+        self._end_word()
+        if self._words:
+            yield self._taken()
+
+    def _by_tokens(self, line: bytes) -> Iterator[list[bytes]]:
+        is_after_word = self._pieces is not None
+        for kind, text in _tokens([line]):
+            if kind in ("blank", "end", "stray"):
+                self._end_word()
+                if self._words and (kind == "stray" or (kind == "end" and is_after_word)):
+                    yield self._taken()
+                is_after_word = False
+                if kind == "stray":
+                    raise _unmatched(text)
+            else:
+                is_after_word = True
+                self._pieces = self._pieces or []
+                self._pieces.append(text)
+
+    def _end_word(self) -> None:
+        if self._pieces is not None:
+            self._words.append(b"".join(self._pieces))
+            self._pieces = None
+
+    def _charge(self, line: bytes) -> None:
+        """Charge for the words of *line*, each of which has at least a byte and a blank."""
+        charge = RECORD_BYTES * (len(line) // 2 + 1)
+        self._meter.hold(charge)
+        self._held += charge
+
+    def _taken(self) -> list[bytes]:
+        words, self._words = self._words, []
+        return words
+
+
+def whole_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
+    """Each line that is not empty, without blanks at its beginning and without quotes."""
+    pieces: list[bytes] = []
+    held = 0
+    for kind, text in _tokens(lines):
+        if kind == "stray":
+            raise _unmatched(text)
+        if kind == "end":
+            if pieces:
+                yield b"".join(pieces)
+            pieces = []
+            meter.hold(-held)
+            held = 0
+        elif kind != "blank" or pieces:
+            charge = 2 * len(text) + RECORD_BYTES
+            meter.hold(charge)
+            held += charge
+            pieces.append(text)
+    if pieces:
+        yield b"".join(pieces)
+
+
+def _tokens(lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    for line in lines:
+        for found in _TOKEN.finditer(line):
+            yield found.lastgroup or "", found[found.lastindex or 0]
+
+
+def _unmatched(quote: bytes) -> ItemError:
+    name = "double" if quote == b'"' else "single"
+    return ItemError(
+        f"unmatched {name} quote; by default quotes are special to xargs unless you use the -0 option"
+    )
+
 
 USAGE = "[OPTION]... [COMMAND [ARGUMENT]...]"
 ADDS_OPERANDS = True
@@ -79,7 +215,7 @@ class Flags:
     ignored: Annotated[str, Opt("-P", "--max-procs", metavar="N", help="ignored")] = ""
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[Touch]:
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the file named by `-a`; what the commands touch is not known before they run."""
     return reads([flags.arg_file])
 
@@ -93,7 +229,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Run the command as often as the arguments need it."""
     mode, value = _mode(ctx, flags)
     command = list(operands) or ["echo"]
-    with ctx.reporting(flags.arg_file, f"Cannot open input file {cited(flags.arg_file)}"):
+    with ctx.reporting(flags.arg_file, f"Cannot open input file {quote_argument(flags.arg_file)}"):
         chunks = ctx.chunks(flags.arg_file)
         try:
             for argv in _commands(ctx, flags, chunks, command, mode, value):
@@ -218,15 +354,15 @@ class _Groups:
 def _ends(ctx: Context, flags: Flags, argv: list[str]) -> bool:
     """Run one command, and tell whether no other may follow."""
     if flags.verbose:
-        ctx.warn(" ".join(shown(word) for word in argv))
+        ctx.warn(" ".join(quote_if_needed(word) for word in argv))
     ctx.meter.charge_entries(1)
-    if argv[0] in COMMANDS and COMMANDS[argv[0]].effect is Effect.SHELL and argv[0] not in _PROGRAMS:
-        ctx.complain(f"{shown(argv[0])}: No such file or directory", status=127)
+    if argv[0] in COMMANDS and COMMANDS[argv[0]].effect is CommandEffect.SHELL and argv[0] not in _PROGRAMS:
+        ctx.complain(f"{quote_if_needed(argv[0])}: No such file or directory", status=127)
         return True
     # What is read from a file leaves standard input to the commands.
-    status = ctx.call(argv, ctx.state.copy(), stdin=Input() if flags.arg_file == STDIN else None)
+    status = ctx.call(argv, ctx.state.copy(), stdin=InputStream() if flags.arg_file == STDIN else None)
     if status == 255:
-        ctx.complain(f"{shown(argv[0])}: exited with status 255; aborting", status=_GIVEN_UP)
+        ctx.complain(f"{quote_if_needed(argv[0])}: exited with status 255; aborting", status=_GIVEN_UP)
         return True
     if status in _NOT_RUN:
         ctx.status = status

@@ -1,0 +1,165 @@
+"""`WriteTarget`: where in a container a write goes, resolved by name before anything is created."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import NamedTuple
+
+from carrel.containers.fs.primitives import (
+    ConcurrentChangeError,
+    FoundEntry,
+    LinkInPath,
+    Parts,
+    ResolvedParts,
+    os_error,
+    resolve_links,
+)
+from carrel.containers.fs.reading import ContainerReading, encoded
+from carrel.errors import CarrelError, PathError
+from carrel.fs.api import Existing, Links, Parents
+from carrel.fs.errors import translate, translated
+from carrel.fs.local.version import changed_error, version_of
+from carrel.fs.rules import MAX_LINKS, counted_bytes, not_a_file, require_write_bit
+from carrel.paths.parsed_path import ParsedPath, link_destination
+
+
+class WriteTarget(NamedTuple):
+    """Where a write goes, and what is there."""
+
+    where: ParsedPath
+    near: Parts
+    """The names of the directory above it, or of the deepest one on the way that exists."""
+    missing: tuple[str, ...]
+    """The names of the directories that are missing in between."""
+    before: FoundEntry | None
+
+    @property
+    def parts(self) -> Parts:
+        """The names that lead to it, once all directories are there."""
+        return (*self.near, *map(os.fsencode, self.missing), self.where.name)
+
+
+class ContainerPlaces(ContainerReading):
+    """The way to names that may or may not be there."""
+
+    @translated
+    def _entry(self, where: ParsedPath) -> ResolvedParts[FoundEntry | None]:
+        """What stands at the last name of *where*, in a directory that is there."""
+        steps = self._use(where)
+        if not where.name:
+            self._require_inside(where)
+            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+        return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(where))
+
+    def _require_inside(self, where: ParsedPath) -> None:
+        """Raise for a path that leads out, whatever else is wrong with it."""
+        try:
+            self._directory(where, encoded(where))
+        except OSError as error:
+            if error.errno == errno.EXDEV or isinstance(error, CarrelError):
+                raise
+
+    def _require_entry(self, where: ParsedPath, expect: str | None) -> tuple[Parts, FoundEntry]:
+        """What stands at the last name; a slash after anything but a directory is refused."""
+        reached = self._entry(where)
+        found = reached.result
+        if found is None:
+            raise os_error(errno.ENOENT)
+        if where.must_dir and not stat.S_ISDIR(found.stat.st_mode):
+            raise os_error(errno.ENOTDIR)
+        require_version(where, found, expect)
+        return reached.parts, found
+
+    @translated
+    def _target(self, where: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
+        """The place to write to: *where*, or where the links at its end lead; nothing is made."""
+        for _ in range(MAX_LINKS + 1):
+            if where.must_dir and where.name:
+                self._require_inside(where)
+                raise os_error(errno.EISDIR)
+            near, missing, before = self._nearest(where, parents)
+            if before is None or existing is Existing.REFUSE or before.text is None:
+                _require_writable(before, where, existing)
+                return WriteTarget(where, near, missing, before)
+            where = link_destination(where, os.fsdecode(before.text))
+            if where.absolute:
+                raise os_error(errno.EXDEV)
+            if where.dotted:
+                self._directory(where, encoded(where))
+                raise os_error(errno.EISDIR)
+        raise os_error(errno.ELOOP)
+
+    def _nearest(
+        self, where: ParsedPath, parents: Parents
+    ) -> tuple[Parts, tuple[str, ...], FoundEntry | None]:
+        """The directory above *where*, or if it may be made: the deepest one, and what is missing.
+
+        Third is what stands at the name, if its directory is there.
+        """
+        try:
+            reached = self._entry(where)
+        except FileNotFoundError:
+            if parents is Parents.REQUIRE or not where.name:
+                raise
+        else:
+            return reached.parts[:-1], (), reached.result
+        parts = where.parts[:-1]
+        known, here = self._longest_prefix(where, parts)
+        if ".." in parts[known:]:
+            raise os_error(errno.ENOENT)
+        if known == len(parts):
+            raise ConcurrentChangeError
+        found = self._use(where).look((*here, os.fsencode(parts[known])), Links.KEEP)
+        if found is None:
+            return here, parts[known:], None
+        if isinstance(found, LinkInPath) or stat.S_ISDIR(found.stat.st_mode):
+            raise ConcurrentChangeError
+        # A link that leads nowhere cannot be made a directory.
+        raise os_error(errno.ENOTDIR)
+
+    def _longest_prefix(self, where: ParsedPath, parts: tuple[str, ...]) -> tuple[int, Parts]:
+        """The deepest directory of *parts* that exists, and how many parts it has; one is missing."""
+        least, most = 0, len(parts)
+        here: Parts = ()
+        while least < most:
+            middle = (least + most + 1) // 2
+            try:
+                here = self._directory(where, tuple(map(os.fsencode, parts[:middle])))
+                least = middle
+            except FileNotFoundError:
+                most = middle - 1
+        return least, here
+
+
+def require_version(where: ParsedPath, found: FoundEntry | None, expect: str | None) -> None:
+    """Refuse another version than the expected one."""
+    version = version_of(found.stat if found else None)
+    if expect is not None and version != expect:
+        raise changed_error(where, version)
+
+
+def _require_writable(before: FoundEntry | None, where: ParsedPath, existing: Existing) -> None:
+    if before is None:
+        return
+    if existing is Existing.REFUSE:
+        raise os_error(errno.EEXIST)
+    if not stat.S_ISREG(before.stat.st_mode):
+        raise not_a_file(before.stat, where)
+    require_write_bit(before.stat, where)
+    if not before.writable:
+        raise translate(errno.EACCES, where)
+
+
+def above(where: ParsedPath, count: int) -> list[str]:
+    """The paths of the last *count* directories above *where*, the outermost first."""
+    directories = len(where.parts) - 1
+    return ["/".join(where.parts[: directories - left]) for left in reversed(range(count))]
+
+
+def freed(found: FoundEntry | None) -> int:
+    """The bytes that are given back when the name of *found* goes."""
+    if found is None or found.stat.st_nlink != 1 or not stat.S_ISREG(found.stat.st_mode):
+        return 0
+    return counted_bytes(found.stat.st_size, found.stat.st_blocks)

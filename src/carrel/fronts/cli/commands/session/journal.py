@@ -1,0 +1,84 @@
+"""The journal of a session, as `carrel session show --journal` prints and follows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+from carrel.audit.event import UNDONE, Event
+from carrel.audit.logger import printable
+from carrel.errors import BusyError, SessionMissingError
+from carrel.fronts.cli.context import CliContext
+from carrel.fronts.cli.output import display, render_time
+from carrel.sessions.manager import WorkspaceManager
+
+POLL_SECONDS = 0.25
+"""How long a follower waits before it looks for more."""
+
+
+def events(place: CliContext, session_id: str, *, since: int, follow: bool) -> Generator[Event]:
+    """The records after *since*, and with *follow* those to come until the session is deleted.
+
+    Raises:
+        SessionMissingError: There is no such session.
+        RotatedError: Some of them are no longer kept.
+    """
+    with place.around(session_id) as manager:
+        created_ns = manager.status(session_id).record.created_ns
+        with closing(manager.journal(session_id)) as journal:
+            while True:
+                for event in journal.events(since):
+                    since = event.sequence
+                    yield event
+                if not follow:
+                    return
+                sys.stdout.flush()
+                time.sleep(POLL_SECONDS)
+                if _is_gone(manager, session_id, created_ns):
+                    return
+
+
+def _is_gone(manager: WorkspaceManager, session_id: str, created_ns: int) -> bool:
+    """Whether the session was deleted, be it that another one has its id now."""
+    try:
+        return manager.status(session_id).record.created_ns != created_ns
+    except SessionMissingError:
+        return True
+    except BusyError:
+        return False
+
+
+def line(event: Event) -> str:
+    """One line, whatever the paths hold."""
+    path = display(event.path)
+    if event.other_path is not None:
+        path += f" -> {display(event.other_path)}"
+    return (
+        f"{event.sequence:>6}  {render_time(event.time_ns)}  {printable(event.actor):<8} {event.operation:<7}"
+        f" {path}{_sizes(event)}{_outcome(event)}"
+    )
+
+
+def _sizes(event: Event) -> str:
+    before, after = event.before_bytes, event.after_bytes
+    if before is None and after is None:
+        return ""
+    return f"  {'-' if before is None else before}..{'-' if after is None else after} bytes"
+
+
+def _outcome(event: Event) -> str:
+    if event.error is None:
+        return ""
+    if event.error == UNDONE:
+        return "  undone"
+    repeats = f", {event.repeats} more" if event.repeats else ""
+    return f"  refused: {printable(event.error)}{repeats}"
+
+
+def as_json(event: Event) -> dict[str, Any]:
+    """One document."""
+    return asdict(event)

@@ -1,0 +1,181 @@
+"""`carrel sh`: run one command line in a session, or open a prompt."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from carrel.fronts.cli.completion import completers
+from carrel.fronts.cli.context import CliContext
+from carrel.fronts.cli.output import print_json
+
+if TYPE_CHECKING:
+    from carrel.config.settings import Settings
+    from carrel.policy.rules import SandboxPolicy
+    from carrel.sandbox.shell import Shell
+    from carrel.shell.budget import Budget
+
+
+class ShCommand(click.Command):
+    """A command whose first word is a session; options are before and after it, up to the next word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Make an option of the session, if it is there, so that options may follow."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        rest = given["words"]
+        if isinstance(rest, tuple) and rest and "session" not in given:
+            before = args[: len(args) - len(rest)]
+            if before[-1:] == ["--"]:
+                before.pop()
+            args = [*before, f"--session={rest[0]}", *rest[1:]]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What follows `Usage: carrel sh`."""
+        return ["[SESSION]", "[OPTIONS]", "[COMMAND]..."]
+
+
+@click.command(cls=ShCommand, context_settings={"allow_interspersed_args": False})
+@click.option("--session", hidden=True)
+@click.option("-c", "line", metavar="COMMAND", help="Run COMMAND, also where no SESSION is named.")
+@click.option(
+    "--pipelines/--no-pipelines",
+    default=None,
+    help="Whether |, &&, ||, ;, <, > and >> are read.  [default: shell.pipelines]",
+)
+@click.option("--timeout", "seconds", type=float, metavar="SECONDS", help="Stop each command after so long.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result of COMMAND as one JSON document.")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completers.shell_words)
+@click.pass_obj
+def sh(
+    place: CliContext,
+    session: str | None,
+    line: str | None,
+    pipelines: bool | None,
+    seconds: float | None,
+    as_json: bool,
+    words: tuple[str, ...],
+) -> int:
+    """Run commands in a session, which is made if it is missing; at a prompt, if no COMMAND is given.
+
+    No shell and no program of this machine runs: the commands are part of carrel, and see only the files of
+    the session. COMMAND is one line, or the words of one command; options stand before it. Its exit status is
+    the command's own, 124 if it took too long, 130 if Ctrl-C stopped it, 4 if it met another limit. Without
+    SESSION the shell works in the operator's workspace: $CARREL_WORKSPACE, else workspace.root in the
+    configuration. Whoever types here may change its rules: see `workspace --help`.
+    """
+    if words:
+        if line is not None:
+            raise click.UsageError("COMMAND is given twice: by -c and after SESSION.")
+        line = words[0] if len(words) == 1 else shlex.join(words)
+    if as_json and line is None:
+        raise click.UsageError("--json needs a COMMAND.")
+    if seconds is not None and not seconds > 0:
+        raise click.BadParameter("it must be more than 0.", param_hint="'--timeout'")
+    with _opened(place, session) as (shell, settings):
+        if pipelines is not None:
+            shell.pipelines = pipelines
+        shell.budget = _budget(settings, seconds, as_json=as_json)
+        if line is None:
+            from carrel.fronts.cli.commands.sh.prompt import Prompt
+
+            return Prompt(shell, session or "workspace").run()
+        return _run_once(shell, line, as_json=as_json)
+
+
+@contextmanager
+def _opened(place: CliContext, session: str | None) -> Iterator[tuple[Shell, Settings]]:
+    """A shell in a session or, if none is named, in the operator's workspace."""
+    from carrel.config.load import load, operator_settings
+    from carrel.sandbox.operator_workspace import DirectoryOperatorWorkspace, SessionOperatorWorkspace
+    from carrel.sandbox.shell import Shell, one_shot_python
+
+    with one_shot_python(place.logger()) as python:
+        if session is None:
+            settings = operator_settings(os.environ, lambda text: click.echo(f"carrel: {text}", err=True))
+            root, policy = _operator_rules(settings)
+            operator = DirectoryOperatorWorkspace(root, place.logger())
+            shell = Shell(
+                operator.reopen(policy),
+                pipelines=settings.shell.pipelines,
+                python=python,
+                operator=operator,
+            )
+            with _closing(shell):
+                yield shell, settings
+            return
+        settings = load(os.environ)
+        place.ensure(session).close()
+        with place.manager() as manager:
+            shell = Shell(
+                manager.open(session, actor="operator"),
+                pipelines=settings.shell.pipelines,
+                python=python,
+                operator=SessionOperatorWorkspace(manager, session),
+            )
+            with _closing(shell):
+                yield shell, settings
+
+
+@contextmanager
+def _closing(shell: Shell) -> Iterator[None]:
+    """Close the workspace that the shell has in the end, whichever that is."""
+    try:
+        yield
+    finally:
+        shell.workspace.close()
+
+
+def _operator_rules(settings: Settings) -> tuple[str, SandboxPolicy]:
+    """The operator's workspace, made if it is missing, and its rules."""
+    from carrel.errors import ConfigError, UnavailableError
+    from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
+
+    operator = settings.operator
+    if operator.root is None:
+        raise ConfigError("workspace.root is not set, and there is no home directory to put it in")
+    try:
+        operator.root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnavailableError(
+            f"the operator's workspace {operator.root.name!r} cannot be made: {error.strerror}"
+        ) from None
+    allow = [PathRule(str(each.path), AccessMode(each.mode)) for each in operator.allow]
+    policy = SandboxPolicy.for_workspace(operator.root, AccessMode(operator.mode), allow)
+    return str(operator.root), replace(policy, enabled=operator.enabled)
+
+
+def _budget(settings: Settings, seconds: float | None, *, as_json: bool) -> Budget:
+    """What a command line may use; output that is not kept has no ceiling."""
+    from carrel.shell.budget import Budget
+
+    return Budget(
+        seconds=seconds or settings.shell.timeout_seconds,
+        output_bytes=settings.shell.output_bytes if as_json else None,
+    )
+
+
+def _run_once(shell: Shell, line: str, *, as_json: bool) -> int:
+    from carrel.fronts.cli.commands.sh.interrupts import collected_interrupts, run_interruptible
+
+    with collected_interrupts() as interrupts:
+        result = run_interruptible(shell, line, None if as_json else print_output, interrupts)
+    if as_json:
+        from carrel.remote.json_codec import render
+
+        print_json(render(result))
+    return result.exit_code
+
+
+def print_output(stream: str, data: bytes) -> None:
+    """Write what a command printed to the same stream of ours."""
+    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
+    target.write(data)
+    target.flush()

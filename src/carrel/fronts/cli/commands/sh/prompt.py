@@ -1,0 +1,157 @@
+"""The prompt of `carrel sh`: history, completion, and a Ctrl-C that stops the command, not the shell."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import click
+
+from carrel.errors import CarrelError, ClosedError, SessionMissingError
+from carrel.fronts.cli.commands.sh.command import print_output
+from carrel.fronts.cli.commands.sh.interrupts import (
+    Unstoppable,
+    collected_interrupts,
+    raised_interrupts,
+    run_interruptible,
+)
+from carrel.fronts.cli.output import display
+from carrel.shell.budget import STATUS_CANCELLED
+from carrel.shell.runtime.completion import DELIMITERS, complete
+
+if TYPE_CHECKING:
+    from carrel.sandbox.shell import Shell
+
+_HISTORY_LINES = 1_000
+
+
+class Prompt:
+    """Reads command lines from the terminal, and runs them, until there are no more."""
+
+    def __init__(self, shell: Shell, name: str) -> None:
+        """Read for *shell*, which the prompt calls *name*."""
+        self._shell = shell
+        self._name = name
+        self._readline = _readline()
+        self._found: list[str] = []
+        self._interrupts: list[int] = []
+
+    def run(self) -> int:
+        """Run what is typed until `exit` or the end of the input; the status of the last command."""
+        self._prepare()
+        status = 0
+        try:
+            ended = False
+            with collected_interrupts() as self._interrupts:
+                while not ended:
+                    status, ended = self._next(status)
+        finally:
+            self._save_history()
+        return status
+
+    def _next(self, status: int) -> tuple[int, bool]:
+        """Read a line and run it, after one with *status*; its own status, and whether that was the last."""
+        self._interrupts.clear()
+        try:
+            line = self._read(status)
+            if line is None:
+                return status, True
+            return self._run(line) if line.strip() else (status, False)
+        except Unstoppable:
+            raise
+        except KeyboardInterrupt:
+            if not sys.stdin.isatty():
+                raise
+            click.echo()
+            return STATUS_CANCELLED, False
+
+    def _read(self, status: int) -> str | None:
+        """The next line; `None` at the end."""
+        if not sys.stdin.isatty():
+            with raised_interrupts():
+                return _line()
+        mark = f"[{status}] " if status else ""
+        prompt = f"{mark}{self._name}:{display(self._shell.cwd)}$ "
+        try:
+            with raised_interrupts():
+                return input(prompt)
+        except EOFError:
+            click.echo()
+            return None
+
+    def _run(self, line: str) -> tuple[int, bool]:
+        try:
+            result = run_interruptible(self._shell, line, print_output, self._interrupts)
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            click.echo(f"carrel: {error.message}", err=True)
+            return 1, False
+        return result.exit_code, result.ended
+
+    # History and completion, where the terminal can do them
+
+    def _prepare(self) -> None:
+        if not sys.stdin.isatty():
+            return
+        # A line may hold any bytes, like the names in it.
+        sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # a console's stream
+        readline = self._readline
+        if readline is None:
+            return
+        readline.set_completer_delims(DELIMITERS)
+        readline.set_completer(self._complete)
+        readline.parse_and_bind("tab: complete")
+        readline.set_history_length(_HISTORY_LINES)
+        with suppress(OSError, RuntimeError):
+            readline.read_history_file(_history())
+
+    def _complete(self, word: str, number: int) -> str | None:
+        readline = self._readline
+        if readline is None:
+            return None
+        if number == 0:
+            before = readline.get_line_buffer()[: readline.get_begidx()]
+            self._found = complete(self._shell, before, word)
+        return self._found[number] if number < len(self._found) else None
+
+    def _save_history(self) -> None:
+        if self._readline is None or not sys.stdin.isatty():
+            return
+        with suppress(OSError, RuntimeError):
+            path = _history()
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._readline.write_history_file(path)
+
+
+def _line() -> str | None:
+    """The next line of a script; what follows it is left for the command, so no buffer may take it."""
+    line = bytearray()
+    while (byte := os.read(sys.stdin.fileno(), 1)) not in (b"", b"\n"):
+        line += byte
+    return os.fsdecode(bytes(line)) if line or byte else None
+
+
+def _history() -> Path:
+    """Where lines are remembered.
+
+    Raises:
+        RuntimeError: There is no home directory.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    return base / "carrel" / "history"
+
+
+def _readline() -> ModuleType | None:
+    """What edits lines; not every Python has it."""
+    try:
+        import readline
+    except ImportError:
+        return None
+    return readline

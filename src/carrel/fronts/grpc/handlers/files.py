@@ -1,0 +1,177 @@
+"""Files, directory trees, archives and the journal, as streams."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
+from typing import Any
+
+from carrel.errors import RequestError
+from carrel.fronts.grpc.call import RpcCall, reject_invalid_values, request_path, stopping_error
+from carrel.fronts.grpc.json_fields import parse_value, render_json
+from carrel.fronts.grpc.streams import UploadStream, closing_stream, slices
+from carrel.remote.proto import carrel_v1_pb2 as messages
+from carrel.service.operations import LIST_TOOL, READ_TOOL, WRITE_TOOL
+from carrel.service.sessions.caller_session import CallerSession
+from carrel.values import FileInfo
+from carrel.workspace.archive.create import LeftOut
+from carrel.workspace.chunks import Announced
+from carrel.workspace.extract_limits import ExtractLimits
+
+CHUNK_BYTES = 2**16
+LARGE_BYTES = 2**20
+"""A file beyond this is not held in memory."""
+ENTRIES = 256
+"""So many come in one message."""
+
+
+async def file_read_stream(
+    call: RpcCall, request: messages.FileReadStreamRequest
+) -> AsyncIterator[messages.FileReadStreamResponse]:
+    """A file: first what it is, then its bytes."""
+    part = messages.FileReadStreamResponse
+    is_window = request.HasField("offset") or request.HasField("length")
+    if request.any_size and is_window:
+        raise RequestError("any_size is for whole files, without offset and length")
+    async with call.desk(request) as desk:
+        desk.require(READ_TOOL)
+        path = request_path(request)
+        if request.any_size or (not is_window and await _is_large(desk, path)):
+            # Looked at before it is read, so that the version is never newer than the content.
+            yield part(info_json=render_json(await desk.files.stat(path)))
+            async with closing_stream(desk.files.read_chunks(path, chunk_bytes=CHUNK_BYTES)) as chunks:
+                async for chunk in chunks:
+                    yield part(data=chunk)
+            return
+        with reject_invalid_values():
+            info, data = await desk.files.read_with_info(
+                path,
+                offset=request.offset,
+                length=request.length if request.HasField("length") else None,
+            )
+        yield part(info_json=render_json(info))
+        for piece in slices(data, CHUNK_BYTES):
+            yield part(data=piece)
+
+
+async def _is_large(desk: CallerSession, path: str) -> bool:
+    """Whether a file that may be read at once is better read by chunks."""
+    size, most = (await desk.files.stat(path)).size_bytes, desk.workspace.limits.read_bytes
+    return size > LARGE_BYTES and (most is None or size <= most)
+
+
+async def file_write_stream(
+    call: RpcCall, requests: AsyncIterator[messages.FileWriteStreamRequest]
+) -> messages.FileWriteStreamResponse:
+    """Store a file, as a whole or not at all."""
+    inflow = UploadStream(requests)
+    start: messages.FileWriteStart = await inflow.start()
+
+    def write(pieces: Iterator[bytes]) -> FileInfo:
+        return desk.workspace.write_chunks(
+            request_path(start),
+            pieces,
+            overwrite=start.overwrite if start.HasField("overwrite") else True,
+            parents=start.parents if start.HasField("parents") else True,
+            if_version=start.if_version if start.HasField("if_version") else None,
+        )
+
+    async with call.desk(start) as desk:
+        desk.require(WRITE_TOOL)
+        info = await inflow.into(call, desk, write)
+    return messages.FileWriteStreamResponse(info_json=render_json(info))
+
+
+async def walk(call: RpcCall, request: messages.WalkRequest) -> AsyncIterator[messages.WalkResponse]:
+    """Everything beneath a directory."""
+    async with call.desk(request) as desk:
+        desk.require(LIST_TOOL)
+        entries: list[FileInfo] = []
+        async for info in desk.files.walk(request_path(request, ".")):
+            entries.append(info)
+            if len(entries) == ENTRIES:
+                yield messages.WalkResponse(entries_json=render_json(entries))
+                entries.clear()
+        if entries:
+            yield messages.WalkResponse(entries_json=render_json(entries))
+
+
+async def archive(call: RpcCall, request: messages.ArchiveRequest) -> AsyncIterator[messages.ArchiveResponse]:
+    """A directory or a file as an archive, and what cannot be in it."""
+    part = messages.ArchiveResponse
+    missed: deque[LeftOut] = deque()
+    async with call.desk(request) as desk:
+        desk.require(READ_TOOL)
+        with reject_invalid_values():
+            pieces = desk.files.archive(
+                request_path(request, "."), format=request.format or "tar", left_out=missed.append
+            )
+            async with closing_stream(pieces):
+                async for piece in pieces:
+                    for chunk in slices(piece, CHUNK_BYTES):
+                        yield part(data=chunk)
+                    while missed:
+                        yield part(left_out_json=render_json(missed.popleft()))
+        while missed:
+            yield part(left_out_json=render_json(missed.popleft()))
+
+
+async def extract(
+    call: RpcCall, requests: AsyncIterator[messages.ExtractRequest]
+) -> messages.ExtractResponse:
+    """Make the members of an archive, all of them or none."""
+    inflow = UploadStream(requests)
+    start: messages.ExtractStart = await inflow.start()
+    limits = await parse_value(start.limits_json, "limits_json", ExtractLimits)
+    if call.caller.role is not None:
+        _require_usual(limits)
+
+    def unpack(pieces: Iterator[bytes]) -> Any:  # Any: what the library gives
+        with reject_invalid_values():
+            return call.service.extract(
+                call.caller,
+                desk,
+                Announced(pieces, None),
+                request_path(start, "."),
+                format=start.format or None,
+                overwrite=start.overwrite,
+                limits=limits,
+            )
+
+    async with call.desk(start) as desk:
+        desk.require(WRITE_TOOL)
+        done = await inflow.into(call, desk, unpack)
+    return messages.ExtractResponse(result_json=render_json(done))
+
+
+def _require_usual(limits: ExtractLimits | None) -> None:
+    """Refuse ceilings that are higher than the usual ones.
+
+    Raises:
+        RequestError: One is.
+    """
+    for each in () if limits is None else fields(ExtractLimits):
+        asked, most = getattr(limits, each.name), each.default
+        if asked is None or asked > most:
+            raise RequestError(f"limits_json: {each.name} must be at most {most}, not {asked}")
+
+
+async def changes(call: RpcCall, request: messages.ChangesRequest) -> AsyncIterator[messages.ChangesResponse]:
+    """What was changed or refused since a record, and what is from then on if that is asked for."""
+    service, session_id, role = call.service, request.session_id, call.role_of(request)
+    since = request.since
+    if since < 0:
+        raise RequestError(f"since must be at least 0, not {since}")
+    if request.follow:
+        async with closing_stream(service.follow(call.caller, session_id, since, role=role)) as pages:
+            async for page in pages:
+                if call.is_stopping():
+                    raise stopping_error()
+                if page.next > since:
+                    since = page.next
+                    yield messages.ChangesResponse(events_json=render_json(page.events), next=since)
+        return
+    while (page := await service.changes(call.caller, session_id, since, role=role)).next > since:
+        since = page.next
+        yield messages.ChangesResponse(events_json=render_json(page.events), next=since)

@@ -1,0 +1,83 @@
+"""JSON in the fields of messages: parse it from requests, render it into responses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import msgspec
+
+from carrel.errors import RequestError
+from carrel.fronts.json_document import ValueCounter, convert_document
+from carrel.remote.json_codec import render
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+
+def render_json(value: Any) -> str:  # Any: whatever the library gives
+    """*value* as JSON in ASCII, so that half a surrogate in the name of a file can be said too."""
+    return json.dumps(render(value), allow_nan=False, separators=(",", ":"))
+
+
+async def parse_json(text: str, field: str) -> Any:  # Any: whatever JSON can say
+    """Decode the *text* that came in *field*.
+
+    Raises:
+        RequestError: It is not JSON; says where.
+        LimitError: It holds too many values.
+    """
+    try:
+        return await convert_document(len(text), lambda: _loads(text))
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise RequestError(f"{field} cannot be read at {place}: {error.msg}") from None
+    except ValueError:
+        raise RequestError(
+            f"{field} cannot be read: it holds a number that JSON has not, or too long a one"
+        ) from None
+    except RecursionError:
+        raise RequestError(f"{field} cannot be read: it is nested too deeply") from None
+
+
+def _loads(text: str) -> Any:  # Any: whatever JSON can say
+    ValueCounter().add(text.encode())
+    return json.loads(text, parse_constant=_refused)
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+async def parse_object(text: str, field: str) -> dict[str, Any] | None:  # Any: whatever JSON can say
+    """Decode an object, or return `None` if *text* is empty.
+
+    Raises:
+        RequestError: It is not JSON, or not an object.
+        LimitError: It holds too many values.
+    """
+    document = await parse_json(text, field) if text else None
+    if document is None or isinstance(document, dict):
+        return document
+    raise RequestError(f"{field} must be an object")
+
+
+async def parse_value(text: str, field: str, kind: type[T]) -> T | None:
+    """Decode a value of the dataclass *kind*, or return `None` if *text* is empty.
+
+    Raises:
+        RequestError: It is not such a value.
+        LimitError: It holds too many values.
+    """
+    document = await parse_object(text, field)
+    if document is None:
+        return None
+    if unknown := document.keys() - {each.name for each in fields(kind)}:
+        raise RequestError(f"{field}: there is no {min(unknown)!r}")
+    try:
+        return msgspec.convert(document, kind)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RequestError(f"{field}: {error}") from None

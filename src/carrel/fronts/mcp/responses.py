@@ -1,0 +1,77 @@
+"""Tool results and errors as MCP messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+
+from carrel.audit.logger import SandboxLogger
+from carrel.errors import CarrelError
+from carrel.fronts.mcp.resource_uri import render_uri
+from carrel.remote.json_codec import render_error
+from carrel.service.error_status import ExitStatus, error_status
+from carrel.tools.core.advice import Adviser
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.spec import Profile
+
+MEDIA_TOOL = "read_media_file"
+_ADVISER = Adviser({})
+
+Document = dict[str, Any]  # Any: whatever JSON can say
+
+
+def failure_result(error: CarrelError) -> ToolResult:
+    """The answer that tells of an error outside of any tool."""
+    return _ADVISER.failure(error)
+
+
+def render_result(result: ToolResult, profile: str, name: str) -> Document:
+    """What a client gets: a text to read, and the envelope for programs.
+
+    The tools of the reference server give their programs `content` instead of `output`, as it does. What
+    `writable` is for may be in it.
+    """
+    envelope = result.to_dict()
+    text = result.text()
+    content: list[Document] = [{"type": "text", "text": text}]
+    if profile == Profile.MCP and result.success:
+        del envelope["output"]
+        if name == MEDIA_TOOL:
+            content = [_media(result)]
+        envelope = {"content": content if name == MEDIA_TOOL else text, **envelope}
+    return {"content": content, "structuredContent": envelope, "isError": not result.success}
+
+
+def _media(result: ToolResult) -> Document:
+    """An image or a sound as such, anything else as a file."""
+    data, kind = str(result.output), str(result.metadata["media_type"])
+    family = kind.partition("/")[0]
+    if family in ("image", "audio"):
+        return {"type": family, "data": data, "mimeType": kind}
+    path = str(result.metadata["path"]).removeprefix("/workspace/")
+    return {"type": "resource", "resource": {"uri": render_uri(None, path), "mimeType": kind, "blob": data}}
+
+
+def replace_surrogates(value: Any) -> Any:  # Any: whatever JSON can say
+    """The same without half surrogates, which a name may hold and UTF-8 cannot."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {replace_surrogates(key): replace_surrogates(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [replace_surrogates(each) for each in value]
+    return value
+
+
+def mcp_error(error: Exception, request: str, logger: SandboxLogger) -> MCPError:
+    """What a client is told of *error*; a mistake of ours is logged, and the client learns nothing of it."""
+    if isinstance(error, MCPError):
+        return error
+    if isinstance(error, CarrelError):
+        row = error_status(error.code)
+        code = INTERNAL_ERROR if row.exit_status is ExitStatus.UNAVAILABLE else INVALID_PARAMS
+        return MCPError(code, error.message, render_error(error, retry=row.retry))
+    logger.log_failure("mcp.failed", error, request=request)
+    return MCPError(INTERNAL_ERROR, "Internal server error")

@@ -1,0 +1,110 @@
+"""Accounts that charge nothing: `NullAccount` keeps no records, `UnmeteredAccount` records only."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from carrel.fs.api import Account
+from carrel.fs.handle import Handle
+from carrel.values import Usage
+
+
+class NullAccount:
+    """Lets one change at a time pass, and remembers nothing."""
+
+    def __init__(self) -> None:
+        self._turn = Lock()
+
+    def __enter__(self) -> NullAccount:
+        self._turn.acquire()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._turn.release()
+
+    def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
+        """Everything fits."""
+
+    def record(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+    ) -> None:
+        """Nothing is written down."""
+
+    def prepare(self) -> None:
+        """Nothing is written down."""
+
+    def changed(self, *held: Handle) -> None:
+        """Nothing is flushed."""
+
+    def flush(self, fd: int) -> None:
+        """Nothing is flushed."""
+
+    def spoil(self) -> None:
+        """Nothing was counted."""
+
+    def postpone(self) -> int:
+        """Nothing is owed."""
+        return 0
+
+    def give_back(self, mark: int, freed: Usage) -> None:
+        """Nothing is owed."""
+
+    def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
+        """Everything fits."""
+
+
+class UnmeteredAccount:
+    """Records every change as the account of the session does, and charges none."""
+
+    def __init__(self, account: Account) -> None:
+        """Take turns with, and record into, *account*."""
+        self._account = account
+
+    def __enter__(self) -> UnmeteredAccount:
+        self._account.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._account.__exit__(kind, error, trace)
+
+    def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
+        """Nothing is charged."""
+
+    def record(
+        self,
+        operation: str,
+        path: str,
+        *,
+        other: str | None = None,
+        before_bytes: int | None = None,
+        after_bytes: int | None = None,
+    ) -> None:
+        self._account.record(operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes)
+
+    def prepare(self) -> None:
+        self._account.prepare()
+
+    def changed(self, *held: Handle) -> None:
+        self._account.changed(*held)
+
+    def flush(self, fd: int) -> None:
+        self._account.flush(fd)
+
+    def spoil(self) -> None:
+        """Nothing was charged."""
+
+    def postpone(self) -> int:
+        """Nothing is owed."""
+        return 0
+
+    def give_back(self, mark: int, freed: Usage) -> None:
+        """Nothing is owed."""
+
+    def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
+        """Nothing is charged."""

@@ -1,0 +1,76 @@
+"""What this host supports: the platform itself, and the features of a directory's file system."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from carrel.errors import UnavailableError
+from carrel.fs import syscalls
+
+
+def require_platform() -> None:
+    """Refuse to start where the guarantees cannot be given.
+
+    Raises:
+        UnavailableError: The platform is not Linux, or file names are not UTF-8 for Python.
+    """
+    if sys.platform != "linux":
+        raise UnavailableError(f"carrel cannot confine files on {sys.platform}, only on Linux")
+    if sys.getfilesystemencoding() != "utf-8":
+        raise UnavailableError(
+            "carrel needs UTF-8 file names; start Python with PYTHONUTF8=1 or in a UTF-8 locale"
+        )
+
+
+_NOWHERE = b".carrel-nothing-has-this-name"
+_MOUNTS = "/proc/self/mountinfo"
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+
+def has_unnamed_files(directory: Path) -> bool | None:
+    """Whether a file without a name can be had (`O_TMPFILE`), which is gone at once; `None` if we may not."""
+    try:
+        os.close(os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    return True
+
+
+def has_rename_flags(directory: Path) -> bool | None:
+    """Whether the kernel renames without replacing (`renameat2`); `None` if we may not try.
+
+    Not covered: a file system that has no such flag is only known once something is renamed there.
+    """
+    try:
+        opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        syscalls.renameat2_unchecked(opened, _NOWHERE, opened, _NOWHERE + b"-2", syscalls.RENAME_NOREPLACE)
+    except OSError as error:
+        return error.errno not in (errno.ENOSYS, errno.EINVAL, errno.EPERM)
+    finally:
+        os.close(opened)
+    return True
+
+
+def file_system(directory: Path) -> str | None:
+    """What the kernel calls the file system that *directory* is on, like `ext4`; `None` if nothing tells."""
+    found: tuple[int, str] | None = None
+    where = os.path.realpath(directory)
+    with suppress(OSError), open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
+        for line in mounts:
+            before, _, after = line.partition(" - ")
+            point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+            beneath = where == point or where.startswith(point.rstrip("/") + "/")
+            # A later mount hides an earlier one at the same place.
+            if beneath and (found is None or len(point) >= found[0]):
+                found = len(point), after.split(" ")[0]
+    return None if found is None else found[1]

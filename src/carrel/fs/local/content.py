@@ -1,0 +1,110 @@
+"""The bytes of one open file: read in chunks, appended, copied, limited."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+from carrel.fs.errors import translate
+from carrel.fs.handle import Handle
+from carrel.fs.local.draft import Draft
+from carrel.fs.rules import too_large
+from carrel.paths.parsed_path import ParsedPath
+from carrel.values import FileInfo
+
+_COPY_BYTES = 2**24
+_END_BYTES = 2**12
+_NO_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+class FileReader:
+    """An open regular file, read by chunks."""
+
+    def __init__(self, handle: Handle, info: FileInfo, where: ParsedPath) -> None:
+        self._handle = handle
+        self._where = where
+        self.info = info
+
+    @property
+    def fd(self) -> int:
+        """The descriptor, as long as this reader lives."""
+        return self._handle.fd
+
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        if offset:
+            os.lseek(self._handle.fd, min(offset, self.info.size_bytes), os.SEEK_SET)
+        # No more memory is asked for than the file needs, and little to see that it has ended.
+        count = min(chunk_bytes, max(0, self.info.size_bytes - offset) + 1)
+        while piece := self._read(count):
+            yield piece
+            count = chunk_bytes if len(piece) == count else min(chunk_bytes, _END_BYTES)
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
+        try:
+            return os.pread(self._handle.fd, length, offset)
+        except OSError as error:
+            number = error.errno
+        raise translate(number, self._where)
+
+    def _read(self, count: int) -> bytes:
+        try:
+            return os.read(self._handle.fd, count)
+        except OSError as error:
+            number = error.errno
+        raise translate(number, self._where)
+
+
+def read_on(fd: int, data: bytes, limit: int | None, where: ParsedPath) -> bytes:
+    """Read on in a file that grew while it was read, never past *limit* + 1."""
+    ceiling = sys.maxsize if limit is None else limit
+    pieces = [data]
+    size = len(data)
+    while size <= ceiling:
+        piece = os.read(fd, min(2**16, ceiling + 1 - size))
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    raise too_large("read_bytes", ceiling, size, where)
+
+
+def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) -> None:
+    """Append all of *data* and flush it, or leave the file as long as it was."""
+    done = 0
+    view = memoryview(data)
+    try:
+        while done < len(data):
+            done += os.write(fd, view[done:])
+        flush(fd)
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
+
+
+def copy_all(source: FileReader, draft: Draft, limit: int | None, where: ParsedPath) -> None:
+    """Copy the rest of *source*, inside the kernel where it can."""
+    ceiling = sys.maxsize if limit is None else limit
+    size = 0
+    for copied in _copy_pieces(source, draft):
+        size += copied
+        if size > ceiling:
+            raise too_large("file_bytes", ceiling, size, where)
+
+
+def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:
+    try:
+        copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)
+    except OSError as error:
+        if error.errno not in _NO_COPY_RANGE:
+            raise
+        for piece in source.chunks(2**20):
+            draft.write(piece)
+            yield len(piece)
+        return
+    while copied:
+        yield copied
+        copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)

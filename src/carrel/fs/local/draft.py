@@ -1,0 +1,223 @@
+"""New content for a file, invisible until it is complete.
+
+Three ways, by what the place offers:
+
+- in a scratch directory outside the workspace, under a random name that its writer keeps locked, so that
+  `sweep` can tell an abandoned one;
+- an unnamed file (`O_TMPFILE`) in the target's directory, which vanishes by itself if the process dies; to
+  replace a file it gets a random name at the top of the root for the moment before the rename;
+- a named temporary file at the top of the root, where the file system has no unnamed ones or the host no
+/proc.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from contextlib import suppress
+
+from carrel.fs import syscalls
+from carrel.fs.handle import Handle, names_in
+from carrel.fs.nonblocking import require_may_block
+from carrel.fs.rules import DRAFT_PREFIX
+
+ABANDONED_SECONDS = 60
+"""A draft younger than this may belong to somebody who has not locked it yet."""
+
+LOCK_TRIES = 500
+LOCK_WAIT_SECONDS = 0.001
+
+_NAMED = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
+
+
+class Draft:
+    """One temporary file; it ends by `replace`, `create` or `discard`."""
+
+    __slots__ = ("_name", "_names", "fd")
+
+    def __init__(self, names: Handle, unnamed_in: Handle | None = None) -> None:
+        """Begin a draft whose name, if it needs one, is in the directory *names*.
+
+        Given *unnamed_in*, it begins without a name in that directory, where that can be had.
+        """
+        self._names = names
+        self._name: bytes | None = None
+        self.fd = -1 if unnamed_in is None else _open_unnamed(unnamed_in.fd)
+        if self.fd < 0:
+            self._open_named()
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
+    def _open_named(self) -> None:
+        name = _fresh_name()
+        self.fd = os.open(name, _NAMED, 0o666, dir_fd=self._names.fd)
+        self._name = name
+        # It tells that the writer lives; a file system without locks keeps its abandoned drafts.
+        with suppress(OSError):
+            lock_soon(self.fd)
+
+    def write(self, data: bytes) -> None:
+        """Add *data*."""
+        done = os.write(self.fd, data)
+        if done < len(data):
+            view = memoryview(data)
+            while done < len(data):
+                done += os.write(self.fd, view[done:])
+
+    def replace(self, directory: Handle, name: bytes) -> None:
+        """Put the draft in place of whatever file is at *name*."""
+        if self._name is None:
+            self._give_name(directory)
+        os.rename(self._name or b"", name, src_dir_fd=self._names.fd, dst_dir_fd=directory.fd)
+        self._name = None
+
+    def _give_name(self, directory: Handle) -> None:
+        """Name an unnamed draft where sweepers look, or beside its target if that is not allowed."""
+        name = _fresh_name()
+        try:
+            syscalls.link_held_unchecked(self.fd, self._names.fd, name)
+        except PermissionError:
+            self._names = directory
+            syscalls.link_held_unchecked(self.fd, directory.fd, name)
+        self._name = name
+
+    def create(self, directory: Handle, name: bytes) -> None:
+        """Put the draft at *name*; EEXIST if there is anything."""
+        if self._name is None:
+            syscalls.link_held_unchecked(self.fd, directory.fd, name)
+            return
+        rename_without_replacing(self._names.fd, self._name, directory.fd, name)
+        self._name = None
+
+    def hide(self) -> None:
+        """Take the name away, so that it no longer counts as a draft; the content stays until `discard`."""
+        if self._name is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=self._names.fd)
+            self._name = None
+
+    def discard(self) -> None:
+        """Close the draft; what was not put in place is gone."""
+        self.hide()
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+def replace_by_link(text: bytes, names: Handle, directory: Handle, name: bytes) -> None:
+    """Put a link with *text* in place of whatever file or link is at *name*, made in *names* first."""
+    temporary = _fresh_name()
+    os.symlink(text, temporary, dir_fd=names.fd)
+    try:
+        os.rename(temporary, name, src_dir_fd=names.fd, dst_dir_fd=directory.fd)
+    except OSError:
+        os.unlink(temporary, dir_fd=names.fd)
+        raise
+
+
+def lock_soon(fd: int) -> None:
+    """Lock an open file against others of us; EAGAIN if somebody keeps it for long.
+
+    Where the file system has no locks, this does nothing.
+    """
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            require_may_block()
+            time.sleep(LOCK_WAIT_SECONDS)
+        except OSError:
+            return
+        else:
+            return
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _fresh_name() -> bytes:
+    return DRAFT_PREFIX + os.urandom(8).hex().encode()
+
+
+def _open_unnamed(directory: int) -> int:
+    """A file without a name, or -1 where it could not get one later."""
+    if not os.path.exists("/proc/self/fd"):
+        return -1
+    try:
+        return os.open(b".", os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o666, dir_fd=directory)
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            raise
+        return -1
+
+
+def rename_without_replacing(source_dir: int, source: bytes, target_dir: int, target: bytes) -> None:
+    """Rename atomically; EEXIST if *target* exists, also where the file system has no flag for that."""
+    try:
+        syscalls.renameat2_unchecked(source_dir, source, target_dir, target, syscalls.RENAME_NOREPLACE)
+        return
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):
+            raise
+    if stat.S_ISDIR(os.stat(source, dir_fd=source_dir, follow_symlinks=False).st_mode):
+        # It cannot have a second name, but it may replace an empty directory that is ours alone.
+        os.mkdir(target, 0o700, dir_fd=target_dir)
+        try:
+            os.rename(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir)
+        except OSError:
+            os.rmdir(target, dir_fd=target_dir)
+            raise
+        return
+    os.link(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir, follow_symlinks=False)
+    os.unlink(source, dir_fd=source_dir)
+
+
+def drafted_bytes(directory: int) -> int:
+    """The sizes of the drafts in *directory* whose writers live."""
+    size = 0
+    for name in names_in(directory):
+        if not name.startswith(DRAFT_PREFIX):
+            continue
+        with suppress(OSError):
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                size += os.fstat(fd).st_size
+            finally:
+                os.close(fd)
+    return size
+
+
+def sweep_abandoned(directory: int, now: float) -> int:
+    """Remove the drafts in *directory* whose writers are gone; say how many."""
+    removed = 0
+    for name in names_in(directory):
+        if not name.startswith(DRAFT_PREFIX):
+            continue
+        with suppress(OSError):
+            if _is_abandoned(directory, name, now - ABANDONED_SECONDS):
+                os.unlink(name, dir_fd=directory)
+                removed += 1
+    return removed
+
+
+def _is_abandoned(directory: int, name: bytes, oldest: float) -> bool:
+    """Whether this is a file or link of ours that is old and that nobody holds."""
+    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if found.st_mtime > oldest:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        return stat.S_ISLNK(found.st_mode)
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.close(fd)
+    return True

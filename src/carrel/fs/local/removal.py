@@ -1,0 +1,193 @@
+"""Remove whole trees, iteratively, and count what that frees.
+
+Nothing here follows a link or enters another mount: a child is opened by the resolver, beneath the descriptor
+of its parent, with `O_NOFOLLOW`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from carrel.fs import syscalls
+from carrel.fs.local.resolve import Open
+from carrel.fs.rules import counted_bytes
+from carrel.values import Usage
+
+LEVELS = 32
+"""Most directories that removal holds open; deeper ones are moved up first."""
+PASSES = 1_000_000
+"""Most times that directories are moved up: enough for any real depth, and an end for a hostile one."""
+ATTEMPTS = 64
+"""How often removal starts over in a directory that others keep filling."""
+
+SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Removal:
+    """Removes trees; what it unlinked itself is in the count, each file with its last name."""
+
+    def __init__(self, open_child: Open) -> None:
+        self._open = open_child
+        self._disk_bytes = 0
+        self._entries = 0
+
+    @property
+    def freed(self) -> Usage:
+        """What was removed so far."""
+        return Usage(disk_bytes=self._disk_bytes, entries=self._entries)
+
+    def remove(self, parent: int, name: bytes) -> None:
+        """Remove the directory *name* of *parent* and everything in it.
+
+        Others may remove the same tree at the same time; what is gone is done.
+        """
+        for _ in range(ATTEMPTS):
+            try:
+                top = open_to_empty(self._open, parent, name)
+            except FileNotFoundError:
+                return
+            except NotADirectoryError:
+                self._unlink(parent, name)
+                return
+            try:
+                self.empty(top)
+            finally:
+                os.close(top)
+            try:
+                os.rmdir(name, dir_fd=parent)
+            except FileNotFoundError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+            else:
+                self._entries += 1
+                return
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+
+    def empty(self, top: int) -> None:
+        """Remove what the directory *top* holds."""
+        for _ in range(PASSES):
+            if not self._empty_once(top):
+                return
+
+    def _empty_once(self, top: int) -> bool:
+        """Remove what *top* holds, down to `LEVELS`; deeper directories move up into *top*.
+
+        Returns whether something was moved up, so that *top* has to be looked at again.
+        """
+        moved = False
+        levels: list[tuple[int, bytes, list[bytes]]] = [(top, b"", self._unlink_files(top))]
+        try:
+            while True:
+                fd, name, directories = levels[-1]
+                if directories:
+                    child = directories.pop()
+                    if len(levels) < LEVELS:
+                        self._push(levels, fd, child)
+                    else:
+                        moved = _move_up(self._open, fd, child, top) or moved
+                    continue
+                if len(levels) == 1:
+                    return moved
+                levels.pop()
+                os.close(fd)
+                self._rmdir(levels[-1][0], name)
+        finally:
+            for fd, _, _ in levels[1:]:
+                os.close(fd)
+
+    def _push(self, levels: list[tuple[int, bytes, list[bytes]]], fd: int, name: bytes) -> None:
+        try:
+            child = open_to_empty(self._open, fd, name)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            self._unlink(fd, name)
+            return
+        levels.append((child, name, []))
+        levels[-1][2].extend(self._unlink_files(child))
+
+    def _unlink_files(self, fd: int) -> list[bytes]:
+        """Unlink all but the directories of *fd* and return those."""
+        directories: list[bytes] = []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(os.fsencode(entry.name))
+                    continue
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                    os.unlink(entry.name, dir_fd=fd)
+                except (FileNotFoundError, IsADirectoryError):
+                    continue
+                self._entries += 1
+                if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
+                    self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
+        return directories
+
+    def _unlink(self, fd: int, name: bytes) -> None:
+        """Unlink what turned out to be no directory."""
+        try:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            os.unlink(name, dir_fd=fd)
+        except (FileNotFoundError, IsADirectoryError):
+            return
+        self._entries += 1
+        if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
+            self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
+
+    def _rmdir(self, fd: int, name: bytes) -> None:
+        """Remove an emptied directory; one that was filled again is left for the next attempt."""
+        try:
+            os.rmdir(name, dir_fd=fd)
+        except FileNotFoundError:
+            return
+        except NotADirectoryError:
+            self._unlink(fd, name)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            self._entries += 1
+
+
+def open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
+    """Open the directory *name* for removal, giving ourselves the rights its owner took away."""
+    try:
+        fd = open_child(parent, name, SCAN)
+    except PermissionError:
+        unlock(open_child, parent, name)
+        fd = open_child(parent, name, SCAN)
+    mode = os.fstat(fd).st_mode
+    if mode & 0o700 != 0o700:
+        try:
+            os.fchmod(fd, 0o700)
+        except PermissionError:
+            os.close(fd)
+            raise
+    return fd
+
+
+def unlock(open_child: Open, parent: int, name: bytes) -> None:
+    """Give the owner all rights on the directory *name*, whatever its mode is."""
+    held = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        syscalls.chmod_held_unchecked(held, 0o700)
+    finally:
+        os.close(held)
+
+
+def _move_up(open_child: Open, fd: int, name: bytes, top: int) -> bool:
+    fresh = os.urandom(12).hex()
+    try:
+        os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=top)
+    except FileNotFoundError:
+        return False
+    except PermissionError:
+        # Moving a directory changes its `..`, so its own mode counts too.
+        unlock(open_child, fd, name)
+        os.rename(name, fresh, src_dir_fd=fd, dst_dir_fd=top)
+    return True

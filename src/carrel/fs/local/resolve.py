@@ -1,0 +1,272 @@
+"""Turn a path into an open descriptor beneath a base directory: by the kernel, or name by name.
+
+Both ways follow links that stay inside and answer EXDEV for everything that leads out: an absolute link (even
+one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and opens
+later. A path through a missing directory leads out, too, if a later `..` does.
+
+Not covered: a hard link that somebody on the host made to a file outside is that file; on Linux
+before 5.8, without /proc, a bind mount of the same file system is not seen by the walk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+
+from carrel.fs import syscalls
+from carrel.fs.api import Confinement
+from carrel.fs.local.excluded_paths import ExcludedPaths
+from carrel.fs.rules import MAX_LINKS, skip_missing
+
+BENEATH = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_MAGICLINKS | syscalls.RESOLVE_NO_XDEV
+RETRIES = 128
+"""How often openat2 may answer EAGAIN, as it does when `..` meets a rename, before that is an error."""
+SWAPS = 3
+"""How often a name may turn out not to be the link that it seemed to be."""
+STEPS = 20_000
+"""Most names one walk opens; a path through links can ask for far more than its length."""
+
+_MAY_BE_LINK = (errno.ELOOP, errno.ENOTDIR)
+"""What opening a link as something else answers."""
+_DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+Open = Callable[[int, bytes, int], int]
+"""`open(base, path, flags)` gives a descriptor or raises OSError; *path* has no empty parts and no `.`"""
+
+
+class Resolver:
+    """Opens beneath a base; takes the kernel's way until the kernel turns out not to have it."""
+
+    def __init__(self, demanded: Confinement | None = None, barred: ExcludedPaths | None = None) -> None:
+        """Take the way that is *demanded*, and never enter what is *barred*.
+
+        The kernel cannot be told about barred places, so where there are any, the walk is taken.
+        """
+        if barred and demanded is not Confinement.NONE:
+            demanded = Confinement.WALK
+        self.confinement = demanded or Confinement.KERNEL
+        self.barred = barred
+        self._may_fall_back = demanded is None
+        self.open: Open = self._kernel_open
+        if demanded is Confinement.WALK:
+            self.open = self._walk_open
+        elif demanded is Confinement.NONE:
+            self.open = unconfined_open
+
+    def _kernel_open(self, base: int, path: bytes, flags: int) -> int:
+        try:
+            return kernel_open(base, path, flags)
+        except OSError as error:
+            if not (self._may_fall_back and _is_refused_by_kernel(error, base)):
+                raise
+        self.confinement = Confinement.WALK
+        self.open = self._walk_open
+        return self._walk_open(base, path, flags)
+
+    def _walk_open(self, base: int, path: bytes, flags: int) -> int:
+        return _Walk(base, flags | os.O_CLOEXEC, self.barred).run(path)
+
+
+def kernel_open(base: int, path: bytes, flags: int) -> int:
+    """Open by one openat2, again while a rename elsewhere makes the kernel unsure."""
+    flags |= os.O_CLOEXEC
+    for _ in range(RETRIES):
+        try:
+            return syscalls.openat2_unchecked(base, path, flags, BENEATH)
+        except BlockingIOError:
+            continue
+        except (FileNotFoundError, NotADirectoryError) as error:
+            number = error.errno or errno.ENOENT
+        _require_inside(base, path, flags)
+        raise OSError(number, os.strerror(number))
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+def _require_inside(base: int, path: bytes, flags: int) -> None:
+    """Raise EXDEV if *path*, on which something is missing, leads out after that."""
+    flags = flags & (os.O_NOFOLLOW | os.O_DIRECTORY) | os.O_PATH | os.O_CLOEXEC
+    if b".." not in path and not _meets_link(base, path, flags):
+        return
+    try:
+        os.close(_Walk(base, flags, None).run(path))
+    except OSError as error:
+        if error.errno == errno.EXDEV:
+            raise
+
+
+def _meets_link(base: int, path: bytes, flags: int) -> bool:
+    try:
+        os.close(syscalls.openat2_unchecked(base, path, flags, BENEATH | syscalls.RESOLVE_NO_SYMLINKS))
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+def _is_refused_by_kernel(error: OSError, base: int) -> bool:
+    """Whether openat2 as such is missing or filtered, not just this one open refused."""
+    if error.errno == errno.ENOSYS:
+        return True
+    if error.errno != errno.EPERM:
+        return False
+    try:
+        os.close(syscalls.openat2_unchecked(base, b".", os.O_PATH | os.O_CLOEXEC, 0))
+    except PermissionError:
+        return True
+    return False
+
+
+def unconfined_open(base: int, path: bytes, flags: int) -> int:
+    """Open as the host would, wherever that leads."""
+    return os.open(path, flags | os.O_CLOEXEC, dir_fd=base)
+
+
+class _Walk:
+    """One resolution name by name, never letting the kernel follow a link."""
+
+    def __init__(self, base: int, flags: int, barred: ExcludedPaths | None) -> None:
+        self._base = base
+        self._barred = barred
+        self._flags = flags
+        self._mount = syscalls.mount_id_unchecked(base)
+        self._here = base
+        self._trail: list[bytes] = []
+        self._todo: list[bytes] = []
+        self._links = 0
+        self._swaps = 0
+        self._steps = 0
+        self._missing = 0
+        """The error of the first name that was no directory; since then only a way out is looked for."""
+
+    def run(self, path: bytes) -> int:
+        self._push(path)
+        try:
+            fd = self._run()
+        except OSError as error:
+            if not self._missing or error.errno == errno.EXDEV:
+                raise
+        else:
+            if not self._missing:
+                return fd
+            os.close(fd)
+        finally:
+            self._stand(self._base)
+        raise OSError(self._missing, os.strerror(self._missing))
+
+    def _run(self) -> int:
+        while self._todo:
+            name = self._todo.pop()
+            if name == b"..":
+                self._up()
+            elif self._todo:
+                self._down(name)
+            else:
+                fd = self._last(name)
+                if fd is not None:
+                    return fd
+        return os.open(b".", self._flags, dir_fd=self._here)
+
+    def _miss(self, number: int) -> None:
+        """Go on above a name that is no directory, to see whether the path leads out from there."""
+        if not skip_missing(self._todo, b".."):
+            raise OSError(number, os.strerror(number))
+        self._missing = self._missing or number
+        self._flags = os.O_PATH | os.O_CLOEXEC | (self._flags & os.O_NOFOLLOW)
+
+    def _push(self, path: bytes) -> None:
+        """Put the parts of *path* in front of what is still to do."""
+        self._todo.extend(part for part in reversed(path.split(b"/")) if part not in (b"", b"."))
+
+    def _stand(self, fd: int) -> None:
+        if self._here != self._base:
+            os.close(self._here)
+        self._here = fd
+
+    def _up(self) -> None:
+        """Answer `..` by walking again from the base: the directory may have moved since."""
+        ups = 1
+        while self._todo and self._todo[-1] == b"..":
+            self._todo.pop()
+            ups += 1
+        if ups > len(self._trail):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        del self._trail[-ups:]
+        self._todo.extend(reversed(self._trail))
+        self._trail.clear()
+        self._stand(self._base)
+
+    def _down(self, name: bytes) -> None:
+        try:
+            fd = self._step(name, _DIRECTORY)
+        except FileNotFoundError:
+            self._miss(errno.ENOENT)
+            return
+        except OSError as error:
+            if error.errno not in _MAY_BE_LINK:
+                raise
+            number = error.errno
+        else:
+            self._trail.append(name)
+            self._stand(fd)
+            return
+        self._follow(name, number)
+
+    def _last(self, name: bytes) -> int | None:
+        """Open the last name as asked, or follow it and say `None`."""
+        keep_link = self._flags & os.O_NOFOLLOW
+        try:
+            fd = self._step(name, self._flags | os.O_NOFOLLOW)
+        except OSError as error:
+            if keep_link or error.errno not in _MAY_BE_LINK:
+                raise
+            number = error.errno
+        else:
+            if keep_link or not (self._flags & os.O_PATH and stat.S_ISLNK(os.fstat(fd).st_mode)):
+                return fd
+            os.close(fd)
+            number = errno.ELOOP
+        self._follow(name, number)
+        return None
+
+    def _step(self, name: bytes, flags: int) -> int:
+        self._steps += 1
+        if self._steps > STEPS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        fd = os.open(name, flags, dir_fd=self._here)
+        try:
+            if syscalls.mount_id_unchecked(fd) != self._mount:
+                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            if self._barred is not None:
+                self._barred.require_free(os.fstat(fd))
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def _follow(self, name: bytes, number: int) -> None:
+        """Go on through the link *name*; if it is none, the error *number* was the answer.
+
+        The number, not the error: that would keep every frame it went through, and their descriptors.
+        """
+        try:
+            target = os.readlink(name, dir_fd=self._here)
+        except OSError:
+            target = b""
+        if not target:
+            if self._swaps >= SWAPS:
+                self._miss(number)
+                return
+            # It may have been a link a moment ago; look again.
+            self._swaps += 1
+            self._todo.append(name)
+            return
+        self._links += 1
+        if self._links > MAX_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if target.startswith(b"/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        if not self._todo and target.endswith((b"/", b"/.")):
+            self._flags |= os.O_DIRECTORY
+        self._push(target)

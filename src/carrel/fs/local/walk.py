@@ -1,0 +1,383 @@
+"""List, walk and count whole trees iteratively, whatever their depth.
+
+Nothing here follows a link or enters another mount: a child is opened by the resolver, beneath the descriptor
+of its parent, with `O_NOFOLLOW`. `os.scandir` is given descriptors only; given a path it would answer about
+whatever stands there later.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple, Protocol
+
+from carrel.errors import LimitError
+from carrel.fs.api import Enter, OnUnreadable
+from carrel.fs.cancellable import WalkCancelledError, checkpoint
+from carrel.fs.handle import Handle
+from carrel.fs.local.removal import SCAN, unlock
+from carrel.fs.local.resolve import Open
+from carrel.fs.rules import counted_bytes
+from carrel.values import FileInfo, FileKind, Named, Usage
+
+KINDS = {
+    stat.S_IFREG: FileKind.FILE,
+    stat.S_IFDIR: FileKind.DIRECTORY,
+    stat.S_IFLNK: FileKind.LINK,
+}
+# A listing asks for these at every entry, and to look up a member of an enum is slow.
+_FILE = FileKind.FILE
+_DIRECTORY = FileKind.DIRECTORY
+_LINK = FileKind.LINK
+_OTHER = FileKind.OTHER
+_PATH = attrgetter("path")
+BATCH_ENTRIES = 256
+"""So many names are given at a time."""
+
+
+def info_of(
+    path: str, found: os.stat_result, target: str | None = None, created_ns: int | None = None
+) -> FileInfo:
+    """What *found* says about *path*."""
+    mode = found.st_mode
+    kind = KINDS.get(mode & 0o170000, _OTHER)
+    return FileInfo(
+        path=path,
+        kind=kind,
+        size_bytes=0 if kind is _DIRECTORY else found.st_size,
+        modified_ns=found.st_mtime_ns,
+        mode=mode & 0o777,
+        links=found.st_nlink,
+        inode=found.st_ino,
+        target=target,
+        host_bytes=found.st_size,
+        blocks=found.st_blocks,
+        accessed_ns=found.st_atime_ns,
+        created_ns=created_ns,
+    )
+
+
+def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
+    """The entries of the directory *fd*, sorted by name, each path beginning with *prefix*."""
+    found: list[FileInfo] = []
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if limit is not None and len(found) >= limit:
+                raise too_many_listed(limit, prefix)
+            try:
+                found.append(info_of(prefix + entry.name, entry.stat(follow_symlinks=False)))
+            except FileNotFoundError:
+                continue
+    found.sort(key=_PATH)
+    return found
+
+
+def names(directory: Handle, prefix: str, limit: int | None) -> Iterator[list[Named]]:
+    """The names in *directory*, each with its kind as the directory itself tells it, some at a time."""
+    count = 0
+    with os.scandir(directory.fd) as entries:
+        while some := list(islice(entries, BATCH_ENTRIES)):
+            count += len(some)
+            if limit is not None and count > limit:
+                raise too_many_listed(limit, prefix)
+            yield [
+                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of_no_file(entry))
+                for entry in some
+            ]
+
+
+def _kind_of_no_file(entry: os.DirEntry[str]) -> FileKind:
+    if entry.is_dir(follow_symlinks=False):
+        return _DIRECTORY
+    return _LINK if entry.is_symlink() else _OTHER
+
+
+class TreeWalk:
+    """One walk through a tree: parents before their children, names in order."""
+
+    def __init__(
+        self,
+        open_child: Open,
+        *,
+        depth: int | None,
+        entries: int | None,
+        listing: int | None,
+        unreadable: OnUnreadable,
+        enter: Enter | None = None,
+    ) -> None:
+        self._open = open_child
+        self._wants = enter
+        self._depth = depth
+        self._entries = entries
+        self._listing = listing
+        self._unreadable = unreadable
+
+    def run(self, top: Handle, prefix: str) -> Iterator[FileInfo]:
+        """Visit what is beneath the directory *top*.
+
+        Raises:
+            LimitError: After everything within the limits was given, or at the limit of entries.
+        """
+        seen = 0
+        deeper: str | None = None
+        levels = [(top, iter(scan(top.fd, prefix, self._listing)))]
+        while levels:
+            here, infos = levels[-1]
+            info = next(infos, None)
+            if info is None:
+                levels.pop()
+                continue
+            if self._entries is not None and seen >= self._entries:
+                raise too_many(self._entries, prefix)
+            seen += 1
+            yield info
+            if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
+                continue
+            child = self._enter(here, info)
+            if child is None:
+                continue
+            if self._depth is not None and len(levels) >= self._depth:
+                deeper = deeper or (info.path if has_entries(child.fd) else None)
+            else:
+                levels.append((child, iter(scan(child.fd, info.path + "/", self._listing))))
+        if deeper is not None and self._depth is not None:
+            raise too_deep(self._depth, deeper)
+
+    def _enter(self, parent: Handle, info: FileInfo) -> Handle | None:
+        """The open directory, or `None` if it is gone, swapped or, where those are skipped, shut to us."""
+        try:
+            return Handle(self._open(parent.fd, os.fsencode(info.name), SCAN))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            if self._unreadable is OnUnreadable.REFUSE or error.errno in (errno.EMFILE, errno.ENFILE):
+                raise
+            return None
+
+
+def has_entries(fd: int) -> bool:
+    """Whether the directory *fd* holds anything."""
+    with os.scandir(fd) as entries:
+        return next(entries, None) is not None
+
+
+def too_many_listed(limit: int, prefix: str) -> LimitError:
+    """The error of a directory that has more entries than a listing may."""
+    top = prefix.rstrip("/") or "."
+    return LimitError(
+        "list_entries",
+        limit=limit,
+        asked=None,
+        message=f"directory {top!r} has more than {limit} entries, the limit of a listing",
+        path=top,
+    )
+
+
+def too_many(limit: int, prefix: str) -> LimitError:
+    """The error of a tree that has more entries than a walk may visit."""
+    top = prefix.rstrip("/") or "."
+    return LimitError(
+        "walk_entries",
+        limit=limit,
+        asked=None,
+        message=f"directory tree {top!r} has more than {limit} entries, the limit of a walk",
+        path=top,
+    )
+
+
+def too_deep(limit: int, path: str) -> LimitError:
+    """The error of a tree that has more levels than a walk may go."""
+    return LimitError(
+        "depth",
+        limit=limit,
+        asked=None,
+        message=f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
+        f" {path[:80]!r}",
+        path=path,
+    )
+
+
+class DirectoryVisitor(Protocol):
+    """What is done in every directory of a tree."""
+
+    def enter(self, fd: int, name: bytes) -> list[bytes]:
+        """Look at the directory *fd*, called *name* in the one before; the names in it to go into next."""
+        ...
+
+    def leave(self) -> None:
+        """The directory that was entered last, and not left yet, is done."""
+        ...
+
+
+def descend(open_child: Open, top: Handle, look: DirectoryVisitor) -> None:
+    """Let *look* see every directory from *top* on; two descriptors, whatever the depth.
+
+    A directory that is shut to its owner is opened for the time; one of somebody else is left out.
+
+    Raises:
+        OSError: EAGAIN if directories were moved meanwhile.
+        WalkCancelledError: There was no time for all of it.
+    """
+    descent = _Descent(open_child, top)
+    try:
+        descent.levels[-1].directories.extend(look.enter(top.fd, b""))
+        while descent.levels:
+            if not descent.levels[-1].directories:
+                look.leave()
+                descent.leave()
+            elif (name := descent.enter()) is not None:
+                descent.levels[-1].directories.extend(look.enter(descent.here.fd, name))
+    except WalkCancelledError:
+        descent.shut_again()
+        raise
+
+
+def entries_of(fd: int) -> Iterator[os.DirEntry[str]]:
+    """The entries of the directory *fd*, for a walk that can be cancelled."""
+    with os.scandir(fd) as entries:
+        checkpoint()
+        for number, entry in enumerate(entries, 1):
+            yield entry
+            if number % BATCH_ENTRIES == 0:
+                checkpoint()
+
+
+def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
+    """Count everything beneath *top*, each inode once; a directory of somebody else counts as empty.
+
+    Raises:
+        LimitError: There are more than *limit* entries.
+        OSError: EAGAIN if directories were moved meanwhile.
+        WalkCancelledError: There was no time for all of it.
+    """
+    count = _Count(limit)
+    descend(open_child, top, count)
+    return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
+
+
+class _Descent:
+    """The way from the top of a tree to where a walk is."""
+
+    def __init__(self, open_child: Open, top: Handle) -> None:
+        self._open = open_child
+        self.here = top
+        self.levels = [_Level(_identity(top.fd), [], None)]
+
+    def enter(self) -> bytes | None:
+        """Go into the next directory; its name, or `None` if it cannot be opened."""
+        name = self.levels[-1].directories.pop()
+        child, mode = _open_shut(self._open, self.here.fd, name)
+        if child is None:
+            return None
+        self.here = child
+        self.levels.append(_Level(_identity(child.fd), [], mode))
+        return name
+
+    def leave(self) -> None:
+        """Go back to the directory above, and shut this one if it was."""
+        shut = self.levels.pop().shut
+        if not self.levels:
+            return
+        above = Handle(os.open("..", SCAN, dir_fd=self.here.fd))
+        if shut is not None:
+            os.fchmod(self.here.fd, shut)
+        self.here = above
+        if _identity(above.fd) != self.levels[-1].identity:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    def shut_again(self) -> None:
+        """Go back as far as directories had to be opened, as long as nobody moves them."""
+        first = next((at for at, level in enumerate(self.levels) if level.shut is not None), len(self.levels))
+        with suppress(OSError):
+            while len(self.levels) > first:
+                self.leave()
+
+
+class _Level(NamedTuple):
+    """A directory on the way from the top to where a descent is."""
+
+    identity: tuple[int, int]
+    directories: list[bytes]
+    """Those in it that are still to be gone into."""
+    shut: int | None
+    """The mode it gets back, if it had to be opened first."""
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+class _Count:
+    """What was counted so far."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.disk_bytes = 0
+        self.entries = 0
+        self._limit = limit
+        self._seen: set[tuple[int, int]] = set()
+        """Files that have other names."""
+
+    def enter(self, fd: int, name: bytes) -> list[bytes]:
+        """Count what the directory *fd* holds, and return the names of its directories."""
+        directories: list[bytes] = []
+        for entry in entries_of(fd):
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            if self.entries == self._limit:
+                raise too_many(self._limit, "")
+            self.entries += 1
+            if stat.S_ISDIR(found.st_mode):
+                directories.append(os.fsencode(entry.name))
+            elif stat.S_ISREG(found.st_mode):
+                self._add_file(found)
+        return directories
+
+    def leave(self) -> None:
+        """Nothing is kept of a directory."""
+
+    def _add_file(self, found: os.stat_result) -> None:
+        if found.st_nlink > 1:
+            if (found.st_dev, found.st_ino) in self._seen:
+                return
+            self._seen.add((found.st_dev, found.st_ino))
+        self.disk_bytes += counted_bytes(found.st_size, found.st_blocks)
+
+
+def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
+    """The directory *name*, and its mode if that shut it; no directory if it cannot be opened."""
+    try:
+        return Handle(open_child(parent, name, SCAN)), None
+    except PermissionError:
+        pass
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EXDEV):
+            raise
+        return None, None
+    try:
+        mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        unlock(open_child, parent, name)
+        return Handle(open_child(parent, name, SCAN)), mode
+    except PermissionError:
+        return None, None
+
+
+def require_empty(open_child: Open, parent: int, name: bytes) -> None:
+    """Refuse a directory that holds something, if we can look.
+
+    Raises:
+        OSError: ENOTEMPTY.
+    """
+    try:
+        held = Handle(open_child(parent, name, SCAN))
+    except PermissionError:
+        return
+    if has_entries(held.fd):
+        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))

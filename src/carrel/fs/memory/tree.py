@@ -1,0 +1,385 @@
+"""The tree behind `MemoryFiles`: its nodes, path resolution, renaming, walking and reading.
+
+It answers as the kernel does beneath a root, with an `OSError`: EXDEV for what leads out, ELOOP after 40
+links, `..` by where the names before it led. Its caller holds the lock.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from threading import RLock
+
+from carrel.errors import LimitError
+from carrel.fs.api import Enter, Existing, Links
+from carrel.fs.rules import MAX_LINKS, skip_missing
+from carrel.values import Clock, FileInfo, FileKind, Limits
+
+FILE_MODE = 0o644
+DIRECTORY_MODE = 0o755
+LINK_MODE = 0o777
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Node:
+    """What every entry has."""
+
+    inode: int
+    mode: int
+    modified_ns: int
+    created_ns: int
+    accessed_ns: int
+    """When it was made or touched; reading leaves it."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class File(Node):
+    """A regular file; a replaced one keeps its content for those who still read it."""
+
+    content: bytearray
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Link(Node):
+    """A symbolic link."""
+
+    target: str
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Directory(Node):
+    """A directory; only the top of the tree has no parent."""
+
+    parent: Directory | None = None
+    entries: dict[str, Node] = field(default_factory=dict)
+    removed: bool = False
+
+
+class MemoryTree:
+    """One top directory and all that is beneath it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._inodes = count(1)
+        self.top = self.new_directory()
+
+    def new_file(self, content: bytes, mode: int) -> File:
+        """A file without a name yet."""
+        now = self._clock()
+        return File(
+            inode=next(self._inodes),
+            mode=mode,
+            modified_ns=now,
+            created_ns=now,
+            accessed_ns=now,
+            content=bytearray(content),
+        )
+
+    def new_directory(self) -> Directory:
+        """A directory without a name yet."""
+        now = self._clock()
+        return Directory(
+            inode=next(self._inodes), mode=DIRECTORY_MODE, modified_ns=now, created_ns=now, accessed_ns=now
+        )
+
+    def new_link(self, target: str) -> Link:
+        """A link without a name yet."""
+        now = self._clock()
+        return Link(
+            inode=next(self._inodes),
+            mode=LINK_MODE,
+            modified_ns=now,
+            created_ns=now,
+            accessed_ns=now,
+            target=target,
+        )
+
+    def resolve(self, parts: tuple[str, ...], links: Links, *, must_dir: bool) -> Node:
+        """Follow *parts* from the top; a link at their end too, unless it is to be kept."""
+        todo = list(reversed(parts))
+        here: Node = self.top
+        followed = 0
+        missing: OSError | None = None
+        while todo:
+            name = todo.pop()
+            directory = _require_directory(here)
+            found = _child(directory, name)
+            if found is None or (todo and isinstance(found, File)):
+                missing = missing or failure(errno.ENOENT if found is None else errno.ENOTDIR)
+                if not skip_missing(todo, ".."):
+                    raise missing
+                continue
+            if not isinstance(found, Link) or not (todo or must_dir or links is Links.FOLLOW):
+                here = found
+                continue
+            followed += 1
+            if followed > MAX_LINKS:
+                raise missing or failure(errno.ELOOP)
+            if found.target.startswith("/"):
+                raise failure(errno.EXDEV)
+            must_dir = must_dir or (not todo and found.target.endswith(("/", "/.")))
+            todo.extend(part for part in reversed(found.target.split("/")) if part not in ("", "."))
+            here = directory
+        if missing:
+            raise missing
+        return _require_directory(here) if must_dir else here
+
+    def directory(self, parts: tuple[str, ...]) -> Directory:
+        """The directory that *parts* lead to."""
+        return _require_directory(self.resolve(parts, Links.FOLLOW, must_dir=True))
+
+    def longest_prefix(self, parts: tuple[str, ...]) -> tuple[int, Directory]:
+        """The deepest directory of *parts* that exists, and how many parts it has."""
+        for known in range(len(parts), 0, -1):
+            try:
+                return known, self.directory(parts[:known])
+            except FileNotFoundError:
+                continue
+        return 0, self.top
+
+    def put(self, parent: Directory, name: str, node: Node) -> None:
+        """Give *node* a name, instead of whatever has it; ENOENT if *parent* was removed meanwhile."""
+        if parent.removed:
+            raise failure(errno.ENOENT)
+        if isinstance(node, Directory):
+            node.parent = parent
+        parent.entries[name] = node
+        parent.modified_ns = self._clock()
+
+    def remove(self, parent: Directory, name: str) -> None:
+        """Take *name* away, with everything beneath it."""
+        _discard(parent.entries.pop(name))
+        parent.modified_ns = self._clock()
+
+    def make(self, near: Directory, missing: tuple[str, ...]) -> Directory:
+        """Make the directories *missing*, one in the other, and return the last."""
+        for name in missing:
+            fresh = self.new_directory()
+            self.put(near, name, fresh)
+            near = fresh
+        return near
+
+    def append(self, file: File, data: bytes) -> None:
+        """Add *data* to the content."""
+        if data:
+            file.content += data
+            file.modified_ns = self._clock()
+
+    def rename(
+        self, parent: Directory, name: str, new_parent: Directory, new_name: str, existing: Existing
+    ) -> None:
+        """Move an entry, with the answers of `renameat2`."""
+        node = parent.entries[name]
+        old = new_parent.entries.get(new_name)
+        if old is not None and existing is Existing.REFUSE:
+            raise failure(errno.EEXIST)
+        if node in _ways_up(new_parent):
+            raise failure(errno.EINVAL)
+        if old in _ways_up(parent):
+            raise failure(errno.ENOTEMPTY)
+        if old is node:
+            return
+        if old is not None:
+            _require_replaceable(node, old)
+            _discard(old)
+        del parent.entries[name]
+        parent.modified_ns = self._clock()
+        self.put(new_parent, new_name, node)
+
+
+def inside(node: Node) -> Iterator[Node]:
+    """Everything beneath *node*."""
+    todo = list(node.entries.values()) if isinstance(node, Directory) else []
+    while todo:
+        found = todo.pop()
+        yield found
+        if isinstance(found, Directory):
+            todo.extend(found.entries.values())
+
+
+def failure(number: int) -> OSError:
+    """The error that the kernel would answer with."""
+    return OSError(number, os.strerror(number))
+
+
+def describe(path: str, node: Node, target: str | None = None, created_ns: int | None = None) -> FileInfo:
+    """What is known about *node*."""
+    kind, size = FileKind.DIRECTORY, 0
+    if isinstance(node, File):
+        kind, size = FileKind.FILE, len(node.content)
+    elif isinstance(node, Link):
+        kind, size = FileKind.LINK, len(os.fsencode(node.target))
+    return FileInfo(
+        path=path,
+        kind=kind,
+        size_bytes=size,
+        modified_ns=node.modified_ns,
+        mode=node.mode,
+        links=1,
+        inode=node.inode,
+        target=target,
+        host_bytes=size,
+        blocks=-(-size // 512),
+        accessed_ns=node.accessed_ns,
+        created_ns=created_ns,
+    )
+
+
+def _child(directory: Directory, name: str) -> Node | None:
+    if name == "..":
+        if directory.parent is None:
+            raise failure(errno.EXDEV)
+        return directory.parent
+    return directory.entries.get(name)
+
+
+def _require_directory(node: Node) -> Directory:
+    if not isinstance(node, Directory):
+        raise failure(errno.ENOTDIR)
+    return node
+
+
+def _ways_up(directory: Directory) -> Iterator[Node | None]:
+    """The directory and all above it."""
+    here: Directory | None = directory
+    while here is not None:
+        yield here
+        here = here.parent
+
+
+def _require_replaceable(node: Node, old: Node) -> None:
+    if not isinstance(old, Directory):
+        if isinstance(node, Directory):
+            raise failure(errno.ENOTDIR)
+    elif not isinstance(node, Directory):
+        raise failure(errno.EISDIR)
+    elif old.entries:
+        raise failure(errno.ENOTEMPTY)
+
+
+def _discard(node: Node) -> None:
+    """Empty a removed tree, so that a walk or a write that still holds a part of it sees it gone."""
+    todo = [node]
+    while todo:
+        gone = todo.pop()
+        if isinstance(gone, Directory):
+            todo.extend(gone.entries.values())
+            gone.entries.clear()
+            gone.removed = True
+
+
+def scan(directory: Directory, prefix: str, limit: int | None) -> list[FileInfo]:
+    """The entries of *directory*, sorted by name, each path beginning with *prefix*."""
+    if limit is not None and len(directory.entries) > limit:
+        top = prefix.rstrip("/") or "."
+        raise _limit(
+            "list_entries",
+            limit,
+            f"directory {top!r} has more than {limit} entries, the limit of a listing",
+            top,
+        )
+    return [describe(prefix + name, node) for name, node in sorted(directory.entries.items())]
+
+
+class MemoryWalk:
+    """One walk: parents before their children, names in order; it holds the lock only while it looks."""
+
+    def __init__(self, lock: RLock, limits: Limits, enter: Enter | None = None) -> None:
+        self._lock = lock
+        self._wants = enter
+        self._limits = limits
+
+    def run(self, top: Directory, prefix: str) -> Iterator[FileInfo]:
+        """Visit what is beneath *top*.
+
+        Raises:
+            LimitError: After everything within the limits was given, or at the limit of entries.
+        """
+        seen = 0
+        too_deep: str | None = None
+        levels = [(top, self._scanned(top, prefix))]
+        while levels:
+            here, infos = levels[-1]
+            info = next(infos, None)
+            if info is None:
+                levels.pop()
+                continue
+            self._require_fewer(seen, prefix)
+            seen += 1
+            yield info
+            if not info.is_directory or (self._wants and not self._wants(info)):
+                continue
+            child = self._enter(here, info)
+            if child is None:
+                continue
+            if self._limits.depth is not None and len(levels) >= self._limits.depth:
+                too_deep = too_deep or (info.path if child.entries else None)
+            else:
+                levels.append((child, self._scanned(child, info.path + "/")))
+        self._require_flat(too_deep)
+
+    def _scanned(self, directory: Directory, prefix: str) -> Iterator[FileInfo]:
+        with self._lock:
+            return iter(scan(directory, prefix, self._limits.list_entries))
+
+    def _enter(self, parent: Directory, info: FileInfo) -> Directory | None:
+        """The directory, or `None` if its name is gone or means something else by now."""
+        with self._lock:
+            child = parent.entries.get(info.name)
+            return child if isinstance(child, Directory) else None
+
+    def _require_fewer(self, seen: int, prefix: str) -> None:
+        limit = self._limits.walk_entries
+        if limit is not None and seen >= limit:
+            top = prefix.rstrip("/") or "."
+            raise _limit(
+                "walk_entries",
+                limit,
+                f"directory tree {top!r} has more than {limit} entries, the limit of a walk",
+                top,
+            )
+
+    def _require_flat(self, too_deep: str | None) -> None:
+        limit = self._limits.depth
+        if too_deep is not None and limit is not None:
+            raise _limit(
+                "depth",
+                limit,
+                f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
+                f" {too_deep[:80]!r}",
+                too_deep,
+            )
+
+
+def _limit(what: str, limit: int, message: str, path: str) -> LimitError:
+    return LimitError(what, limit=limit, asked=None, message=message, path=path)
+
+
+class MemoryReader:
+    """An open file, read by chunks; it outlives the name and the workspace."""
+
+    def __init__(self, file: File, info: FileInfo, lock: RLock) -> None:
+        self._file = file
+        self._lock = lock
+        self._at = 0
+        self.info = info
+
+    def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
+        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        self._at += offset
+        while piece := self._read(chunk_bytes):
+            yield piece
+
+    def read(self, length: int, offset: int = 0) -> bytes:
+        """So much of the content from *offset* on, or what there is of it."""
+        with self._lock:
+            return bytes(self._file.content[offset : offset + length])
+
+    def _read(self, count: int) -> bytes:
+        with self._lock:
+            piece = bytes(self._file.content[self._at : self._at + count])
+            self._at += len(piece)
+            return piece

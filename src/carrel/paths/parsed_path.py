@@ -1,0 +1,213 @@
+r"""Parse the path a caller wrote into a `ParsedPath`, without looking at any file.
+
+A path is only a request. Nothing here looks at a file system, and nothing here decides whether `..` is
+harmless: that is the resolver's work, because only it knows what the names before it are.
+
+`\` is a separator on every platform. A trailing slash becomes the flag `must_dir` and is never attached
+again: `openat("link/", O_NOFOLLOW)` would follow the link.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+from carrel.errors import AbsoluteError, PathError
+
+PATH_BYTES = 4096
+"""Paths of this many bytes or more are refused, as Linux does."""
+NAME_BYTES = 255
+
+StrPath = str | os.PathLike[str]
+
+
+class ParsedPath(NamedTuple):
+    """A request that is well formed; nothing says yet that it stays inside."""
+
+    asked: str
+    """What the caller wrote, for messages and records."""
+    parts: tuple[str, ...]
+    """Names and `..`, without empty ones and `.`; none for the root itself."""
+    absolute: bool
+    must_dir: bool
+    """It ended in a slash or a dot, so only a directory can be meant."""
+    dotted: bool
+    """It ended in `.` or `..`, so it does not end in a name."""
+    encoded: bytes
+    """The parts as the system calls want them; `.` for the root."""
+    parent: bytes
+    """The same without the last part."""
+    name: bytes
+    """The last part; empty when `dotted`."""
+
+    @property
+    def text(self) -> str:
+        """The path in its plainest spelling."""
+        return "/".join(self.parts) or "."
+
+
+def parse(path: StrPath) -> ParsedPath:
+    """Parse a relative path.
+
+    Raises:
+        TypeError: It is neither `str` nor a path object that gives one.
+        AbsoluteError: It is absolute.
+        PathError: It is empty, too long or holds what no path may hold.
+    """
+    where = parse_any(path)
+    if where.absolute:
+        raise AbsoluteError(
+            f"path {where.asked!r} must be relative: absolute paths are not allowed",
+            path=where.asked,
+        )
+    return where
+
+
+def parse_any(path: StrPath) -> ParsedPath:
+    """Parse a path that may be absolute; the rest is as for `parse`."""
+    return _parse(path if type(path) is str else to_str(path))
+
+
+def relative(where: ParsedPath, parts: tuple[str, ...]) -> ParsedPath:
+    """Make *parts* of *where* a relative request that still remembers what was asked."""
+    return _build(where.asked, parts, absolute=False, must_dir=where.must_dir, dotted=where.dotted)
+
+
+def child(where: ParsedPath, below: str) -> ParsedPath:
+    """The entry that a walk found at *below*, seen from *where*; its names are taken as they are."""
+    parts = (*where.parts, *below.split("/"))
+    return _build("/".join(parts), parts, absolute=False, must_dir=False, dotted=False)
+
+
+def link_destination(where: ParsedPath, target: str) -> ParsedPath:
+    """Where a link with the text *target* leads that stands at *where*, seen from the root.
+
+    Raises:
+        PathError: The text is too long or holds what no path may hold.
+    """
+    base = where.parts[:-1]
+    then = _split(where.asked, target)
+    return _build(
+        where.asked,
+        (*base, *then.parts),
+        absolute=then.absolute,
+        must_dir=then.must_dir or where.must_dir,
+        dotted=then.dotted,
+    )
+
+
+def escapes(where: ParsedPath, target: str) -> bool:
+    """Whether a link with the text *target* at *where* is absolute or, as text, climbs above the root."""
+    then = link_destination(where, target)
+    depth = 0
+    for part in then.parts:
+        depth += -1 if part == ".." else 1
+        if depth < 0:
+            return True
+    return then.absolute
+
+
+def to_str(path: object) -> str:
+    """A real `str`, whatever a subclass or a path object would answer the second time.
+
+    Raises:
+        TypeError: It is neither `str` nor a path object that gives one.
+    """
+    given = path if isinstance(path, str) else os.fspath(path)  # type: ignore[call-overload]  # raises TypeError itself
+    if not isinstance(given, str):
+        raise TypeError(f"a path must be str, not {type(given).__name__}")
+    return str.__str__(given)
+
+
+@lru_cache(maxsize=1024)
+def _parse(path: str) -> ParsedPath:
+    if path[1:2] == ":" and path[0].isascii() and path[0].isalpha():
+        raise AbsoluteError(
+            f"path {_shortened(path)!r} must be relative: drive letters are not allowed", path=path
+        )
+    return _split(path, path.replace("\\", "/"))
+
+
+def _split(asked: str, text: str) -> ParsedPath:
+    if not text:
+        raise PathError("path is empty", path=asked)
+    if "\0" in text:
+        raise PathError(f"path {_shortened(asked)!r} holds a NUL", path=asked)
+    _check_length(asked, text)
+    pieces = text.split("/")
+    last = pieces[-1]
+    parts = tuple([piece for piece in pieces if piece and piece != "."])
+    return _build(
+        asked,
+        parts,
+        absolute=not pieces[0],
+        must_dir=last in ("", ".", ".."),
+        dotted=_ends_in_dots(pieces) or not parts,
+    )
+
+
+def _ends_in_dots(pieces: list[str]) -> bool:
+    """Whether the last piece that is not empty is `.` or `..`."""
+    for piece in reversed(pieces):
+        if piece:
+            return piece in (".", "..")
+    return True
+
+
+def _check_length(asked: str, text: str) -> None:
+    if len(encode(text, asked)) >= PATH_BYTES:
+        raise PathError(
+            f"path is too long: {len(text.encode('utf-8', 'replace'))} bytes, the limit is {PATH_BYTES - 1}",
+            path=asked,
+        )
+
+
+def _build(asked: str, parts: tuple[str, ...], *, absolute: bool, must_dir: bool, dotted: bool) -> ParsedPath:
+    encoded = encode("/".join(parts), asked)
+    if len(encoded) > NAME_BYTES:
+        _check_names(asked, encoded)
+    parent, _, name = encoded.rpartition(b"/")
+    return ParsedPath(
+        asked=asked,
+        parts=parts,
+        absolute=absolute,
+        must_dir=must_dir,
+        dotted=dotted or not parts,
+        encoded=encoded or b".",
+        parent=parent or b".",
+        name=b"" if dotted else name,
+    )
+
+
+def _check_names(asked: str, encoded: bytes) -> None:
+    for name in encoded.split(b"/"):
+        if len(name) > NAME_BYTES:
+            raise PathError(
+                f"a name in path {_shortened(asked)!r} is too long: {len(name)} bytes,"
+                f" the limit is {NAME_BYTES}",
+                path=asked,
+            )
+
+
+def encode(text: str, asked: str) -> bytes:
+    """The bytes of a name; one that was not UTF-8 comes back as it was listed.
+
+    Raises:
+        PathError: It holds a lone surrogate that stands for no byte.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        pass
+    try:
+        found = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        found = None
+    if found is None or found.decode("utf-8", "surrogateescape") != text:
+        raise PathError(f"path {_shortened(asked)!r} holds a lone surrogate", path=asked)
+    return found
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."

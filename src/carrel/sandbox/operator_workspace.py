@@ -1,0 +1,45 @@
+"""Reopen the files of a session or directory under other rules, on behalf of the operator."""
+
+from __future__ import annotations
+
+import os
+
+from carrel.audit.logger import SandboxLogger
+from carrel.policy.rules import SandboxPolicy
+from carrel.sessions.manager import WorkspaceManager
+from carrel.workspace.workspace import Workspace
+
+OPERATOR_ACTOR = "operator"
+"""Who the journal names."""
+
+
+class SessionOperatorWorkspace:
+    """Opens a session."""
+
+    def __init__(self, manager: WorkspaceManager, session_id: str) -> None:
+        self._manager = manager
+        self._id = session_id
+
+    def reopen(self, policy: SandboxPolicy) -> Workspace:
+        """The files of the session under *policy*.
+
+        Raises:
+            SessionMissingError: It was deleted.
+        """
+        return self._manager.open(self._id, policy=policy, actor=OPERATOR_ACTOR)
+
+
+class DirectoryOperatorWorkspace:
+    """Opens a directory of the host that is no session."""
+
+    def __init__(self, directory: str | os.PathLike[str], logger: SandboxLogger | None = None) -> None:
+        self._directory = directory
+        self._logger = logger
+
+    def reopen(self, policy: SandboxPolicy) -> Workspace:
+        """The files of the directory under *policy*.
+
+        Raises:
+            UnavailableError: It is not there.
+        """
+        return Workspace.open(self._directory, policy=policy, actor=OPERATOR_ACTOR, logger=self._logger)

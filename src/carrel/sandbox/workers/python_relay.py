@@ -1,0 +1,181 @@
+"""`python` in a worker's command line: the service runs the guest and relays its streams."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from contextvars import copy_context
+from functools import partial
+from itertools import count
+from typing import Any
+
+from carrel.errors import CarrelError, SandboxExecutionError
+from carrel.runtimes.frames import Frame, FrameSocket, FrameSocketBroken
+from carrel.sandbox.workers.protocol import SOURCE_BYTES, ShellFrameKind, parse_error, render_error
+from carrel.shell.api import PythonCall
+from carrel.shell.command.context import ShellResources
+from carrel.workspace.workspace import Workspace
+
+
+class HostPython:
+    """In a worker: lets the host run guest code."""
+
+    def __init__(
+        self,
+        hand_over: Callable[[socket.socket, int], None],
+        send: Callable[[ShellFrameKind, dict[str, object]], None],
+        flush: Callable[[], None],
+    ) -> None:
+        """Ask by *hand_over*, after what was changed so far was told by *flush*."""
+        self._hand_over = hand_over
+        self._send = send
+        self._flush = flush
+        self._numbers = count(1)
+
+    def run(self, workspace: Workspace, call: PythonCall) -> int:
+        """Run one call to its end, and return its exit status.
+
+        Raises:
+            CarrelError: The host cannot run it.
+        """
+        self._flush()
+        number = next(self._numbers)
+        ours, theirs = socket.socketpair()
+        with closing(FrameSocket(ours)) as channel:
+            with theirs:
+                self._hand_over(theirs, number)
+            stop = partial(self._send, ShellFrameKind.STOP_PYTHON, {"number": number})
+            try:
+                return _attend(channel, call, stop)
+            except FrameSocketBroken:
+                raise SandboxExecutionError("the guest was stopped") from None
+            except CarrelError:
+                raise
+            except BaseException:
+                stop()
+                raise
+
+
+def _attend(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) -> int:
+    """Tell the host what to run, and serve its streams."""
+    head: dict[str, object] = {
+        "name": call.name,
+        "file": call.file,
+        "argv": call.argv,
+        "env": dict(call.env),
+        "cwd": call.cwd,
+        "timeout_seconds": call.timeout_seconds,
+    }
+    # A file of the workspace is read by who runs it.
+    channel.send(ShellFrameKind.PYTHON, head, call.source if call.file is None else b"")
+    call.on_start(stop)
+    pieces = iter(call.stdin)
+    while (frame := channel.receive()) is not None:
+        match frame.kind:
+            case ShellFrameKind.STDOUT:
+                call.on_output("stdout", bytes(frame.body))
+            case ShellFrameKind.STDERR:
+                call.on_output("stderr", bytes(frame.body))
+            case ShellFrameKind.INPUT:
+                piece = next(pieces, None)
+                channel.send(ShellFrameKind.ANSWER, {"has_more": piece is not None}, piece or b"")
+            case ShellFrameKind.DONE:
+                return int(str(frame.head["status"]))
+            case _:
+                raise parse_error(frame.head)
+    raise FrameSocketBroken("no answer")
+
+
+class _Gone(BaseException):
+    """Nobody in the worker wants the run any more; ends it quietly."""
+
+
+class GuestCall:
+    """In the host: one run of guest code for a worker, in a thread of its own."""
+
+    def __init__(self, connection: socket.socket, shared: ShellResources) -> None:
+        """Begin to serve *connection*; the run is recorded and watched as a part of what this thread does."""
+        self._connection = connection
+        self._channel = FrameSocket(connection, body_bytes=SOURCE_BYTES)
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._stop: Callable[[], object] | None = None
+        run = partial(copy_context().run, self._run)
+        self._thread = threading.Thread(target=run, name="carrel-shell-python", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the run, from any thread."""
+        with self._lock:
+            self._is_stopped = True
+            stop = self._stop
+        if stop is not None:
+            stop()
+        # Wakes it if it waits for input.
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RD)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait for the end."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        with closing(self._channel), suppress(FrameSocketBroken, _Gone):
+            frame = self._channel.receive()
+            if frame is None or self._shared.python is None:
+                return
+            try:
+                status = self._shared.python.run(self._shared.workspace, self._call(frame))
+            except CarrelError as error:
+                self._channel.send(ShellFrameKind.FAILED, render_error(error))
+            else:
+                self._channel.send(ShellFrameKind.DONE, {"status": status})
+
+    def _call(self, frame: Frame) -> PythonCall:
+        head: dict[str, Any] = frame.head  # Any: checked where it is used, as what a caller gave
+        return PythonCall(
+            source=bytes(frame.body),
+            name=head["name"],
+            file=head["file"],
+            argv=tuple(head["argv"]),
+            env=head["env"],
+            cwd=head["cwd"],
+            stdin=self._input(),
+            timeout_seconds=head["timeout_seconds"],
+            on_output=self._print,
+            on_start=self._begun,
+        )
+
+    def _begun(self, stop: Callable[[], object]) -> None:
+        with self._lock:
+            self._stop = stop
+            is_late = self._is_stopped
+        if is_late:
+            stop()
+
+    def _print(self, stream: str, data: bytes) -> None:
+        try:
+            self._channel.send(
+                ShellFrameKind.STDOUT if stream == "stdout" else ShellFrameKind.STDERR, None, data
+            )
+        except FrameSocketBroken:
+            raise _Gone from None
+
+    def _input(self) -> Iterator[bytes]:
+        while True:
+            try:
+                self._channel.send(ShellFrameKind.INPUT)
+                frame = self._channel.receive()
+            except FrameSocketBroken:
+                return
+            if frame is None or frame.head.get("has_more") is not True:
+                return
+            yield bytes(frame.body)

@@ -1,0 +1,56 @@
+"""What a caller asks to run in a session: a command line, or Python code for the guest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from carrel.errors import RequestError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRequest:
+    """A command line for the shell."""
+
+    command: str
+    stdin: bytes = b""
+    timeout_seconds: float | None = None
+    """As configured by default, and never longer than that."""
+    shell: str | None = None
+    """A name for a shell that remembers where it is; without one, the line begins in `/workspace`."""
+
+    tool = "bash"
+    """What the role of the caller must have."""
+
+    def __post_init__(self) -> None:
+        _require_timeout(self.timeout_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeRequest:
+    """Python for the guest: a text, or a file of the workspace."""
+
+    code: str | None = None
+    file: str | None = None
+    argv: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: bytes = b""
+    timeout_seconds: float | None = None
+    stateful: bool = False
+    """Whether variables last from call to call, while the service has the session open."""
+
+    tool = "python_executor"
+    """What the role of the caller must have."""
+
+    def __post_init__(self) -> None:
+        if (self.code is None) == (self.file is None):
+            raise RequestError("exactly one of 'code' and 'file' must be given")
+        _require_timeout(self.timeout_seconds)
+
+
+ExecutionRequest = CommandRequest | CodeRequest
+
+
+def _require_timeout(seconds: float | None) -> None:
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise RequestError(f"timeout_seconds must be a number above 0, not {seconds!r}")

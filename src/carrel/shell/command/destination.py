@@ -1,0 +1,133 @@
+"""Sources and targets of `cp` and `mv`: the last operand, or a directory named by an option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from carrel.errors import CarrelError, MissingError
+from carrel.shell.command.access import PathAccess, writes
+from carrel.shell.command.context import Context
+from carrel.shell.command.errors import is_denied, strerror
+from carrel.shell.command.flags import UsageError
+from carrel.shell.text.quoting import quote
+from carrel.values import FileInfo
+
+
+class SourceTarget(NamedTuple):
+    """One thing to copy or to move."""
+
+    source: str
+    target: str
+
+
+def source_targets(
+    ctx: Context, operands: Sequence[str], *, directory: str | None, plain_target: bool
+) -> Iterator[SourceTarget]:
+    """Each source with its target.
+
+    Everything goes into *directory*, if one is given; with *plain_target* the last operand is the target
+    itself, be it a directory.
+
+    Raises:
+        UsageError: There are too few operands or too many, or the target is no directory where it must be.
+    """
+    if directory is not None:
+        if plain_target:
+            message = "cannot combine --target-directory (-t) and --no-target-directory (-T)"
+            raise UsageError(message, status=1, hint=False)
+        if not operands:
+            raise UsageError("missing file operand", status=1)
+        _require_directory(ctx, directory, "target directory")
+        return _into(ctx, operands, directory)
+    _require_two(operands)
+    *sources, last = operands
+    if plain_target:
+        if len(sources) > 1:
+            raise UsageError(f"extra operand {quote(operands[2])}", status=1)
+        return iter([SourceTarget(sources[0], last)])
+    if len(sources) == 1 and not is_directory(ctx, last):
+        return iter([SourceTarget(sources[0], last)])
+    _require_directory(ctx, last, "target")
+    return _into(ctx, sources, last)
+
+
+def _require_two(operands: Sequence[str]) -> None:
+    if not operands:
+        raise UsageError("missing file operand", status=1)
+    if len(operands) == 1:
+        raise UsageError(f"missing destination file operand after {quote(operands[0])}", status=1)
+
+
+def _require_directory(ctx: Context, operand: str, what: str) -> None:
+    try:
+        info = ctx.stat(operand)
+    except CarrelError as error:
+        if is_denied(error):
+            raise
+        raise UsageError(f"{what} {quote(operand)}: {strerror(error)}", status=1, hint=False) from None
+    if not info.is_directory:
+        raise UsageError(f"{what} {quote(operand)}: Not a directory", status=1, hint=False)
+
+
+def _into(ctx: Context, sources: Sequence[str], directory: str) -> Iterator[SourceTarget]:
+    """Each source under its own name; of two with one name, only the first that could be put there."""
+    made: dict[str, str] = {}
+    for source in sources:
+        target = join(directory, base_name(source))
+        before = made.get(target)
+        if before is None or not ctx.is_there(source):
+            status, ctx.status = ctx.status, 0
+            yield SourceTarget(source, target)
+            if not ctx.status:
+                made[target] = source
+            ctx.status = max(ctx.status, status)
+        elif before == source:
+            kind = "directory" if is_directory(ctx, source) else "file"
+            ctx.warn(f"{ctx.name}: warning: source {kind} {quote(source)} specified more than once")
+        else:
+            ctx.complain(f"will not overwrite just-created {quote(target)} with {quote(source)}")
+
+
+def is_directory(ctx: Context, operand: str) -> bool:
+    """Whether *operand* is a directory, or a link to one."""
+    try:
+        return ctx.stat(operand).is_directory
+    except CarrelError:
+        return False
+
+
+def stat_if_exists(ctx: Context, operand: str, *, follow: bool) -> FileInfo | None:
+    """What is at *operand*, if anything is.
+
+    Raises:
+        CarrelError: It cannot be looked at.
+    """
+    try:
+        return ctx.stat(operand, follow=follow)
+    except MissingError:
+        return None
+
+
+def is_same_file(one: FileInfo, other: FileInfo) -> bool:
+    """Whether two names stand for one file; devices are not known, so more than the inode is compared."""
+    return one.version == other.version and one.kind is other.kind
+
+
+def base_name(path: str) -> str:
+    """The last name of *path*."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def join(directory: str, name: str) -> str:
+    """The path of *name* in *directory*."""
+    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"
+
+
+def target_accesses(
+    operands: Sequence[str], directory: str | None
+) -> tuple[Sequence[str], Iterator[PathAccess]]:
+    """The sources, and what would be written."""
+    if directory is not None:
+        return operands, writes([directory])
+    return operands[:-1], writes(operands[-1:])

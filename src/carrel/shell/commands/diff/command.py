@@ -1,0 +1,366 @@
+"""Compare files line by line."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, NamedTuple
+
+from carrel.errors import CarrelError, ClosedError, MissingError, SessionMissingError
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.commands.diff.comparison import Comparison, IgnoredSpace
+from carrel.shell.commands.diff.hunks import (
+    ClassifiedChange,
+    FilePair,
+    HunkRenderer,
+    normal,
+    unified,
+    with_context,
+)
+from carrel.shell.language.glob import name_pattern
+from carrel.shell.text.quoting import encode, quote_if_needed
+from carrel.values import FileInfo
+
+USAGE = "[OPTION]... FILES"
+NOTES = """\
+FILES are two files, two directories, or a file and a directory that holds one of the same name; - is standard
+input. The exit status is 0 if they are the same, 1 if they differ, 2 after an error."""
+
+_NORMAL, _UNIFIED, _CONTEXT = "normal", "unified", "context"
+_ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\t": "\\t",
+    "\n": "\\n",
+    "\v": "\\v",
+    "\f": "\\f",
+    "\r": "\\r",
+}
+
+
+class OutputStyle(NamedTuple):
+    """A format of the output, and how many lines are around changes."""
+
+    name: str
+    lines: int = 3
+
+
+def _try_help(message: str) -> UsageError:
+    return UsageError(f"{message}\ndiff: Try 'diff --help' for more information.", hint=False)
+
+
+def _style(name: str, text: str) -> OutputStyle:
+    if text and not (text.isascii() and text.isdecimal()):
+        raise _try_help(f"invalid context length '{text}'")
+    return OutputStyle(name, int(text[:9] or 3))
+
+
+def _unified(text: str) -> OutputStyle:
+    return _style(_UNIFIED, text)
+
+
+def _contextual(text: str) -> OutputStyle:
+    return _style(_CONTEXT, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `diff`."""
+
+    styles: Annotated[
+        tuple[OutputStyle, ...],
+        Opt("--normal", to=OutputStyle(_NORMAL), help="print changes alone (the default)"),
+        Opt("-u", to=OutputStyle(_UNIFIED), help="print 3 lines of unified context"),
+        Opt("-U", metavar="NUM", help="print NUM lines of unified context", read=_unified),
+        Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", read=_unified),
+        Opt("-c", to=OutputStyle(_CONTEXT), help="print 3 lines of context, both files apart"),
+        Opt("-C", metavar="NUM", help="print NUM lines of context, both files apart", read=_contextual),
+        Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", read=_contextual),
+    ] = ()
+    brief: Annotated[bool, Opt("-q", "--brief", help="tell only whether files differ")] = False
+    report: Annotated[
+        bool, Opt("-s", "--report-identical-files", help="tell when two files are the same")
+    ] = False
+    recursive: Annotated[bool, Opt("-r", "--recursive", help="compare subdirectories too")] = False
+    new_file: Annotated[bool, Opt("-N", "--new-file", help="treat missing files as empty")] = False
+    exclude: Annotated[
+        tuple[Callable[[str], bool], ...],
+        Opt("-x", "--exclude", metavar="PAT", help="leave out names that match PAT", read=name_pattern),
+    ] = ()
+    ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="ignore case")] = False
+    ignore_space: Annotated[
+        IgnoredSpace,
+        Opt("-w", "--ignore-all-space", to=IgnoredSpace.ALL, help="ignore all white space"),
+        Opt(
+            "-b", "--ignore-space-change", to=IgnoredSpace.CHANGE, help="ignore how much white space there is"
+        ),
+        Opt(
+            "-Z",
+            "--ignore-trailing-space",
+            to=IgnoredSpace.TRAILING,
+            help="ignore white space at the end of lines",
+        ),
+    ] = IgnoredSpace.NONE
+    ignore_blank: Annotated[bool, Opt("-B", "--ignore-blank-lines", help="ignore changes of blank lines")] = (
+        False
+    )
+    strip_cr: Annotated[
+        bool, Opt("--strip-trailing-cr", help="ignore a carriage return at the end of lines")
+    ] = False
+    text: Annotated[bool, Opt("-a", "--text", help="compare binary files as if they were text")] = False
+    labels: Annotated[
+        tuple[str, ...], Opt("-L", "--label", metavar="LABEL", help="print LABEL for the name of a file")
+    ] = ()
+    minimal: Annotated[bool, Opt("-d", "--minimal", help="look longer for fewer changes")] = False
+    ignored: Annotated[
+        str,
+        Opt("--color", metavar="[WHEN]", help="has no effect"),
+        Opt("-H", "--speed-large-files", help="has no effect"),
+    ] = ""
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+    """It reads both files."""
+    return reads(operands)
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Compare two files or directories."""
+    if len(operands) < 2:
+        raise _try_help(f"missing operand after '{operands[0] if operands else 'diff'}'")
+    if len(operands) > 2:
+        raise _try_help(f"extra operand '{operands[2]}'")
+    if len({style.name for style in flags.styles}) > 1:
+        raise _try_help("conflicting output style options")
+    if len(flags.labels) > 2:
+        raise UsageError("too many file label options", hint=False)
+    return _Diff(ctx, flags, operands).run(*operands)
+
+
+class Side(NamedTuple):
+    """One of two things to compare; without *info* it is missing, and as good as empty."""
+
+    path: str
+    info: FileInfo | None
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory."""
+        return self.info is not None and self.info.is_directory
+
+    @property
+    def path_if_there(self) -> str | None:
+        """What to read, if there is something."""
+        return self.path if self.info is not None or self.path == STDIN else None
+
+    def kind(self) -> str:
+        """What it is, in words."""
+        if self.info is None or self.info.is_file:
+            return "regular file" if self.info and self.info.size_bytes else "regular empty file"
+        return "directory" if self.is_directory else "special file"
+
+
+class _Diff:
+    """One comparison of two files, or of all files in two directories."""
+
+    def __init__(self, ctx: Context, flags: Flags, operands: Sequence[str]) -> None:
+        self._ctx = ctx
+        self._flags = flags
+        self._style = flags.styles[-1] if flags.styles else OutputStyle(_NORMAL)
+        self._comparison = Comparison(
+            ctx,
+            case=flags.ignore_case,
+            space=flags.ignore_space,
+            blank_lines=flags.ignore_blank,
+            carriage_returns=flags.strip_cr,
+            minimal=flags.minimal,
+        )
+        options = list(ctx.arguments)
+        for operand in reversed(operands):
+            del options[len(options) - 1 - options[::-1].index(operand)]
+        self._command = " ".join(["diff", *map(quote_if_needed, options)])
+
+    def run(self, old: str, new: str) -> int:
+        """Compare what the user named, and return the exit status."""
+        sides = [self._side(path) for path in (old, new)]
+        one, other = sides
+        if one is None or other is None:
+            return 2
+        if old == new == STDIN:
+            return 0
+        if one.is_directory != other.is_directory and STDIN in (old, new):
+            self._ctx.complain("cannot compare '-' to a directory", status=2)
+            return 2
+        if one.info is None and other.info is None:
+            for path in (old, new):
+                self._ctx.complain(f"{path}: No such file or directory", status=2)
+            return 2
+        if one.is_directory and other.is_directory:
+            return max(self._directories(one, other), self._ctx.status)
+        if (one.is_directory and other.info) or (other.is_directory and one.info):
+            one, other = self._into(one, other), self._into(other, one)
+        if one is None or other is None:
+            return 2
+        return max(self._files(one, other, header=False), self._ctx.status)
+
+    def _into(self, side: Side | None, other: Side | None) -> Side | None:
+        """If *side* is a directory, what has the name of the *other* in it."""
+        if side is None or other is None or not side.is_directory:
+            return side
+        return self._side(_join(side.path, other.path.rstrip("/").rpartition("/")[2]))
+
+    def _side(self, path: str) -> Side | None:
+        """What is at *path*; `None` after an error."""
+        if path == STDIN:
+            return Side(path, None)
+        try:
+            return Side(path, self._ctx.stat(path))
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            if isinstance(error, MissingError) and self._flags.new_file:
+                return Side(path, None)
+            self._ctx.fail(error, path, status=2)
+        return None
+
+    # Directories
+
+    def _directories(self, old: Side, new: Side) -> int:
+        names = [self._names(side) for side in (old, new)]
+        status = 0
+        for name in sorted({*names[0], *names[1]}, key=encode):
+            status = max(status, self._entry(old, new, name, name in names[0], name in names[1]))
+        return status
+
+    def _names(self, side: Side) -> set[str]:
+        if side.info is None:
+            return set()
+        names: set[str] = set()
+        with self._ctx.reporting(side.path, side.path, status=2):
+            names.update(info.name for info in self._ctx.list(side.path))
+        return {name for name in names if not any(matches(name) for matches in self._flags.exclude)}
+
+    def _entry(self, old: Side, new: Side, name: str, in_old: bool, in_new: bool) -> int:
+        if not (in_old and in_new) and not self._flags.new_file:
+            self._ctx.say(f"Only in {old.path if in_old else new.path}: {name}")
+            return 1
+        one = self._side(_join(old.path, name)) if in_old else Side(_join(old.path, name), None)
+        other = self._side(_join(new.path, name)) if in_new else Side(_join(new.path, name), None)
+        if one is None or other is None:
+            return 2
+        directories = one.is_directory, other.is_directory
+        if directories == (False, False):
+            return self._files(one, other, header=True)
+        if not self._flags.recursive and all(directories):
+            self._ctx.say(f"Common subdirectories: {one.path} and {other.path}")
+            return 0
+        if all(directories) or one.info is None or other.info is None:
+            return self._only_or_both(one, other, name)
+        self._ctx.say(f"File {one.path} is a {one.kind()} while file {other.path} is a {other.kind()}")
+        return 1
+
+    def _only_or_both(self, one: Side, other: Side, name: str) -> int:
+        if self._flags.recursive:
+            return self._directories(one, other)
+        there = one if one.info is not None else other
+        self._ctx.say(f"Only in {there.path[: -len(name) - 1]}: {name}")
+        return 1
+
+    # Files
+
+    def _files(self, old: Side, new: Side, *, header: bool) -> int:
+        try:
+            status = self._compare(old, new, header=header)
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            self._ctx.fail(error, error.path or old.path, status=2)
+            return 2
+        if status == 0 and self._flags.report:
+            self._ctx.say(f"Files {old.path} and {new.path} are identical")
+        return status
+
+    def _compare(self, old: Side, new: Side, *, header: bool) -> int:
+        if old.path == new.path or self._is_same(old, new):
+            return 0
+        if self._flags.brief and not self._comparison.ignores and STDIN not in (old.path, new.path):
+            return self._tell_differ("Files", old, new)
+        with self._comparison.reading(old.path_if_there, new.path_if_there) as (files, is_binary):
+            if is_binary and not self._flags.text:
+                if files.old == files.new:
+                    return 0
+                return self._tell_differ("Files" if self._flags.brief else "Binary files", old, new)
+            return self._compare_lines(files, old, new, header=header)
+
+    def _compare_lines(self, files: FilePair, old: Side, new: Side, *, header: bool) -> int:
+        found = self._comparison.differences(files)
+        if all(difference.ignored for difference in found):
+            return 0
+        if self._flags.brief:
+            return self._tell_differ("Files", old, new)
+        if header:
+            self._ctx.say(f"{self._command} {quote_if_needed(old.path)} {quote_if_needed(new.path)}")
+        self._print(files, found, old, new)
+        return 1
+
+    def _is_same(self, old: Side, new: Side) -> bool:
+        """Whether two files have the same bytes."""
+        if not (old.info and new.info) or old.info.size_bytes != new.info.size_bytes:
+            return False
+        return self._comparison.is_same(old.path, new.path)
+
+    def _tell_differ(self, what: str, old: Side, new: Side) -> int:
+        self._ctx.say(f"{what} {old.path} and {new.path} differ")
+        return 1
+
+    # Output
+
+    def _print(self, files: FilePair, found: Sequence[ClassifiedChange], old: Side, new: Side) -> None:
+        render: HunkRenderer = normal
+        if self._style.name != _NORMAL:
+            marks = (b"--- ", b"+++ ") if self._style.name == _UNIFIED else (b"*** ", b"--- ")
+            for index, side in enumerate((old, new)):
+                self._ctx.out(marks[index] + encode(self._title(side, index)) + b"\n")
+            render = partial(
+                unified if self._style.name == _UNIFIED else with_context, context=self._style.lines
+            )
+        for piece in render(files, found):
+            self._ctx.out(piece)
+
+    def _title(self, side: Side, index: int) -> str:
+        """The name of a file and when it was changed, or its label."""
+        if index < len(self._flags.labels):
+            return self._flags.labels[index]
+        name = _quoted(side.path)
+        modified_ns = side.info.modified_ns if side.info else 0
+        if side.path == STDIN:
+            modified_ns = self._ctx.workspace.gate.now()
+        seconds, fraction = divmod(modified_ns, 10**9)
+        when = time.gmtime(seconds)
+        if self._style.name == _CONTEXT:
+            return f"{name}\t{time.asctime(when)}"
+        return f"{name}\t{time.strftime('%Y-%m-%d %H:%M:%S', when)}.{fraction:09} +0000"
+
+
+def _quoted(name: str) -> str:
+    """A name in a header, in quotes if somebody could misread it."""
+    if not re.search(r'[\x00-\x20\x7f"\\]', name):
+        return name
+    return (
+        '"'
+        + re.sub(
+            r'[\x00-\x1f\x7f"\\]', lambda found: _ESCAPES.get(found[0]) or f"\\{ord(found[0]):03o}", name
+        )
+        + '"'
+    )
+
+
+def _join(directory: str, name: str) -> str:
+    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"

@@ -1,0 +1,290 @@
+"""The tests of `find`: each is made from its argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from carrel.errors import CarrelError, ClosedError, SessionMissingError
+from carrel.policy.rules import Access
+from carrel.shell.commands.find.search import ExpressionError, FoundFile, Predicate, SearchState
+from carrel.shell.language.glob import name_pattern
+from carrel.shell.text.attributes import OWNER, ceil_divide
+from carrel.shell.text.quoting import encode, quote
+from carrel.shell.text.timestamps import SECOND_NS, parse_date
+from carrel.values import FileInfo, FileKind
+
+PredicateMaker = Callable[[SearchState, str], Predicate]
+"""Makes a test of its argument."""
+
+_KINDS = {"f": FileKind.FILE, "d": FileKind.DIRECTORY, "l": FileKind.LINK}
+_NEVER = "bcpsD"
+"""Kinds of files that cannot be told from each other here."""
+_UNITS = {"c": 1, "w": 2, "b": 512, "k": 2**10, "M": 2**20, "G": 2**30}
+_NUMBER = re.compile(r"([+-]?)([0-9]{1,18})")
+
+
+# Names
+
+
+def name(search: SearchState, text: str) -> Predicate:
+    """`-name`."""
+    matches = name_pattern(text)
+    return lambda visit: matches(visit.name)
+
+
+def iname(search: SearchState, text: str) -> Predicate:
+    """`-iname`."""
+    matches = name_pattern(text.lower())
+    return lambda visit: matches(visit.name.lower())
+
+
+def path(search: SearchState, text: str) -> Predicate:
+    """`-path`, where a star matches slashes too."""
+    matches = name_pattern(text)
+    return lambda visit: matches(visit.path)
+
+
+def ipath(search: SearchState, text: str) -> Predicate:
+    """`-ipath`."""
+    matches = name_pattern(text.lower())
+    return lambda visit: matches(visit.path.lower())
+
+
+def link_name(search: SearchState, text: str) -> Predicate:
+    """`-lname`."""
+    matches = name_pattern(text)
+
+    def test(visit: FoundFile) -> bool:
+        if visit.info.kind is not FileKind.LINK:
+            return False
+        return matches(visit.info.target or search.ctx.stat(visit.path, follow=False).target or "")
+
+    return test
+
+
+def regex(search: SearchState, text: str, *, ignore_case: bool = False) -> Predicate:
+    """`-regex`, by RE2, of the whole path."""
+    # Late: it takes long to import, and few searches need it.
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    options.dot_nl = True
+    options.encoding = re2.Options.Encoding.LATIN1
+    pattern = text if search.regex_type != "emacs" else _from_emacs(text)
+    try:
+        compiled = re2.compile(encode(pattern), options)
+    except re2.error as error:
+        raise ExpressionError(f"failed to compile regular expression {quote(text)}: {error}") from None
+    return lambda visit: compiled.fullmatch(encode(visit.path)) is not None
+
+
+def iregex(search: SearchState, text: str) -> Predicate:
+    """`-iregex`."""
+    return regex(search, text, ignore_case=True)
+
+
+_TOKEN = re.compile(r"\\(.)|(\[\^?\]?[^\]]*\])|([(){}|])", re.DOTALL)
+
+
+def _from_emacs(text: str) -> str:
+    """The same in the words of RE2: there `(`, `)` and `|` need no backslash, here they do."""
+
+    def turned(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return found[1] if found[1] in "()|" else found[0]
+        return found[2] or "\\" + found[3]
+
+    return _TOKEN.sub(turned, text)
+
+
+# Kinds, sizes, permissions
+
+
+def kind(search: SearchState, text: str) -> Predicate:
+    """`-type`."""
+    wanted = set()
+    for letter in text.split(","):
+        if not letter:
+            problem = "is missing, i.e., list is ending on: ','" if text else ""
+            raise ExpressionError(f"Last file type in list argument to -type {problem}".rstrip())
+        if letter not in _KINDS and letter not in _NEVER:
+            raise ExpressionError(f"Unknown argument to -type: {letter}")
+        wanted.add(_KINDS.get(letter))
+    return lambda visit: visit.info.kind in wanted
+
+
+def empty(search: SearchState) -> Predicate:
+    """`-empty`."""
+
+    def test(visit: FoundFile) -> bool:
+        if visit.info.is_file:
+            return visit.info.size_bytes == 0
+        if not visit.info.is_directory:
+            return False
+        with search.ctx.reporting(visit.path, quote(visit.path)):
+            return not search.ctx.list(visit.path)
+        return False
+
+    return test
+
+
+def size(search: SearchState, text: str) -> Predicate:
+    """`-size`, rounded up to whole units."""
+    unit = _UNITS.get(text[-1:], 0)
+    digits = text[:-1] if unit else text
+    if not unit and text[-1:].isdecimal():
+        unit = _UNITS["b"]
+    if not unit:
+        raise ExpressionError(f"invalid -size type `{text[-1:]}'")
+    compare = _comparison("-size", digits, text)
+    return lambda visit: compare(ceil_divide(visit.info.host_bytes, unit))
+
+
+def links(search: SearchState, text: str) -> Predicate:
+    """`-links`."""
+    compare = _comparison("-links", text, text)
+    return lambda visit: compare(visit.info.links)
+
+
+def inode(search: SearchState, text: str) -> Predicate:
+    """`-inum`."""
+    compare = _comparison("-inum", text, text)
+    return lambda visit: compare(visit.info.inode)
+
+
+def owner(search: SearchState, text: str) -> Predicate:
+    """`-user` and `-group`: everything belongs to one."""
+    is_owner = text in (OWNER, "0")
+    return lambda visit: is_owner
+
+
+def permissions(search: SearchState, text: str) -> Predicate:
+    """`-perm`."""
+    sign = text[:1] if text[:1] in ("-", "/") else ""
+    wanted = _mode(text[len(sign) :])
+    if wanted is None:
+        raise ExpressionError(f"invalid mode {quote(text)}")
+    if sign == "-":
+        return lambda visit: visit.info.mode & wanted == wanted
+    if sign == "/":
+        return lambda visit: wanted == 0 or visit.info.mode & wanted != 0
+    return lambda visit: visit.info.mode == wanted
+
+
+def _mode(text: str) -> int | None:
+    if re.fullmatch("[0-7]{1,4}", text):
+        return int(text, 8)
+    mode = 0
+    for clause in text.split(","):
+        found = re.fullmatch("([ugoa]*)[+=]([rwx]+)", clause)
+        if found is None:
+            return None
+        who = found[1] or "a"
+        bits = sum({"r": 4, "w": 2, "x": 1}[letter] for letter in set(found[2]))
+        for shift, letter in ((6, "u"), (3, "g"), (0, "o")):
+            if letter in who or "a" in who:
+                mode |= bits << shift
+    return mode
+
+
+def readable(search: SearchState) -> Predicate:
+    """`-readable`."""
+    return lambda visit: _allows(search, visit, Access.READ)
+
+
+def writable(search: SearchState) -> Predicate:
+    """`-writable`."""
+    return lambda visit: _allows(search, visit, Access.WRITE) and _has_bits(search, visit, 0o222)
+
+
+def executable(search: SearchState) -> Predicate:
+    """`-executable`."""
+    return lambda visit: _has_bits(search, visit, 0o111)
+
+
+def _allows(search: SearchState, visit: FoundFile, access: Access) -> bool:
+    if not search.ctx.workspace.explain(search.ctx.path(visit.path), access).allowed:
+        return False
+    return _has_bits(search, visit, 0o777)
+
+
+def _has_bits(search: SearchState, visit: FoundFile, bits: int) -> bool:
+    """Whether the file, or the one that a link leads to, has one of the permissions in *bits*."""
+    if visit.info.kind is not FileKind.LINK:
+        return bool(visit.info.mode & bits)
+    try:
+        return bool(search.ctx.stat(visit.path).mode & bits)
+    except (ClosedError, SessionMissingError):
+        raise
+    except CarrelError:
+        return False
+
+
+# Times
+
+
+def days(search: SearchState, text: str) -> Predicate:
+    """`-mtime`: whole days, what is over is dropped."""
+    compare = _comparison("-mtime", text, text)
+    now = search.now_ns
+    return lambda visit: compare((now - visit.info.modified_ns) // (86_400 * SECOND_NS))
+
+
+def minutes(search: SearchState, text: str) -> Predicate:
+    """`-mmin`: an exact number of minutes means the one that ends then."""
+    compare = _comparison("-mmin", text, text)
+    now = search.now_ns
+    unit = 60 * SECOND_NS
+    rounded: Callable[[int], int] = lambda age: ceil_divide(age, unit)  # noqa: E731  # one of two
+    if text.startswith("-"):
+        rounded = lambda age: age // unit  # noqa: E731  # the other
+    return lambda visit: compare(rounded(now - visit.info.modified_ns))
+
+
+def newer(search: SearchState, text: str) -> Predicate:
+    """`-newer`."""
+    try:
+        then = search.ctx.stat(text, follow=False).modified_ns
+    except (ClosedError, SessionMissingError):
+        raise
+    except CarrelError as error:
+        search.ctx.fail(error, quote(text))
+        raise ExpressionError("") from None
+    return lambda visit: visit.info.modified_ns > then
+
+
+def newer_than_date(search: SearchState, text: str) -> Predicate:
+    """`-newermt`."""
+    try:
+        then = parse_date(text, search.now_ns)
+    except (ValueError, OverflowError):
+        message = f"I cannot figure out how to interpret {quote(text)} as a date or time"
+        raise ExpressionError(message) from None
+    return lambda visit: visit.info.modified_ns > then
+
+
+def same_file(search: SearchState, text: str) -> Predicate:
+    """`-samefile`."""
+    found: FileInfo | None = None
+    with search.ctx.reporting(text, quote(text)):
+        found = search.ctx.stat(text, follow=False)
+    if found is None:
+        raise ExpressionError("")
+    inode_number = found.inode
+    return lambda visit: visit.info.inode == inode_number
+
+
+def _comparison(option: str, text: str, argument: str) -> Callable[[int], bool]:
+    """`+N` for more, `-N` for less, `N` for exactly so much."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ExpressionError(f"invalid argument `{argument}' to `{option}'")
+    limit = int(found[2])
+    if found[1] == "+":
+        return lambda value: value > limit
+    if found[1] == "-":
+        return lambda value: value < limit
+    return lambda value: value == limit

@@ -1,0 +1,400 @@
+"""Print lines that match a pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import CarrelError, ClosedError, IsDirectoryError, SessionMissingError
+from carrel.shell.command.access import PathAccess, reads
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.flags import NUMBER, Opt, TextSource, UsageError, from_argument, from_file
+from carrel.shell.commands.grep.filters import (
+    NameFilter,
+    directory_pattern,
+    excluding,
+    including,
+    is_included,
+    suffixes,
+)
+from carrel.shell.commands.grep.lines import BinaryFiles, Buffer, LineSearch, MatchLimit
+from carrel.shell.commands.grep.matching import Find, PatternKind, Patterns, Span
+from carrel.shell.commands.grep.output import LinePrinter, OutputLayout
+from carrel.shell.text.quoting import decode, encode
+from carrel.shell.text.regex import RegexError
+
+USAGE = "[OPTION]... PATTERNS [FILE]..."
+NOTES = """\
+Without FILE, standard input is read, or with -r the working directory. Links that are met on the way are not
+followed, also not with -R. Patterns are matched by RE2: back-references are refused, \\< and \\> are the same
+as \\b, and -P knows no look-around. The exit status is 0 if a line is selected, 1 if none is, 2 after an
+error."""
+
+_PATTERN_BYTES = 128
+"""Memory that each character of a pattern takes until it is compiled."""
+_LISTED, _NOT_LISTED = "with", "without"
+
+
+def _context(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"{text}: invalid context length argument", hint=False)
+    return int(text[:18])
+
+
+def _max_count(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise UsageError("invalid max count", hint=False)
+    return None if text != digits else int(digits[:18])
+
+
+def _binary_files(text: str) -> BinaryFiles:
+    try:
+        return BinaryFiles(text)
+    except ValueError:
+        raise UsageError("unknown binary-files type", hint=False) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `grep`."""
+
+    kinds: Annotated[
+        tuple[PatternKind, ...],
+        Opt(
+            "-G",
+            "--basic-regexp",
+            to=PatternKind.BASIC,
+            help="patterns are basic regular expressions (the default)",
+        ),
+        Opt(
+            "-E",
+            "--extended-regexp",
+            to=PatternKind.EXTENDED,
+            help="patterns are extended regular expressions",
+        ),
+        Opt("-F", "--fixed-strings", to=PatternKind.FIXED, help="patterns are plain texts"),
+        Opt(
+            "-P",
+            "--perl-regexp",
+            to=PatternKind.PERL,
+            help="patterns are expressions of RE2, much like Perl's",
+        ),
+    ] = ()
+    sources: Annotated[
+        tuple[TextSource, ...],
+        Opt("-e", "--regexp", metavar="PATTERNS", help="match these patterns", read=from_argument),
+        Opt("-f", "--file", metavar="FILE", help="match patterns from FILE", read=from_file),
+    ] = ()
+    ignore_case: Annotated[
+        bool,
+        Opt("-i", "-y", "--ignore-case", help="ignore case"),
+        Opt("--no-ignore-case", to=False, help="do not ignore case (the default)"),
+    ] = False
+    words: Annotated[bool, Opt("-w", "--word-regexp", help="match only whole words")] = False
+    whole_lines: Annotated[bool, Opt("-x", "--line-regexp", help="match only whole lines")] = False
+    nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
+    no_messages: Annotated[bool, Opt("-s", "--no-messages", help="say nothing about unreadable files")] = (
+        False
+    )
+    invert: Annotated[bool, Opt("-v", "--invert-match", help="select lines that do not match")] = False
+    max_count: Annotated[
+        int | None,
+        Opt("-m", "--max-count", metavar="NUM", help="stop after NUM selected lines", read=_max_count),
+    ] = None
+    offsets: Annotated[bool, Opt("-b", "--byte-offset", help="print the offset of each line")] = False
+    numbers: Annotated[bool, Opt("-n", "--line-number", help="print the number of each line")] = False
+    names: Annotated[
+        bool | None,
+        Opt("-H", "--with-filename", help="print the name of the file with each line"),
+        Opt("-h", "--no-filename", to=False, help="print no names"),
+    ] = None
+    label: Annotated[str, Opt("--label", metavar="LABEL", help="what standard input is called")] = (
+        "(standard input)"
+    )
+    only_matching: Annotated[bool, Opt("-o", "--only-matching", help="print only what matches")] = False
+    quiet: Annotated[bool, Opt("-q", "--quiet", "--silent", help="print nothing")] = False
+    binary: Annotated[
+        BinaryFiles,
+        Opt("--binary-files", metavar="TYPE", help="binary, text or without-match", read=_binary_files),
+        Opt("-a", "--text", to=BinaryFiles.TEXT, help="print binary files as if they were text"),
+        Opt("-I", to=BinaryFiles.SKIP, help="skip binary files"),
+    ] = BinaryFiles.TELL
+    directories: Annotated[
+        str,
+        Opt("-d", "--directories", metavar="ACTION", help="read, skip or recurse"),
+        Opt("-r", "--recursive", to="recurse", help="search directories too"),
+        Opt("-R", "--dereference-recursive", to="recurse", help="the same as -r"),
+    ] = "read"
+    filters: Annotated[
+        tuple[NameFilter, ...],
+        Opt("--include", metavar="GLOB", help="search only files with such names", read=including),
+        Opt("--exclude", metavar="GLOB", help="skip files with such names", read=excluding),
+    ] = ()
+    exclude_dir: Annotated[
+        tuple[Callable[[str], bool], ...],
+        Opt("--exclude-dir", metavar="GLOB", help="skip such directories", read=directory_pattern),
+    ] = ()
+    listing: Annotated[
+        str,
+        Opt("-l", "--files-with-matches", to=_LISTED, help="print only names of files with selected lines"),
+        Opt("-L", "--files-without-match", to=_NOT_LISTED, help="print only names of files without"),
+    ] = ""
+    count: Annotated[bool, Opt("-c", "--count", help="print only how many lines are selected")] = False
+    nul_names: Annotated[bool, Opt("-Z", "--null", help="print a NUL byte after names")] = False
+    before: Annotated[
+        int | None,
+        Opt("-B", "--before-context", metavar="NUM", help="print NUM lines before each", read=_context),
+    ] = None
+    after: Annotated[
+        int | None,
+        Opt("-A", "--after-context", metavar="NUM", help="print NUM lines after each", read=_context),
+    ] = None
+    around: Annotated[
+        int | None,
+        Opt("-C", "--context", NUMBER, metavar="NUM", help="print NUM lines before and after", read=_context),
+    ] = None
+    separator: Annotated[
+        str | None,
+        Opt("--group-separator", metavar="SEP", help="print SEP between groups of lines"),
+        Opt("--no-group-separator", to=None, help="print nothing between groups of lines"),
+    ] = "--"
+    ignored: Annotated[
+        str,
+        Opt("--color", "--colour", metavar="[WHEN]", help="has no effect"),
+        Opt("--line-buffered", help="has no effect"),
+        Opt("-U", "--binary", help="has no effect"),
+    ] = ""
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
+    """It reads files of patterns, and the files it searches."""
+    yield from reads(source.text for source in flags.sources if source.is_file)
+    files = operands if flags.sources else operands[1:]
+    yield from reads(files or (["."] if flags.directories == "recurse" else []))
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Print the lines that match."""
+    sources, files = flags.sources, operands
+    if not sources:
+        if not operands:
+            ctx.warn(f"Usage: grep {USAGE}")
+            ctx.warn("Try 'grep --help' for more information.")
+            return 2
+        sources, files = (TextSource(False, operands[0]),), operands[1:]
+    # In a dictionary, which leaves out those that are given again.
+    texts: dict[str, None] = {}
+    for source in sources:
+        with ctx.reporting(source.text, source.text, status=2):
+            for text in _texts(ctx, source):
+                if text not in texts:
+                    ctx.meter.hold(_PATTERN_BYTES * (len(text) + 1))
+                    texts[text] = None
+    if ctx.status:
+        return ctx.status
+    try:
+        find = _patterns(flags, texts).compile(
+            lambda warning: ctx.warn(f"grep: warning: {warning}"), ctx.meter.check
+        )
+    except RegexError as error:
+        raise UsageError(str(error), hint=False) from None
+    return Grep(ctx, flags, find).run(files)
+
+
+def _texts(ctx: Context, source: TextSource) -> Iterator[str]:
+    if not source.is_file:
+        return iter(source.text.split("\n"))
+    return (decode(line.removesuffix(b"\n")) for line in ctx.lines(source.text))
+
+
+def _patterns(flags: Flags, texts: Collection[str]) -> Patterns:
+    if len(set(flags.kinds)) > 1:
+        raise UsageError("conflicting matchers specified", hint=False)
+    kind = flags.kinds[0] if flags.kinds else PatternKind.BASIC
+    if kind is PatternKind.PERL and len(texts) > 1:
+        raise UsageError("the -P option only supports a single pattern", hint=False)
+    return Patterns(
+        texts=list(texts),
+        kind=kind,
+        ignore_case=flags.ignore_case,
+        whole_words=flags.words,
+        whole_lines=flags.whole_lines,
+    )
+
+
+class Grep:
+    """One run over all files."""
+
+    def __init__(self, ctx: Context, flags: Flags, find: Find) -> None:
+        self._ctx = ctx
+        self._flags = flags
+        self._find = find
+        self._found = False
+        self._has_printed = False
+        self._names = bool(flags.names)
+        self._only_whether = flags.quiet or bool(flags.listing)
+        self._layout = _layout(flags, find)
+        self._lines = LineSearch(
+            find, ctx.meter, invert=flags.invert, binary=flags.binary, nul_lines=flags.nul_lines
+        )
+
+    def run(self, files: Sequence[str]) -> int:
+        """Search *files* and return the exit status."""
+        flags = self._flags
+        recursive = flags.directories == "recurse"
+        if flags.max_count == 0 and flags.listing != _NOT_LISTED:
+            return 1
+        if flags.names is None:
+            self._names = len(files) > 1
+        if not files and recursive:
+            self._search_tree(".", skip=2)
+        for file in files or ([] if recursive else [STDIN]):
+            self._search_operand(file)
+            if self._found and flags.quiet:
+                return 0
+        return self._ctx.status or int(not self._found)
+
+    def _search_operand(self, file: str) -> None:
+        if file == STDIN:
+            self._search(encode(self._flags.label), self._ctx.chunks(STDIN))
+            return
+        try:
+            chunks = self._ctx.chunks(file)
+        except (ClosedError, SessionMissingError):
+            raise
+        except IsDirectoryError as error:
+            self._search_directory(file, error)
+        except CarrelError as error:
+            self._fail(file, error)
+        else:
+            if is_included(self._flags.filters, suffixes(file)):
+                self._search(encode(file), chunks)
+
+    def _fail(self, file: str, error: CarrelError) -> None:
+        if self._flags.no_messages:
+            self._ctx.status = 2
+        else:
+            self._ctx.fail(error, file, status=2)
+
+    def _search_directory(self, file: str, error: CarrelError) -> None:
+        paths = suffixes(file.rstrip("/") or file)
+        if any(matches(path) for matches in self._flags.exclude_dir for path in paths):
+            return
+        if self._flags.directories == "recurse":
+            self._search_tree(file)
+        elif self._flags.directories != "skip":
+            self._fail(file, error)
+
+    def _search_tree(self, top: str, skip: int = 0) -> None:
+        """Search all files beneath *top*; of their shown paths *skip* characters are left out."""
+        if self._flags.names is None:
+            self._names = True
+        enter = self._enters if self._flags.exclude_dir else None
+        filters = self._flags.filters
+        wanted = (lambda name: is_included(filters, (name,))) if filters else None
+        tells_all = self._flags.count or self._flags.listing == _NOT_LISTED
+        passes_by = (lambda chunks: False) if tells_all else self._lines.is_without_match
+        for path, chunks in self._ctx.read_tree(top, enter=enter, wants=wanted):
+            if passes_by(chunks):
+                continue
+            self._search(encode(path[skip:]), chunks)
+            if self._found and self._flags.quiet:
+                return
+
+    def _enters(self, name: str) -> bool:
+        return not any(matches(name) for matches in self._flags.exclude_dir)
+
+    # One file
+
+    def _search(self, name: bytes, chunks: Iterable[bytes]) -> None:
+        try:
+            self._search_file(name, iter(chunks))
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            self._fail(decode(name), error)
+
+    def _search_file(self, name: bytes, chunks: Iterator[bytes]) -> None:
+        flags = self._flags
+        buffers = self._lines.buffers(chunks)
+        if self._only_whether:
+            found = flags.max_count != 0 and any(True for buffer in buffers for _ in buffer.runs)
+            self._list(name, found)
+        elif flags.count:
+            found = self._count(name, buffers)
+        else:
+            found = self._print(name, buffers)
+        self._found = self._found or found
+
+    def _list(self, name: bytes, found: bool) -> None:
+        if not self._flags.quiet and found == (self._flags.listing == _LISTED):
+            self._ctx.out(name + (b"\0" if self._flags.nul_names else b"\n"))
+
+    def _count(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
+        limit = self._flags.max_count
+        count = 0
+        for buffer in buffers:
+            count += self._lines.count(buffer)
+            if limit is not None and count >= limit:
+                count = limit
+                break
+        head = name + (b"\0" if self._flags.nul_names else b":") if self._names else b""
+        self._ctx.out(b"%s%d\n" % (head, count))
+        return count > 0
+
+    def _print(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
+        excerpt: LinePrinter | None = None
+        limit = MatchLimit(self._flags.max_count)
+        is_binary = False
+        for buffer, begin, end, runs, hides in buffers:
+            if hides:
+                is_binary = next(runs, None) is not None
+                if is_binary:
+                    break
+                continue
+            if excerpt is None:
+                excerpt = self._excerpt(name)
+            excerpt.print(buffer, (begin, end), limit.cut(buffer, runs))
+            if limit.is_reached and not excerpt.wants_more:
+                break
+        if excerpt is not None:
+            excerpt.close()
+            self._has_printed = excerpt.has_printed
+        hides = is_binary or (excerpt is not None and excerpt.has_bad_lines)
+        if hides and self._flags.binary is not BinaryFiles.SKIP:
+            self._has_printed = True
+            self._ctx.warn(f"grep: {decode(name)}: binary file matches")
+        return is_binary or limit.count > 0
+
+    def _excerpt(self, name: bytes) -> LinePrinter:
+        shown = name if self._names else None
+        return LinePrinter(self._layout, shown, self._ctx.out, self._ctx.meter, has_printed=self._has_printed)
+
+
+def _layout(flags: Flags, find: Find) -> OutputLayout:
+    around = flags.around or 0
+    before = around if flags.before is None else flags.before
+    after = around if flags.after is None else flags.after
+    grouped = flags.before is not None or flags.after is not None or flags.around is not None
+    separator = None if flags.separator is None or not grouped else encode(flags.separator) + b"\n"
+    return OutputLayout(
+        numbers=flags.numbers,
+        offsets=flags.offsets,
+        only_parts=_no_parts
+        if flags.only_matching and flags.invert
+        else find
+        if flags.only_matching
+        else None,
+        nul_after_name=flags.nul_names,
+        nul_ends_lines=flags.nul_lines,
+        any_bytes=flags.binary is BinaryFiles.TEXT,
+        before=before,
+        after=after,
+        separator=separator,
+    )
+
+
+def _no_parts(buffer: bytes, at: int, end: int) -> Span | None:
+    return None

@@ -1,0 +1,212 @@
+"""List directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.context import Context
+from carrel.shell.command.flags import Opt, UsageError, one_of
+from carrel.shell.commands.ls.entry import Indicator, ListOrder, NameStyle
+from carrel.shell.commands.ls.layout import Columns
+from carrel.shell.commands.ls.listing import DirectoryListing, Follow, ListingOptions, ListLayout
+from carrel.shell.language.glob import name_pattern
+from carrel.shell.text.quoting import quote
+
+USAGE = "[OPTION]... [FILE]..."
+NOTES = """
+Sizes, blocks and inodes are those of the disk; times are in UTC, and everything is owned by root.
+"""
+
+_SORTS = {"none": ListOrder.NONE, "time": ListOrder.TIME, "size": ListOrder.SIZE, "extension": ListOrder.EXTENSION,
+          "version": ListOrder.VERSION, "width": ListOrder.WIDTH}  # fmt: skip
+_FORMATS = {"verbose": "l", "long": "l", "commas": "m", "horizontal": "x", "across": "x", "vertical": "C",
+            "single-column": "1"}  # fmt: skip
+_LONG = ("l", "g", "o", "n", "full")
+_INDICATORS = {each.value: each for each in Indicator}
+_WHEN = {"always": True, "yes": True, "force": True, "never": False, "no": False, "none": False,
+         "auto": False, "tty": False, "if-tty": False}  # fmt: skip
+_STYLES = ("full-iso", "long-iso", "iso", "locale")
+_STYLES_LIST = "\n".join([
+    "Valid arguments are:",
+    *(f"  - [posix-]{style}" for style in _STYLES),
+    "  - +FORMAT (e.g., +%H:%M) for a 'date'-style format",
+])  # fmt: skip
+
+
+def _time_style(text: str) -> str:
+    if text.startswith("+"):
+        return text
+    style = text.removeprefix("posix-")
+    if style not in _STYLES:
+        raise UsageError(f"invalid argument {quote(text)} for 'time style'\n{_STYLES_LIST}")
+    return style
+
+
+def _width(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"invalid line width: {quote(text)}", hint=False)
+    return int(text[:9])
+
+
+def _classify(text: str) -> Indicator:
+    wanted = not text or one_of("--classify", _WHEN)(text)
+    return Indicator.CLASSIFY if wanted else Indicator.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `ls`."""
+
+    hidden: Annotated[
+        str,
+        Opt("-a", "--all", to="all", help="list hidden names too, and . and .."),
+        Opt("-A", "--almost-all", to="almost", help="list hidden names too"),
+    ] = ""
+    layout: Annotated[
+        tuple[str, ...],
+        Opt("-l", to="l", help="a line for each file, with all that is known of it"),
+        Opt("-g", to="g", help="like -l, without the owner"),
+        Opt("-o", to="o", help="like -l, without the group"),
+        Opt("-n", "--numeric-uid-gid", to="n", help="like -l, with owner and group as numbers"),
+        Opt("--full-time", to="full", help="like -l --time-style=full-iso"),
+        Opt("-1", to="1", help="one name a line, as it is anyway"),
+        Opt("-C", to="C", help="names in columns"),
+        Opt("-x", to="x", help="names in lines"),
+        Opt("-m", to="m", help="names with commas between them"),
+        Opt("--format", metavar="WORD", help="long, single-column, vertical, across or commas",
+            read=one_of("--format", _FORMATS)),
+    ] = ()  # fmt: skip
+    order: Annotated[
+        ListOrder | None,
+        Opt("-t", to=ListOrder.TIME, help="newest first"),
+        Opt("-S", to=ListOrder.SIZE, help="largest first"),
+        Opt("-X", to=ListOrder.EXTENSION, help="by extension"),
+        Opt("-v", to=ListOrder.VERSION, help="by name, where digits count as numbers"),
+        Opt("-U", to=ListOrder.NONE, help="do not sort"),
+        Opt("--sort", metavar="WORD", help="none, time, size, extension, version or width",
+            read=one_of("--sort", _SORTS)),
+    ] = None  # fmt: skip
+    unsorted: Annotated[bool, Opt("-f", help="the same as -a -U")] = False
+    reverse: Annotated[bool, Opt("-r", "--reverse", help="in reverse order")] = False
+    first: Annotated[bool, Opt("--group-directories-first", help="directories before files")] = False
+    recursive: Annotated[bool, Opt("-R", "--recursive", help="and what is in the directories, too")] = False
+    directory: Annotated[
+        bool, Opt("-d", "--directory", help="list directories themselves, not what is in them")
+    ] = False
+    base: Annotated[
+        int | None,
+        Opt("-h", "--human-readable", to=1024, help="sizes like 1.5K and 24M"),
+        Opt("--si", to=1000, help="the same by powers of 1000"),
+    ] = None
+    indicator: Annotated[
+        Indicator,
+        Opt("-F", to=Indicator.CLASSIFY, help="add / to directories, @ to links, * to what may be executed"),
+        Opt("--classify", metavar="[WHEN]", help="the same", read=_classify),
+        Opt("--file-type", to=Indicator.FILE_TYPE, help="the same without *"),
+        Opt("-p", to=Indicator.SLASH, help="add / to directories"),
+        Opt("--indicator-style", metavar="WORD", help="none, slash, file-type or classify",
+            read=one_of("--indicator-style", _INDICATORS)),
+    ] = Indicator.NONE  # fmt: skip
+    blocks: Annotated[bool, Opt("-s", "--size", help="how much space each takes, in KiB")] = False
+    inode: Annotated[bool, Opt("-i", "--inode", help="the number of each file")] = False
+    kibibytes: Annotated[bool, Opt("-k", "--kibibytes", help="count space in KiB, as it does anyway")] = False
+    no_group: Annotated[bool, Opt("-G", "--no-group", help="do not show the group")] = False
+    time_style: Annotated[
+        str,
+        Opt("--time-style", metavar="STYLE", help="full-iso, long-iso, iso, locale or +FORMAT",
+            read=_time_style),
+    ] = ""  # fmt: skip
+    follow: Annotated[
+        str,
+        Opt("-L", "--dereference", to="all", help="show what links lead to"),
+        Opt("-H", "--dereference-command-line", to="operands", help="the same for links that are operands"),
+    ] = ""
+    style: Annotated[
+        NameStyle,
+        Opt("-Q", "--quote-name", to=NameStyle.QUOTED, help="names in double quotes"),
+        Opt("-b", "--escape", to=NameStyle.ESCAPED, help="odd characters as \\n, \\t, \\303"),
+        Opt("-q", "--hide-control-chars", to=NameStyle.HIDDEN, help="odd characters as ?"),
+        Opt("-N", "--literal", "--show-control-chars", to=NameStyle.LITERAL, help="names as they are"),
+    ] = NameStyle.LITERAL
+    ignore: Annotated[
+        tuple[str, ...], Opt("-I", "--ignore", metavar="PATTERN", help="leave out names that match")
+    ] = ()
+    backups: Annotated[bool, Opt("-B", "--ignore-backups", help="leave out names that end in ~")] = False
+    width: Annotated[
+        int,
+        Opt("-w", "--width", metavar="COLS", help="how wide a line is; 0 is no limit",
+            read=_width),
+    ] = 80  # fmt: skip
+    color: Annotated[
+        str, Opt("--color", "--colour", metavar="[WHEN]", help="accepted and ignored")
+    ] = ""  # fmt: skip
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+    """It would look at each operand."""
+    return looks_at(operands or ["."])
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """List each operand."""
+    DirectoryListing(ctx, _shape(ctx, flags)).run(operands or ["."])
+    return ctx.status
+
+
+def _shape(ctx: Context, flags: Flags) -> ListingOptions:
+    layout, seen = _layout(flags.layout)
+    order = flags.order or (ListOrder.NONE if flags.unsorted else ListOrder.NAME)
+    columns = Columns(
+        inode=flags.inode,
+        blocks=flags.blocks,
+        owner="g" not in seen,
+        group="o" not in seen and not flags.no_group,
+        numeric="n" in seen,
+        base=flags.base,
+        time_style=flags.time_style or ("full-iso" if "full" in seen else "locale"),
+        indicator=flags.indicator,
+        style=flags.style,
+        now_ns=ctx.workspace.gate.now(),
+    )
+    return ListingOptions(
+        columns=columns,
+        layout=layout,
+        width=flags.width,
+        order=order,
+        reverse=flags.reverse,
+        directories_first=flags.first,
+        hidden=flags.hidden or ("all" if flags.unsorted else ""),
+        leaves_out=_leaves_out(flags),
+        recursive=flags.recursive,
+        plain_directories=flags.directory,
+        follow=_follow(flags, layout),
+    )
+
+
+def _layout(given: Sequence[str]) -> tuple[ListLayout, set[str]]:
+    """The last layout that was asked for, and all that was said about it; `-1` keeps a long one long."""
+    layout = ListLayout.SINGLE
+    for each in given:
+        asked = ListLayout.LONG if each in _LONG else ListLayout(each)
+        if asked is not ListLayout.SINGLE or layout is not ListLayout.LONG:
+            layout = asked
+    return layout, set(given)
+
+
+def _follow(flags: Flags, layout: ListLayout) -> Follow:
+    if flags.follow == "all":
+        return Follow.ALL
+    if flags.follow == "operands":
+        return Follow.OPERANDS
+    never = flags.directory or flags.indicator is Indicator.CLASSIFY or layout is ListLayout.LONG
+    return Follow.NONE if never else Follow.DIRECTORIES
+
+
+def _leaves_out(flags: Flags) -> Callable[[str], bool]:
+    patterns = [name_pattern(text) for text in flags.ignore]
+    if flags.backups:
+        patterns.append(lambda name: name.endswith("~"))
+    return lambda name: any(matches(name) for matches in patterns)

@@ -1,0 +1,190 @@
+"""Arrange entries: names in columns or with commas, and long lines with attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from carrel.shell.commands.ls.entry import Indicator, ListEntry, NameStyle, indicator_suffix, render_name
+from carrel.shell.text.attributes import OWNER, ceil_divide, human, mode_letters
+from carrel.shell.text.timestamps import SECOND_NS, render_full_timestamp, render_timestamp
+from carrel.values import FileKind
+
+_GAP = 2
+_LEAST = 3
+"""No column is narrower, with its gap."""
+_TAB = 8
+
+
+def in_columns(cells: Sequence[bytes], width: int, *, across: bool) -> bytes:
+    """*cells* in columns that are read downwards, or *across*; in one line if the *width* is 0."""
+    if not cells or width == 0:
+        return b"  ".join(cells) + b"\n" if cells else b""
+    lengths = [len(cell) for cell in cells]
+    widths = _widths(lengths, width, across=across)
+    count = len(widths)
+    rows = -(-len(cells) // count)
+    lines: list[bytes] = []
+    for row in range(rows):
+        places = range(row * count, min(len(cells), (row + 1) * count)) if across else range(
+            row, len(cells), rows
+        )  # fmt: skip
+        lines.append(_line([cells[at] for at in places], widths))
+    return b"".join(lines)
+
+
+def _widths(lengths: Sequence[int], width: int, *, across: bool) -> list[int]:
+    """The widths of the most columns that fit."""
+    most = min(len(lengths), -(-width // _LEAST))
+    for count in range(most, 1, -1):
+        widths = _for_count(lengths, count, across=across)
+        if sum(widths) < width:
+            return widths
+    return [max(lengths)]
+
+
+def _for_count(lengths: Sequence[int], count: int, *, across: bool) -> list[int]:
+    rows = -(-len(lengths) // count)
+    widths = []
+    for column in range(count):
+        part = lengths[column::count] if across else lengths[column * rows : (column + 1) * rows]
+        gap = 0 if column == count - 1 else _GAP
+        widths.append(max(_LEAST, max(part, default=0) + gap if part else 0))
+    return widths
+
+
+def _line(cells: Sequence[bytes], widths: Sequence[int]) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    for number, cell in enumerate(cells):
+        parts.append(cell)
+        if number + 1 < len(cells):
+            parts.append(_indent(at + len(cell), at + widths[number]))
+            at += widths[number]
+    return b"".join(parts) + b"\n"
+
+
+def _indent(begin: int, end: int) -> bytes:
+    """Tabs and spaces from one column to another."""
+    parts = bytearray()
+    while begin < end:
+        if end // _TAB > (begin + 1) // _TAB:
+            parts += b"\t"
+            begin += _TAB - begin % _TAB
+        else:
+            parts += b" "
+            begin += 1
+    return bytes(parts)
+
+
+def with_commas(cells: Sequence[bytes], width: int) -> bytes:
+    """*cells* one after the other, with commas between them."""
+    parts: list[bytes] = []
+    at = 0
+    for number, cell in enumerate(cells):
+        if number:
+            fits = width == 0 or at + len(cell) + 2 < width
+            parts.append(b", " if fits else b",\n")
+            at = at + 2 if fits else 0
+        parts.append(cell)
+        at += len(cell)
+    return b"".join(parts) + b"\n" if cells else b""
+
+
+_MINUTE_NS = 60 * SECOND_NS
+_HALF_YEAR_NS = 31_556_952 // 2 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which columns there are, and how they are written."""
+
+    inode: bool
+    blocks: bool
+    owner: bool
+    group: bool
+    numeric: bool
+    base: int | None
+    """What a unit of sizes is made of, where they are to be read by people."""
+    time_style: str
+    indicator: Indicator
+    style: NameStyle
+    now_ns: int
+
+    def cells(self, entries: Sequence[ListEntry], *, aligned: bool) -> list[bytes]:
+        """The names, with inodes and blocks before them if wanted."""
+        lead = self._lead(entries, entries if aligned else ())
+        return [
+            before + render_name(entry.name, self.style) + indicator_suffix(entry.info, self.indicator)
+            for before, entry in zip(lead, entries, strict=True)
+        ]
+
+    def lines(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
+        """A long line for each entry, with room for the numbers of those in *measured*."""
+        sizes = [self._size(entry.info.host_bytes) for entry in entries]
+        size_width = _width(self._size(entry.info.host_bytes) for entry in measured)
+        link_width = _width(str(entry.info.links) for entry in measured)
+        who = ("0" if self.numeric else OWNER) + " "
+        owners = who * (self.owner + self.group)
+        return b"".join(
+            lead
+            + f"{mode_letters(entry.info)} {entry.info.links:>{link_width}} {owners}{size:>{size_width}} ".encode()
+            + self._time(entry.info.modified_ns).encode("utf-8", "surrogateescape")
+            + b" "
+            + self._name(entry)
+            for lead, entry, size in zip(self._lead(entries, measured), entries, sizes, strict=True)
+        )
+
+    def total(self, entries: Sequence[ListEntry]) -> bytes:
+        """How much space all of it takes."""
+        return f"total {self._blocks(sum(entry.info.blocks for entry in entries))}\n".encode()
+
+    def _lead(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> list[bytes]:
+        """What stands before the names or the long lines."""
+        numbers: list[Callable[[ListEntry], str]] = []
+        if self.inode:
+            numbers.append(lambda entry: str(entry.info.inode))
+        if self.blocks:
+            numbers.append(lambda entry: self._blocks(entry.info.blocks))
+        if not numbers:
+            return [b""] * len(entries)
+        widths = [_width(map(number, measured)) for number in numbers]
+        columns = list(zip(numbers, widths, strict=True))
+        return ["".join(f"{n(entry):>{width}} " for n, width in columns).encode() for entry in entries]
+
+    def _blocks(self, blocks: int) -> str:
+        return human(blocks * 512, self.base) if self.base else str(ceil_divide(blocks, 2))
+
+    def _size(self, size: int) -> str:
+        return human(size, self.base) if self.base else str(size)
+
+    def _time(self, when_ns: int) -> str:
+        style = self.time_style
+        if style == "full-iso":
+            return render_full_timestamp(when_ns)
+        if style.startswith("+"):
+            return _by_age(style[1:].split("\n", 1), self._is_recent(when_ns), when_ns)
+        if style == "long-iso":
+            return render_timestamp("%Y-%m-%d %H:%M", when_ns)
+        forms = ["%Y-%m-%d ", "%m-%d %H:%M"] if style == "iso" else ["%b %e  %Y", "%b %e %H:%M"]
+        # To the minute, so that files which were changed together are rendered once.
+        return _by_age(forms, self._is_recent(when_ns), when_ns - when_ns % _MINUTE_NS)
+
+    def _is_recent(self, when_ns: int) -> bool:
+        return self.now_ns - _HALF_YEAR_NS < when_ns < self.now_ns
+
+    def _name(self, entry: ListEntry) -> bytes:
+        name = render_name(entry.name, self.style)
+        if entry.info.kind is not FileKind.LINK:
+            return name + indicator_suffix(entry.info, self.indicator) + b"\n"
+        end = indicator_suffix(entry.leads_to, self.indicator) if entry.leads_to else b""
+        return name + b" -> " + render_name(entry.info.target or "", self.style) + end + b"\n"
+
+
+def _by_age(forms: Sequence[str], is_recent: bool, when_ns: int) -> str:
+    """The first form is for what is old, the last one for the rest."""
+    return render_timestamp(forms[-1 if is_recent else 0], when_ns)
+
+
+def _width(texts: Iterable[str]) -> int:
+    return max(map(len, texts), default=0)

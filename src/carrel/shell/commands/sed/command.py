@@ -1,0 +1,278 @@
+"""Change lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from carrel.errors import CarrelError, ClosedError, IsDirectoryError, SessionMissingError
+from carrel.shell.command.access import PathAccess, reads, writes
+from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.errors import is_denied
+from carrel.shell.command.flags import Opt, TextSource, from_argument, from_file
+from carrel.shell.commands.sed.machine import Machine
+from carrel.shell.commands.sed.parser import parse
+from carrel.shell.commands.sed.scanner import ScriptFragment
+from carrel.shell.commands.sed.script import ScriptError
+from carrel.shell.runtime.redirect import ReplacedFile
+from carrel.shell.streams import OutputStream
+from carrel.shell.text.quoting import decode
+
+USAGE = "[OPTION]... {SCRIPT-IF-NO-OTHER} [FILE]..."
+NOTES = """\
+Without FILE, standard input is read. Expressions are matched by RE2: back-references in them are refused, \\<
+and \\> are the same as \\b. The commands e, R, w and W, which run programs or write other files, are
+refused."""
+
+_SCRIPT_BYTES = 160
+"""Memory that a command takes for each character of a script from a file."""
+
+
+def _length(text: str) -> int:
+    return int(text[:9]) if text.isascii() and text.isdecimal() else 70
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Options of `sed`."""
+
+    quiet: Annotated[bool, Opt("-n", "--quiet", "--silent", help="print only what the script prints")] = False
+    sources: Annotated[
+        tuple[TextSource, ...],
+        Opt("-e", "--expression", metavar="SCRIPT", help="run SCRIPT", read=from_argument),
+        Opt("-f", "--file", metavar="FILE", help="run the script in FILE", read=from_file),
+    ] = ()
+    extended: Annotated[
+        bool, Opt("-E", "-r", "--regexp-extended", help="expressions are extended regular expressions")
+    ] = False
+    in_place: Annotated[
+        str | None,
+        Opt("-i", "--in-place", metavar="[SUFFIX]", help="change the files; keep old ones with SUFFIX"),
+    ] = None
+    separate: Annotated[bool, Opt("-s", "--separate", help="each file has its own first and last line")] = (
+        False
+    )
+    nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
+    length: Annotated[
+        int, Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", read=_length)
+    ] = 70
+    sandbox: Annotated[bool, Opt("--sandbox", help="refuse the command r too")] = False
+    ignored: Annotated[
+        bool,
+        Opt("-u", "--unbuffered", help="has no effect"),
+        Opt("-b", "--binary", help="has no effect"),
+        Opt("--posix", help="has no effect"),
+        Opt("--follow-symlinks", help="has no effect"),
+    ] = False
+
+
+def touches(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
+    """It reads scripts, files, and those that `r` names; with `-i` it writes the files and their backups."""
+    sources = flags.sources or tuple(map(from_argument, operands[:1]))
+    files = operands if flags.sources else operands[1:]
+    yield from reads(source.text for source in sources if source.is_file)
+    yield from reads(
+        _files_read([ScriptFragment(source.text) for source in sources if not source.is_file], flags)
+    )
+    yield from reads(files)
+    if flags.in_place is None:
+        return
+    yield from writes(files)
+    if flags.in_place:
+        yield from writes(_backup(file, flags.in_place) for file in files)
+
+
+def _files_read(pieces: Sequence[ScriptFragment], flags: Flags) -> list[str]:
+    """The files that a script reads; none if it is wrong, since then it does nothing."""
+    try:
+        commands = parse(pieces, extended=flags.extended, sandbox=flags.sandbox)
+    except ScriptError:
+        return []
+    return [decode(command.text) for command in commands if command.name == "r"]
+
+
+def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    """Run a script for each line."""
+    try:
+        return _run(ctx, flags, operands)
+    except ScriptError as error:
+        ctx.warn(f"sed: {error}")
+        return error.status
+
+
+def _run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
+    sources, files = flags.sources, operands
+    if not sources:
+        if not operands:
+            ctx.warn(f"Usage: sed {USAGE}")
+            ctx.warn("Try 'sed --help' for more information.")
+            return 1
+        sources, files = (TextSource(False, operands[0]),), operands[1:]
+    pieces: list[ScriptFragment] = []
+    for source in sources:
+        with ctx.reporting(source.text, f"couldn't open file {source.text}", status=4):
+            pieces.append(_piece(ctx, source))
+    return ctx.status or _Sed(ctx, flags, pieces).run(files)
+
+
+def _piece(ctx: Context, source: TextSource) -> ScriptFragment:
+    if not source.is_file:
+        return ScriptFragment(source.text)
+    pieces: list[bytes] = []
+    for chunk in ctx.chunks(source.text):
+        ctx.meter.hold(_SCRIPT_BYTES * len(chunk))
+        pieces.append(chunk)
+    return ScriptFragment(decode(b"".join(pieces)), source.text)
+
+
+class _Sed:
+    """One run over all files."""
+
+    def __init__(self, ctx: Context, flags: Flags, pieces: Sequence[ScriptFragment]) -> None:
+        self._ctx = ctx
+        self._flags = flags
+        self.end = b"\0" if flags.nul_lines else b"\n"
+        self._machine = Machine(
+            parse(pieces, extended=flags.extended, sandbox=flags.sandbox, hold=ctx.meter.hold),
+            ctx.meter,
+            self._content,
+            _Input(self, []),
+            quiet=flags.quiet or pieces[0].text.startswith("#n\n") or pieces[0].text == "#n",
+            end=self.end,
+            wrap=flags.length,
+        )
+
+    def run(self, files: Sequence[str]) -> int:
+        """Run the script over *files* and return the exit status."""
+        if self._flags.in_place is not None:
+            self._run_in_place(files, self._flags.in_place)
+        else:
+            self._machine.write_to(self._ctx.out)
+            names = files or [STDIN]
+            for group in [[name] for name in names] if self._flags.separate else [names]:
+                for _ in self._machine.cycles(_Input(self, group)):
+                    pass
+        return self._machine.exit_status or self._ctx.status
+
+    def _run_in_place(self, files: Sequence[str], suffix: str) -> None:
+        if not files:
+            raise ScriptError("no input files", 4)
+        for file in files:
+            if self._machine.exit_status is not None:
+                return
+            try:
+                self._edit(file, suffix)
+            except (ClosedError, SessionMissingError):
+                raise
+            except IsDirectoryError:
+                self._ctx.complain(f"couldn't edit {file}: not a regular file", status=4)
+            except CarrelError as error:
+                self.fail(file, error)
+
+    def _edit(self, file: str, suffix: str) -> None:
+        ctx = self._ctx
+        lines = _Input(self, [])
+        lines.begin(file)
+        path = ctx.path(file)
+        if suffix:
+            ctx.workspace.write_chunks(ctx.path(_backup(file, suffix)), ctx.chunks(file))
+        replaced = ReplacedFile(ctx.workspace, path, ctx.meter)
+        output = OutputStream(replaced, ctx.meter)
+        self._machine.write_to(output.write)
+        try:
+            for _ in self._machine.cycles(lines):
+                pass
+            output.flush()
+            replaced.close()
+        except BaseException:
+            replaced.abandon()
+            raise
+
+    def _content(self, file: str) -> Iterator[bytes]:
+        """The content of a file that `r` names; none if it cannot be read."""
+        try:
+            return self._ctx.chunks(file)
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            if is_denied(error):
+                self.fail(file, error)
+            return iter(())
+
+    def fail(self, file: str, error: CarrelError) -> None:
+        """Tell that *file* cannot be read."""
+        if isinstance(error, IsDirectoryError):
+            raise ScriptError(f"read error on {file}: Is a directory", 4)
+        self._ctx.fail(error, f"can't read {file}", status=2)
+
+    def lines_of(self, file: str) -> Iterator[bytes]:
+        """The lines of *file*, each with its end."""
+        return self._ctx.split(self._ctx.chunks(file), self.end)
+
+
+class _Input:
+    """The lines of several files, one after the other."""
+
+    def __init__(self, sed: _Sed, files: Sequence[str]) -> None:
+        self.number = 0
+        self.name = STDIN
+        self._sed = sed
+        self._files = list(reversed(files))
+        self._lines: Iterator[bytes] = iter(())
+        self._file = STDIN
+        self._following: bytes | None = None
+
+    def begin(self, file: str) -> None:
+        """Go on with *file*."""
+        self._lines = self._sed.lines_of(file)
+        self._file = file
+
+    def next(self) -> tuple[bytes, bool] | None:
+        """The next line without its end, and whether it had one."""
+        line = self._following if self._following is not None else self._fetch()
+        self._following = None
+        if line is None:
+            return None
+        self.name = self._file
+        self.number += 1
+        end = line[-1:]
+        if end == self._sed.end:
+            return line[:-1], True
+        # Only the last line of all may lack its end.
+        return line, not self.is_last()
+
+    def is_last(self) -> bool:
+        """Whether there is no next line."""
+        if self._following is None:
+            self._following = self._fetch()
+        return self._following is None
+
+    def _fetch(self) -> bytes | None:
+        while True:
+            try:
+                line = next(self._lines, None)
+            except (ClosedError, SessionMissingError):
+                raise
+            except CarrelError as error:
+                self._sed.fail(self._file, error)
+                line = None
+            if line is not None:
+                return line
+            if not self._files:
+                return None
+            self._begin_next(self._files.pop())
+
+    def _begin_next(self, file: str) -> None:
+        try:
+            self.begin(file)
+        except (ClosedError, SessionMissingError):
+            raise
+        except CarrelError as error:
+            self._sed.fail(file, error)
+
+
+def _backup(file: str, suffix: str) -> str:
+    directory, slash, name = file.rpartition("/")
+    new = suffix.replace("*", name) if "*" in suffix else name + suffix
+    return new if "/" in new else f"{directory}{slash}{new}"

@@ -1,1 +1,0 @@
-"""The expressions of `find`: how they are read, what they test and what they print."""

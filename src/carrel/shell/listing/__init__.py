@@ -1,1 +1,0 @@
-"""How `ls` sorts and lays out what it lists."""

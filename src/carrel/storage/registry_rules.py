@@ -1,0 +1,86 @@
+"""Rules shared by every implementation of `Registry`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from carrel.errors import ClosedError, LimitError, SessionExistsError, SessionMissingError
+from carrel.paths.session_id import require_session_id
+from carrel.storage.api import KEEP
+from carrel.storage.session_record import SessionRecord, require_ns, require_ttl
+
+RecordChanges = Mapping[str, Any]  # the record checks what it is given
+
+
+def place_of_expiry(record: SessionRecord | None) -> tuple[int, str]:
+    """What sessions are ordered by when they have expired; of none: before all of them."""
+    return (-1, "") if record is None else (record.expires_ns or 0, record.session_id)
+
+
+def adopted_record(session_id: str, now_ns: int, ttl_seconds: float | None) -> SessionRecord:
+    """A new record for a session that has a directory and nothing else."""
+    require_ns(now_ns)
+    return SessionRecord(
+        session_id=session_id, created_ns=now_ns, used_ns=now_ns, ttl_seconds=require_ttl(ttl_seconds)
+    )
+
+
+def with_changes(session_id: str, record: SessionRecord | None, changes: RecordChanges) -> SessionRecord:
+    """The record with *changes*, but for those that say `KEEP`."""
+    if record is None:
+        raise SessionMissingError(f"no such session: {session_id!r}")
+    return replace(record, **{name: value for name, value in changes.items() if value is not KEEP})
+
+
+def require_free(session_id: str, taken: Iterable[str]) -> None:
+    """Refuse an id that is *taken*, also by one that differs only in case."""
+    folded = session_id.casefold()
+    for other in taken:
+        if other.casefold() == folded:
+            raise exists(session_id, other)
+
+
+def exists(session_id: str, other: str) -> SessionExistsError:
+    """The error for an id that cannot be had because of an *other* one."""
+    if other == session_id:
+        return SessionExistsError(f"session {session_id!r} already exists")
+    return SessionExistsError(f"session {session_id!r} already exists, spelled in another case")
+
+
+def too_many(most: int) -> LimitError:
+    """The error for one session more than *most*."""
+    return LimitError(
+        "sessions",
+        limit=most,
+        asked=most + 1,
+        message=f"too many sessions: the maximum of {most} is reached; delete one first",
+    )
+
+
+def closed() -> ClosedError:
+    """The error for any use after `close`."""
+    return ClosedError("the registry of sessions is closed")
+
+
+def require_most(most: int | None) -> None:
+    """Refuse a maximum that is none."""
+    if most is not None and (type(most) is not int or not 0 <= most < 2**63):
+        raise ValueError(f"most must be a whole number of at least 0 or None, not {most!r}")
+
+
+def require_page(after: str | None, count: int) -> str:
+    """Return the text after which a page begins."""
+    if type(count) is not int or count < 1:
+        raise ValueError(f"count must be a whole number of at least 1, not {count!r}")
+    return "" if after is None else require_session_id(after)
+
+
+def require_removal(session_id: str, if_unused_since: int | None, if_expired_at: int | None) -> None:
+    """Refuse to remove anything for conditions that cannot be."""
+    require_session_id(session_id)
+    if if_unused_since is not None:
+        require_ns(if_unused_since, "if_unused_since")
+    if if_expired_at is not None:
+        require_ns(if_expired_at, "if_expired_at")

@@ -1,0 +1,226 @@
+"""`SessionRecord`: the metadata of a session, checked once, and its form in a database row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from carrel.paths.session_id import require_session_id
+from carrel.values import Limits
+
+LABELS = 64
+"""Most labels of one session."""
+LABEL_BYTES = 1024
+"""Most bytes of one label, name and text together."""
+NAME_CHARACTERS = 256
+"""Most characters of a role or an owner."""
+TTL_SECONDS = 100 * 366 * 86_400
+"""The longest idle time: a hundred years."""
+
+END_NS = 2**62
+"""In the year 2116: a later time is a mistake, and its sum with any idle time still fits 64 bits."""
+
+Column = str | int | float | None
+"""What a store keeps in one column."""
+
+
+class CorruptRecordError(ValueError):
+    """A stored row that is no record; the message is the reason that is reported."""
+
+
+class Labels(Mapping[str, str]):
+    """Names with texts that a caller gave to a session; they cannot change."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        """Copy *texts*.
+
+        Raises:
+            ValueError: There are too many, or one of them is too long, empty or not printable.
+        """
+        if not isinstance(texts, Mapping):
+            raise ValueError(f"labels must be a mapping, not {type(texts).__name__}")
+        self._texts = dict(texts)
+        if len(self._texts) > LABELS:
+            raise ValueError(f"at most {LABELS} labels are allowed, not {len(self._texts)}")
+        for name, text in self._texts.items():
+            _require_label(name, text)
+
+    def __getitem__(self, name: str) -> str:
+        return self._texts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._texts.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._texts)
+
+
+def _require_label(name: object, text: object) -> None:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ValueError(f"the label {_short(name)} must have a name of printable text")
+    if not isinstance(text, str) or not text.isprintable():
+        raise ValueError(f"the label {_short(name)} must be printable text")
+    if len(name.encode()) + len(text.encode()) > LABEL_BYTES:
+        raise ValueError(f"the label {_short(name)} is too long (max {LABEL_BYTES} bytes with its name)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """One session; times are nanoseconds since the epoch."""
+
+    session_id: str
+    created_ns: int
+    used_ns: int
+    """Last use. One in the future (the clock was set back) counts as now."""
+    ttl_seconds: float | None = None
+    """How long the session may be idle; `None` means for ever."""
+    role: str | None = None
+    limits: Limits | None = None
+    """`None` means those that are configured."""
+    labels: Mapping[str, str] = Labels({})
+    owner: str | None = None
+    epoch: int = 1
+    """Grows whenever another machine takes the session over."""
+
+    def __post_init__(self) -> None:
+        """Check everything once.
+
+        Raises:
+            SessionIdError: The id breaks the rule.
+            ValueError: Another value cannot be used; the message names it.
+        """
+        object.__setattr__(self, "session_id", require_session_id(self.session_id))
+        require_ns(self.created_ns, "created_ns")
+        require_ns(self.used_ns, "used_ns")
+        object.__setattr__(self, "ttl_seconds", require_ttl(self.ttl_seconds))
+        _require_name(self.role, "role")
+        _require_name(self.owner, "owner")
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be Limits or None, not {type(self.limits).__name__}")
+        object.__setattr__(self, "labels", Labels(self.labels))
+        if type(self.epoch) is not int or not 1 <= self.epoch < 2**63:
+            raise ValueError(f"epoch must be a whole number of at least 1, not {self.epoch!r}")
+
+    @property
+    def expires_ns(self) -> int | None:
+        """When the session has been idle for too long; `None` means never."""
+        return None if self.ttl_seconds is None else self.used_ns + int(self.ttl_seconds * 1e9)
+
+    def is_expired(self, now_ns: int) -> bool:
+        """Whether the session has been idle for too long; never one that was last used in the future."""
+        return self.expires_ns is not None and self.expires_ns <= now_ns
+
+    def render(self) -> dict[str, Column]:
+        """What a store keeps."""
+        limits = None if self.limits is None else json.dumps(asdict(self.limits))
+        return {
+            "session_id": self.session_id,
+            "created_ns": self.created_ns,
+            "used_ns": self.used_ns,
+            "ttl_seconds": self.ttl_seconds,
+            "role": self.role,
+            "limits": limits,
+            "labels": json.dumps(dict(self.labels), ensure_ascii=False),
+            "owner": self.owner,
+            "epoch": self.epoch,
+        }
+
+    @classmethod
+    def parse(cls, row: Mapping[str, object]) -> SessionRecord:
+        """The record that a store kept as *row*.
+
+        Raises:
+            CorruptRecordError: It is none: `corrupted_timestamp` or `corrupted_metadata`.
+        """
+        try:
+            require_ns(row["created_ns"], "created_ns")
+            require_ns(row["used_ns"], "used_ns")
+            require_ttl(row["ttl_seconds"])
+        except ValueError:
+            raise CorruptRecordError("corrupted_timestamp") from None
+        try:
+            return cls(**{field.name: _parse_column(field.name, row) for field in fields(cls)})
+        except ValueError:
+            raise CorruptRecordError("corrupted_metadata") from None
+
+    def mended(self, row: Mapping[str, object]) -> SessionRecord:
+        """This record, with everything from a corrupt *row* that can still be used."""
+        record = self
+        for name in ("created_ns", "used_ns", "ttl_seconds", "role", "limits", "labels", "owner", "epoch"):
+            with suppress(ValueError):
+                record = replace(record, **{name: _parse_column(name, row)})
+        return record
+
+
+def require_ns(value: object, name: str = "now_ns") -> int:
+    """Return *value* if it is a time.
+
+    Raises:
+        ValueError: It is not a whole number of nanoseconds between 1970 and 2116.
+    """
+    if type(value) is not int or not 0 <= value < END_NS:
+        raise ValueError(f"{name} must be whole nanoseconds since the epoch, not {_short(value)}")
+    return value
+
+
+def require_ttl(value: object) -> float | None:
+    """Return *value* if it is an idle time, or `None` for ever.
+
+    Raises:
+        ValueError: It is not a number above 0 and up to a hundred years.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= TTL_SECONDS:
+        raise ValueError(f"ttl_seconds must be above 0 and up to {TTL_SECONDS} or None, not {_short(value)}")
+    return float(value)
+
+
+def _require_name(value: object, name: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > NAME_CHARACTERS:
+        raise ValueError(f"{name} must be printable text of 1 to {NAME_CHARACTERS} characters or None")
+
+
+def _parse_column(name: str, row: Mapping[str, object]) -> Any:  # the record checks what it is given
+    value = row[name]
+    if name == "limits" and value is not None:
+        return _parse_limits(value)
+    return _parse_object(value) if name == "labels" else value
+
+
+def _parse_limits(text: object) -> Limits:
+    """Limits from their text; an unknown ceiling is refused, because it would not hold."""
+    found = _parse_object(text)
+    if unknown := found.keys() - {field.name for field in fields(Limits)}:
+        raise ValueError(f"unknown limits: {sorted(unknown)}")
+    return Limits(**found)
+
+
+def _parse_object(text: object) -> dict[str, Any]:  # its users check what is inside
+    if not isinstance(text, str):
+        raise ValueError("not text")
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
+
+
+def _short(value: object) -> str:
+    text = ascii(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,1 +1,0 @@
-"""Our own tools for agents."""

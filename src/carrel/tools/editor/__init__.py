@@ -1,1 +1,0 @@
-"""The text editor and the shell that Claude models are trained on."""

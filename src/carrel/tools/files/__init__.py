@@ -1,1 +1,0 @@
-"""Filesystem operations for workflows, with `data` in their answers."""

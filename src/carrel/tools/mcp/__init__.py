@@ -1,1 +1,0 @@
-"""The tools of the reference filesystem server of MCP."""

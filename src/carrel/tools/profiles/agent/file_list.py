@@ -1,0 +1,63 @@
+"""`file_list`: list a directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from carrel.tools.core.context import ToolContext
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.schema import Param
+from carrel.tools.operations.listing import Listing, list_entries
+from carrel.values import FileInfo
+
+FILE_LIST_NOTES = (
+    "A pattern without a slash matches names, one with a slash the path beneath the directory. Links are"
+    " listed and never followed. A long answer is cut: go on with next_cursor of its metadata."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileListArgs:
+    """Arguments of `file_list`."""
+
+    path: Annotated[str, Param("Directory to list, relative to the workspace; '.' for the workspace")]
+    pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", least=1)] = "*"
+    recursive: Annotated[bool, Param("Include subdirectories")] = False
+    include_hidden: Annotated[bool, Param("Include what begins with a dot")] = False
+    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+
+
+def run_file_list(ctx: ToolContext, args: FileListArgs) -> ToolResult:
+    """List the directory as it is asked for."""
+    found = list_entries(
+        ctx, args.path, pattern=args.pattern, recursive=args.recursive, hidden=args.include_hidden
+    )
+    page = found.page(args.cursor, ctx.options.answer_bytes, _entry)
+    return ToolResult(
+        success=True, output=page.entries, metadata={**_metadata(ctx, args, found), **page.metadata}
+    )
+
+
+def _entry(info: FileInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "path": info.path,
+        "type": str(info.kind),
+        "is_file": info.is_file,
+        "size_bytes": info.size_bytes,
+        "modified_time": info.modified_ns // 10**9,
+    }
+
+
+def _metadata(ctx: ToolContext, args: FileListArgs, found: Listing) -> dict[str, Any]:
+    files = sum(info.is_file for info in found.entries)
+    directories = sum(info.is_directory for info in found.entries)
+    return {
+        "directory": ctx.shown(found.directory.path),
+        "pattern": args.pattern,
+        "recursive": args.recursive,
+        "file_count": files,
+        "dir_count": directories,
+        "other_count": len(found.entries) - files - directories,
+    }

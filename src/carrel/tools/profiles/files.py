@@ -1,0 +1,288 @@
+"""The `files` profile: filesystem operations for workflows, with `data` in their results."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any
+
+from carrel.errors import CarrelError, ExistsError, LimitError, LoopError, MissingError, NotDirectoryError
+from carrel.shell.text.attributes import OWNER, mode_letters
+from carrel.tools.core.context import ToolContext
+from carrel.tools.core.encoding import Encoding, decode_content, encode_content
+from carrel.tools.core.result import ToolResult
+from carrel.tools.core.schema import Param
+from carrel.tools.operations.deleting import delete_path
+from carrel.tools.operations.listing import list_entries
+from carrel.tools.operations.reading import is_small_file, max_readable_bytes, require_size
+from carrel.tools.operations.writing import missing_parent_error, write_content
+from carrel.tools.results.file_results import timestamp
+from carrel.tools.results.media import media_type
+from carrel.values import FileInfo, FileKind
+
+READ_FILE_NOTES = (
+    "data is {content, encoding}. What is not text comes as base64, and encoding says so. metadata.version"
+    " is what if_match takes."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFileArgs:
+    """Arguments of `read_file`."""
+
+    path: Annotated[str, Param("Path of the file, relative to the workspace or beneath it", least=1)]
+    encoding: Annotated[
+        Encoding | None, Param("Encoding of the file; base64 gives the bytes of any file", default="utf-8")
+    ] = None
+
+
+def is_quick_read_file(ctx: ToolContext, args: ReadFileArgs) -> bool:
+    """Whether the file is small."""
+    return is_small_file(ctx, args.path)
+
+
+def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
+    """Read the file as a whole."""
+    most = max_readable_bytes(ctx, ctx.options.max_file_size)
+    info, content = ctx.workspace.read_with_info(args.path, length=most)
+    require_size(info, most, args.path)
+    found = decode_content(content, args.encoding, ctx.options.default_encoding, args.path)
+    text = b64encode(content).decode("ascii") if found.text is None else found.text
+    return ToolResult(
+        success=True,
+        data={"content": text, "encoding": found.encoding},
+        metadata={
+            "path": ctx.shown(info.path),
+            "size_bytes": info.size_bytes,
+            "media_type": media_type(info.path, content, is_text=found.text is not None),
+            "version": info.version,
+        },
+    )
+
+
+WRITE_FILE_NOTES = (
+    "data is {path, bytesWritten}. The whole content is stored or nothing; directories above are made as"
+    " needed. With if_match, only that version of the file is replaced."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteFileArgs:
+    """Arguments of `write_file`."""
+
+    path: Annotated[str, Param("Path of the file, relative to the workspace or beneath it", least=1)]
+    content: Annotated[str, Param("Content to write")]
+    encoding: Annotated[
+        Encoding | None,
+        Param("Encoding of the file; base64 if the content stands for bytes", default="utf-8"),
+    ] = None
+    force: Annotated[bool, Param("Overwrite a file that is there; false refuses to")] = True
+    if_match: Annotated[str | None, Param("Write only over this version, as an answer told it")] = None
+
+
+def run_write_file(ctx: ToolContext, args: WriteFileArgs) -> ToolResult:
+    """Write the file and tell what changed."""
+    encoding = args.encoding or ctx.options.default_encoding
+    content = encode_content(args.content, encoding, args.path)
+    _require_size(len(content), ctx.options.max_file_size, args.path)
+    stored = write_content(ctx, args.path, content, overwrite=args.force, if_match=args.if_match)
+    path = ctx.shown(stored.info.path)
+    metadata: dict[str, Any] = {
+        "path": path,
+        "bytes_written": len(content),
+        "encoding": encoding,
+        "version": stored.info.version,
+    }
+    if stored.diff is not None:
+        metadata["diff"] = stored.diff
+    return ToolResult(success=True, data={"path": path, "bytesWritten": len(content)}, metadata=metadata)
+
+
+def _require_size(size: int, most: int, path: str) -> None:
+    if size > most:
+        raise LimitError(
+            "file_bytes",
+            limit=most,
+            asked=size,
+            message=f"{path!r} would be too large: {size} bytes, the limit is {most}",
+            path=path,
+        )
+
+
+LIST_DIRECTORY_NOTES = (
+    "data is {path, entries}, each entry {name, type, size, path} with type file, directory, link or other."
+    " Hidden ones are listed too, links are never followed. A long answer is cut: go on with next_cursor of"
+    " its metadata."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListDirectoryArgs:
+    """Arguments of `list_directory`."""
+
+    path: Annotated[str, Param("Directory to list, relative to the workspace or beneath it", least=1)]
+    recursive: Annotated[bool, Param("List what is in the directories beneath it as well")] = False
+    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+
+
+def run_list_directory(ctx: ToolContext, args: ListDirectoryArgs) -> ToolResult:
+    """List the directory as it is asked for."""
+    found = list_entries(ctx, args.path, recursive=args.recursive, hidden=True)
+    page = found.page(args.cursor, ctx.options.answer_bytes, partial(_listing_entry, ctx))
+    path = ctx.shown(found.directory.path)
+    return ToolResult(
+        success=True,
+        data={"path": path, "entries": page.entries},
+        metadata={"path": path, "item_count": len(found.entries), **page.metadata},
+    )
+
+
+def _listing_entry(ctx: ToolContext, info: FileInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "type": str(info.kind),
+        "size": info.size_bytes,
+        "path": ctx.shown(info.path),
+    }
+
+
+CREATE_DIRECTORY_NOTES = (
+    "data is {path, created}. A directory that is there already is no error: created is false then."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateDirectoryArgs:
+    """Arguments of `create_directory`."""
+
+    path: Annotated[str, Param("Path of the directory, relative to the workspace or beneath it", least=1)]
+    recursive: Annotated[bool, Param("Create the directories above as well, if needed")] = True
+
+
+def run_create_directory(ctx: ToolContext, args: CreateDirectoryArgs) -> ToolResult:
+    """Make the directory, unless it is there."""
+    created = True
+    try:
+        ctx.workspace.mkdir(args.path, parents=args.recursive)
+    except MissingError:
+        if args.recursive:
+            raise
+        raise missing_parent_error(args.path, "Set recursive to create it as well.") from None
+    except ExistsError:
+        if not ctx.workspace.stat(args.path).is_directory:
+            raise
+        created = False
+    path = ctx.shown(ctx.workspace.stat(args.path).path)
+    return ToolResult(success=True, data={"path": path, "created": created}, metadata={"path": path})
+
+
+DELETE_NOTES = (
+    "data is {path, deleted}. A link is deleted, never what it leads to. A directory goes with all that is in"
+    " it or not at all: if the time is over before, nothing is deleted."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteArgs:
+    """Arguments of `delete`."""
+
+    path: Annotated[str, Param("Path to delete, relative to the workspace or beneath it", least=1)]
+    recursive: Annotated[bool, Param("Delete a directory with all that is in it")] = False
+    force: Annotated[bool, Param("Do not complain if nothing is there")] = False
+    if_match: Annotated[str | None, Param("Delete only this version, as an answer told it")] = None
+
+
+def run_delete(ctx: ToolContext, args: DeleteArgs) -> ToolResult:
+    """Delete what is there."""
+    deleted = delete_path(ctx, args.path, recursive=args.recursive, force=args.force, if_match=args.if_match)
+    if deleted is None:
+        return _delete_result(ctx.plain(args.path), item_count=0)
+    return _delete_result(ctx.shown(deleted.info.path), item_count=deleted.item_count)
+
+
+def _delete_result(path: str, *, item_count: int | None) -> ToolResult:
+    metadata: dict[str, Any] = {"path": path}
+    if item_count is not None:
+        metadata["item_count"] = item_count
+    return ToolResult(success=True, data={"path": path, "deleted": True}, metadata=metadata)
+
+
+EXISTS_NOTES = (
+    "data is {exists, type}; type is file, directory or other, or null if nothing is there. A link counts as"
+    " what it leads to; one that leads nowhere is nothing."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistsArgs:
+    """Arguments of `exists`."""
+
+    path: Annotated[str, Param("Path to look at, relative to the workspace or beneath it", least=1)]
+
+
+def run_exists(ctx: ToolContext, args: ExistsArgs) -> ToolResult:
+    """Look whether there is something."""
+    try:
+        info = ctx.workspace.stat(args.path)
+    except (MissingError, NotDirectoryError, LoopError):
+        return ToolResult(success=True, data={"exists": False, "type": None})
+    return ToolResult(
+        success=True,
+        data={"exists": True, "type": str(info.kind)},
+        metadata={"path": ctx.shown(info.path)},
+    )
+
+
+FILE_INFO_NOTES = (
+    "data is {type, size, permissions, owner, group, modifiedAt, accessedAt, createdAt}; times are UTC,"
+    " createdAt is null where the disk does not keep it, and owner and group are always root, as users of the"
+    " host are not told. Of a link, what it leads to is told; one that leads nowhere, or out, has type link."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfoArgs:
+    """Arguments of `file_info`."""
+
+    path: Annotated[str, Param("Path to look at, relative to the workspace or beneath it", least=1)]
+
+
+def run_file_info(ctx: ToolContext, args: FileInfoArgs) -> ToolResult:
+    """Tell what is known about what is there."""
+    found = ctx.workspace.stat(args.path, follow_symlinks=False)
+    is_link = found.kind is FileKind.LINK
+    info = _link_target(ctx, args.path, found) if is_link else found
+    return ToolResult(
+        success=True,
+        data=_file_details(info),
+        metadata={
+            "path": ctx.shown(info.path),
+            "mode": f"{info.mode:03o}",
+            "is_link": is_link,
+            "version": info.version,
+        },
+    )
+
+
+def _link_target(ctx: ToolContext, path: str, link: FileInfo) -> FileInfo:
+    """What the link leads to, or the link itself: whatever is wrong there is not told."""
+    try:
+        return ctx.workspace.stat(path)
+    except LimitError:
+        raise
+    except CarrelError:
+        return link
+
+
+def _file_details(info: FileInfo) -> dict[str, Any]:
+    return {
+        "type": str(info.kind),
+        "size": info.size_bytes,
+        "permissions": mode_letters(info)[1:],
+        "owner": OWNER,
+        "group": OWNER,
+        "modifiedAt": timestamp(info.modified_ns),
+        "accessedAt": timestamp(info.accessed_ns),
+        "createdAt": timestamp(info.created_ns),
+    }

@@ -1,0 +1,167 @@
+"""Members of an archive: the rules for names and links, and the plan that judges all of them together.
+
+Both directions obey them: a name or a link that `extract` refuses is one that `archive` does not send.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass, replace
+from itertools import dropwhile
+
+from carrel.errors import ArchiveError, EscapeError, PathError
+from carrel.paths.parsed_path import escapes, parse, parse_any
+from carrel.values import FileKind
+from carrel.workspace.extract_limits import ExtractMeter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """What an archive says about one entry, before anybody believed it."""
+
+    name: str
+    """As the archive spells it."""
+    kind: FileKind
+    """`OTHER` for a remark that stands for no file."""
+    size_bytes: int = 0
+    target: str | None = None
+    """The text of a link."""
+    same_as: str | None = None
+    """For a hard link, the name of the earlier member with the content."""
+
+
+def parse_name(name: str, *, directory: bool = False) -> str:
+    """The plainest spelling of a member's name; empty for the archive's own root.
+
+    Raises:
+        EscapeError: It holds `..`.
+        PathError: It is absolute, empty, too long, ends in a slash without being a directory, or holds a
+            drive letter, a backslash or a NUL.
+    """
+    where = parse(name)
+    if ".." in where.parts:
+        raise EscapeError(f"member {name[:80]!r} would lead out of the archive", path=name)
+    if "\\" in name:
+        raise PathError(f"member {name[:80]!r} holds a backslash", path=name)
+    if where.must_dir and not directory:
+        raise PathError(f"member {name[:80]!r} is named like a directory, but is none", path=name)
+    if not where.parts:
+        return ""
+    return parse(where.text).text
+
+
+def require_link(path: str, text: str) -> None:
+    """Refuse a link at *path* that could lead out of the archive, also through other links.
+
+    `..` may stand only at the beginning of the text. There it climbs through real directories, because no
+    member lies beyond a link; after a name, which may be a link itself, it could climb from anywhere.
+
+    Raises:
+        EscapeError: The text is absolute, climbs above the archive, or climbs again after a name.
+        PathError: It is empty, too long or holds a drive letter, a backslash or a NUL.
+    """
+    where = parse_any(text)
+    names = dropwhile(lambda part: part == "..", where.parts)
+    if where.absolute or escapes(parse(path), text) or ".." in names:
+        raise EscapeError(f"the link {path[:80]!r} could lead out of the archive", path=path)
+    if "\\" in text:
+        raise PathError(f"the text of the link {path[:80]!r} holds a backslash", path=path)
+
+
+_IMPLIED = Member(name="", kind=FileKind.DIRECTORY)
+
+
+class Plan:
+    """What an archive would make, as far as it was read."""
+
+    def __init__(self, meter: ExtractMeter) -> None:
+        self._meter = meter
+        self._folded: dict[str, bool] = {}
+        """Each path without regard to case and normal form, and whether it stands for a link."""
+        self.entries: dict[str, Member] = {}
+        """Members by their paths, parents first; also the directories that are only implied. A hard link
+        is as large as the file that it becomes."""
+        self.skipped: list[str] = []
+        """Remarks that stand for no file."""
+
+    def add(self, member: Member) -> str:
+        """Take in one member, in the order of the archive; returns its path, empty if it makes nothing.
+
+        Raises:
+            EscapeError: Its name or its link leads out of the archive, or it goes through a link.
+            PathError: Its name is none that we accept.
+            ArchiveError: Another member has that name, or it is a hard link to nothing known.
+            LimitError: The archive holds too much.
+        """
+        self._count(member.name, member.target or "", member.same_as or "")
+        if member.kind is FileKind.OTHER:
+            self.skipped.append(member.name)
+            return ""
+        path = parse_name(member.name, directory=member.kind is FileKind.DIRECTORY)
+        if member.same_as is not None:
+            member = replace(member, size_bytes=self._original(member, member.same_as).size_bytes)
+        self._meter.add_content(member.size_bytes)
+        if not path:
+            return ""
+        self._add_parents(path)
+        if self._is_known_directory(path) and member.kind is FileKind.DIRECTORY:
+            return path
+        if path in self.entries:
+            raise ArchiveError(f"two members are called {path[:80]!r}", path=path)
+        if member.target is not None:
+            require_link(path, member.target)
+        self._enter(path, member)
+        return path
+
+    def _original(self, member: Member, name: str) -> Member:
+        """The earlier file that *member* is a hard link to."""
+        original = self.entries.get(parse_name(name))
+        if original is None or original.kind is not FileKind.FILE:
+            raise ArchiveError(
+                f"member {member.name[:80]!r} is a hard link to no earlier file", path=member.name
+            )
+        return original
+
+    def _is_known_directory(self, path: str) -> bool:
+        known = self.entries.get(path)
+        return known is not None and known.kind is FileKind.DIRECTORY
+
+    def _add_parents(self, path: str) -> None:
+        """Take in the directories above *path*; nothing else may stand there."""
+        missing: list[str] = []
+        above = path.rpartition("/")[0]
+        while above and not self._is_known_directory(above):
+            known = self.entries.get(above)
+            if known is not None and known.kind is FileKind.LINK:
+                raise EscapeError(f"member {path[:80]!r} goes through a link", path=path)
+            if known is not None:
+                raise ArchiveError(f"member {above[:80]!r} is a file and a directory", path=above)
+            missing.append(above)
+            above = above.rpartition("/")[0]
+        for directory in reversed(missing):
+            self._count(directory)
+            self._enter(directory, _IMPLIED)
+
+    def _enter(self, path: str, member: Member) -> None:
+        is_link = member.kind is FileKind.LINK
+        folded = _fold(path)
+        if folded not in self._folded:
+            self._folded[folded] = is_link
+        elif is_link or self._folded[folded]:
+            raise EscapeError(
+                f"member {path[:80]!r} differs from another only in case or normal form, and one is a link",
+                path=path,
+            )
+        self.entries[path] = member
+
+    def _count(self, *texts: str) -> None:
+        self._meter.add_member()
+        self._meter.add_header(sum(map(len, texts)))
+
+
+def _fold(path: str) -> str:
+    """What a store would compare that does not care for case, normal form or characters without width."""
+    if path.isascii():
+        return path.lower()
+    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
+    return "".join(character for character in plain if unicodedata.category(character) != "Cf")

@@ -1,0 +1,210 @@
+"""Read a tar archive member by member: ustar, pax and GNU names, nothing sparse, nothing lenient.
+
+The standard library reads one header block here and no more: it would take extended headers of any size into
+memory and go backwards where a size is negative.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from carrel.errors import ArchiveError, NotRegularError
+from carrel.values import MIB, FileKind
+from carrel.workspace.archive.members import Member
+from carrel.workspace.extract_limits import ExtractMeter
+
+BLOCK = tarfile.BLOCKSIZE
+TRAILER_BYTES = MIB
+"""Most zeros that may follow the end of the archive; tapes were written in large records."""
+DIGITS = 20
+
+_SPECIAL = {tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE}
+_FILES = {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE}
+_LABEL = b"V"
+_OURS = ("path", "linkpath", "size")
+"""What an extended header may say that matters here."""
+_SPARSE = "GNU.sparse."
+
+
+class Blocks:
+    """Bytes in order, as many at a time as somebody wants."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._piece = b""
+        self._next = 0
+
+    def some(self, most: int) -> bytes:
+        """At least one and at most *most* bytes; none at the end."""
+        while self._next == len(self._piece):
+            piece = next(self._pieces, None)
+            if piece is None:
+                return b""
+            self._piece, self._next = piece, 0
+        found = self._piece[self._next : self._next + most]
+        self._next += len(found)
+        return found
+
+    def exactly(self, count: int) -> Iterator[bytes]:
+        """The next *count* bytes, piece by piece.
+
+        Raises:
+            ArchiveError: The archive ends before.
+        """
+        while count:
+            piece = self.some(count)
+            if not piece:
+                raise ArchiveError("the archive ends too early")
+            count -= len(piece)
+            yield piece
+
+
+@dataclass(slots=True)
+class _Said:
+    """What extended headers said about the member that follows."""
+
+    types: set[bytes]
+    pax: dict[str, str]
+    name: str | None = None
+    target: str | None = None
+
+
+def tar_members(pieces: Iterator[bytes], meter: ExtractMeter) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Each member with its content, which is at hand until the next member is asked for.
+
+    Raises:
+        ArchiveError: The archive is broken, contradicts itself, or holds what is not read here.
+        NotRegularError: It holds a FIFO or a device.
+        LimitError: There is more than the meter allows.
+    """
+    blocks = Blocks(pieces)
+    said = _Said(set(), {})
+    while header := _header(blocks):
+        if header.type in _EXTENDED:
+            _read_extended(header, blocks, meter, said)
+            continue
+        member = _member(header, said)
+        said = _Said(set(), {})
+        content = blocks.exactly(member.size_bytes)
+        yield member, content
+        deque(content, maxlen=0)
+        _skip_padding(blocks, member.size_bytes)
+    if said.types:
+        raise ArchiveError("the archive ends after a header that speaks of another member")
+    _require_end(blocks)
+
+
+def _header(blocks: Blocks) -> tarfile.TarInfo | None:
+    """The next header, or `None` at the end of the archive."""
+    block = b"".join(blocks.exactly(BLOCK))
+    if not any(block):
+        return None
+    try:
+        header = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError):
+        header = None
+    if header is None:
+        raise ArchiveError("this is no archive that is read here, or a header in it is broken")
+    if header.size < 0:
+        raise ArchiveError(f"member {header.name!r} has a negative size", path=header.name)
+    return header
+
+
+def _require_end(blocks: Blocks) -> None:
+    """Refuse what hides behind the end."""
+    left = TRAILER_BYTES
+    while left > 0:
+        piece = blocks.some(left)
+        if not piece:
+            return
+        if any(piece):
+            raise ArchiveError("something follows the end of the archive")
+        left -= len(piece)
+    if blocks.some(1):
+        raise ArchiveError("too much padding follows the end of the archive")
+
+
+def _skip_padding(blocks: Blocks, size: int) -> None:
+    deque(blocks.exactly(-size % BLOCK), maxlen=0)
+
+
+# Members
+
+
+def _member(header: tarfile.TarInfo, said: _Said) -> Member:
+    name = said.pax.get("path") or said.name or header.name
+    target = said.pax.get("linkpath") or said.target or header.linkname
+    size = _number(said.pax["size"], name) if "size" in said.pax else header.size
+    if header.type in _FILES:
+        return Member(name=name, kind=FileKind.FILE, size_bytes=size)
+    if header.type in _SPECIAL:
+        raise NotRegularError(f"member {name!r} is a FIFO or a device", path=name)
+    if size:
+        raise ArchiveError(f"member {name!r} has a content, but is no file", path=name)
+    if header.type == tarfile.DIRTYPE:
+        return Member(name=name, kind=FileKind.DIRECTORY)
+    if header.type == tarfile.SYMTYPE:
+        return Member(name=name, kind=FileKind.LINK, target=target)
+    if header.type == tarfile.LNKTYPE:
+        return Member(name=name, kind=FileKind.FILE, same_as=target)
+    if header.type == _LABEL:
+        return Member(name=name, kind=FileKind.OTHER)
+    raise ArchiveError(f"member {name!r} is of a kind that is not read here", path=name)
+
+
+def _number(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= DIGITS):
+        raise ArchiveError(f"the size of member {name!r} is no number", path=name)
+    return int(text)
+
+
+# Extended headers
+
+
+def _read_extended(header: tarfile.TarInfo, blocks: Blocks, meter: ExtractMeter, said: _Said) -> None:
+    """Take in a header that speaks of the next member, or of all."""
+    if header.type in said.types:
+        raise ArchiveError("two headers say the same of one member")
+    meter.add_header(header.size)
+    data = b"".join(blocks.exactly(header.size))
+    _skip_padding(blocks, header.size)
+    if header.type == tarfile.XGLTYPE:
+        meter.add_member()
+        if any(key in _OURS or key.startswith(_SPARSE) for key, _ in _records(data)):
+            raise ArchiveError("a global header speaks of names or sizes")
+        return
+    said.types.add(header.type)
+    if header.type == tarfile.XHDTYPE:
+        said.pax = dict(_records(data))
+        if any(key.startswith(_SPARSE) for key in said.pax):
+            raise ArchiveError("sparse members are not read here")
+    elif header.type == tarfile.GNUTYPE_LONGNAME:
+        said.name = _text(data)
+    else:
+        said.target = _text(data)
+
+
+_EXTENDED = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+
+
+def _text(data: bytes) -> str:
+    return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def _records(data: bytes) -> Iterator[tuple[str, str]]:
+    """The records `length key=value` of a pax header."""
+    start = 0
+    while start < len(data):
+        space = data.find(b" ", start, start + DIGITS)
+        digits = data[start:space] if space >= 0 else b""
+        end = start + int(digits) if digits.isdigit() else 0
+        if not space < end <= len(data) or data[end - 1 : end] != b"\n":
+            raise ArchiveError("an extended header of the archive is broken")
+        key, equals, value = data[space + 1 : end - 1].partition(b"=")
+        if not equals:
+            raise ArchiveError("an extended header of the archive is broken")
+        yield key.decode("utf-8", "replace"), value.decode("utf-8", "surrogateescape")
+        start = end

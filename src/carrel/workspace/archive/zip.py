@@ -1,0 +1,292 @@
+"""Read a zip archive by its central directory, and believe it only where the local headers agree.
+
+The standard library is not used here: it would take a central directory of any size into memory, and accept
+members that overlap.
+"""
+
+from __future__ import annotations
+
+import stat
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple
+
+from carrel.errors import ArchiveError, NotRegularError
+from carrel.paths.parsed_path import PATH_BYTES
+from carrel.values import FileKind
+from carrel.workspace.archive.decompress import RAW, Decompressor, Inflater, decompressed
+from carrel.workspace.archive.members import Member
+from carrel.workspace.archive.spool import Spool
+from carrel.workspace.extract_limits import ExtractMeter
+
+END = Struct("<4s4H2LH")
+END_MARK = b"PK\5\6"
+LOCATOR = Struct("<4sLQL")
+LOCATOR_MARK = b"PK\6\7"
+WIDE_END = Struct("<4sQ2H2L4Q")
+WIDE_END_MARK = b"PK\6\6"
+CENTRAL = Struct("<4s4B4H3L5H2L")
+CENTRAL_MARK = b"PK\1\2"
+LOCAL = Struct("<4s2B4H3L2H")
+LOCAL_MARK = b"PK\3\4"
+FIELD = Struct("<2H")
+
+STORED, DEFLATED = 0, 8
+DESCRIPTOR, UTF8 = 0x8, 0x800
+ENCRYPTED = 0x1 | 0x40 | 0x2000
+PATCHED = 0x20
+WIDE_EXTRA = 1
+NARROW = 0xFFFFFFFF
+SHORT = 0xFFFF
+COMMENT_BYTES = 2**16
+_ORDINARY = {0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
+
+
+class _Directory(NamedTuple):
+    """Where the central directory lies."""
+
+    offset: int
+    end: int
+    members: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """One row of the central directory, with the place of its content."""
+
+    name: str
+    kind: FileKind
+    method: int
+    checksum: int
+    size_bytes: int
+    header: int
+    """Where its local header begins."""
+    start: int
+    end: int
+
+
+def zip_members(spool: Spool, meter: ExtractMeter) -> Iterator[tuple[Member, Iterator[bytes]]]:
+    """Each member with its content.
+
+    Raises:
+        ArchiveError: The archive is broken, contradicts itself, or holds what is not read here.
+        NotRegularError: It holds a FIFO or a device.
+        LimitError: There is more than the meter allows.
+    """
+    directory = _find_directory(spool)
+    meter.require_members(directory.members)
+    entries = list(_entries(spool, directory, meter))
+    _require_apart(entries, directory)
+    for entry in entries:
+        if entry.kind is FileKind.LINK:
+            yield Member(name=entry.name, kind=entry.kind, target=_link_text(spool, entry)), iter(())
+            continue
+        yield Member(name=entry.name, kind=entry.kind, size_bytes=entry.size_bytes), _content(spool, entry)
+
+
+# The central directory
+
+
+def _find_directory(spool: Spool) -> _Directory:
+    """The one end record that reaches exactly to the end of the archive."""
+    start = max(0, spool.size_bytes - END.size - COMMENT_BYTES)
+    tail = spool.read(start, spool.size_bytes - start)
+    at = len(tail)
+    while (at := tail.rfind(END_MARK, 0, at)) >= 0:
+        if at + END.size <= len(tail):
+            fields = END.unpack_from(tail, at)
+            if at + END.size + fields[7] == len(tail):
+                return _directory(spool, start + at, fields)
+    raise ArchiveError("the archive ends too early, or is no zip archive")
+
+
+def _directory(spool: Spool, at: int, fields: tuple[int, ...]) -> _Directory:
+    narrow = fields[1:7]
+    at, *wide = _wide_end(spool, at) or (at, *narrow)
+    if any(told not in (known, SHORT, NARROW) for told, known in zip(narrow, wide, strict=True)):
+        raise ArchiveError("the archive has two end records that differ")
+    disk, first, here, count, size, offset = wide
+    if disk or first or here != count:
+        raise ArchiveError("zip archives in several parts are not read here")
+    if offset + size != at:
+        raise ArchiveError("the central directory of the archive is not where it should be")
+    return _Directory(offset, at, count)
+
+
+def _wide_end(spool: Spool, at: int) -> tuple[int, ...] | None:
+    """The end record with wide numbers, if the archive has one; where it lies comes first."""
+    found = spool.read(at - LOCATOR.size, LOCATOR.size) if at >= LOCATOR.size else b""
+    if not found.startswith(LOCATOR_MARK):
+        return None
+    _, _, offset, disks = LOCATOR.unpack(found)
+    data = spool.read(offset, WIDE_END.size) if offset < at else b""
+    if disks > 1 or len(data) < WIDE_END.size or not data.startswith(WIDE_END_MARK):
+        raise ArchiveError("the end record of the archive is broken")
+    _, length, _, _, disk, first, here, count, size, start = WIDE_END.unpack(data)
+    if offset + 12 + length != at - LOCATOR.size:
+        raise ArchiveError("the end record of the archive is broken")
+    return offset, disk, first, here, count, size, start
+
+
+def _entries(spool: Spool, directory: _Directory, meter: ExtractMeter) -> Iterator[_Entry]:
+    at = directory.offset
+    for _ in range(directory.members):
+        data = spool.read(at, CENTRAL.size)
+        if len(data) < CENTRAL.size or not data.startswith(CENTRAL_MARK) or at >= directory.end:
+            raise ArchiveError("the central directory of the archive is broken")
+        fields = CENTRAL.unpack(data)
+        lengths = fields[12:15]
+        meter.add_header(CENTRAL.size + sum(lengths))
+        rest = spool.read(at + CENTRAL.size, sum(lengths))
+        at += CENTRAL.size + sum(lengths)
+        yield _entry(spool, meter, fields, rest[: lengths[0]], rest[lengths[0] : sum(lengths[:2])])
+    if at != directory.end:
+        raise ArchiveError("the central directory of the archive is broken")
+
+
+def _entry(spool: Spool, meter: ExtractMeter, fields: tuple[int, ...], raw: bytes, extra: bytes) -> _Entry:
+    flags, method = fields[5], fields[6]
+    checksum, packed, size = fields[9:12]
+    attributes, header = fields[17:19]
+    name = _name(raw, flags)
+    if flags & (ENCRYPTED | PATCHED):
+        raise ArchiveError(f"member {name!r} is encrypted or patched", path=name)
+    if method not in (STORED, DEFLATED):
+        raise ArchiveError(f"member {name!r} is compressed in a way that is not read here", path=name)
+    size, packed, header = _widened(extra, (size, packed, header), name)
+    if method == STORED and size != packed:
+        raise ArchiveError(f"member {name!r} has two sizes", path=name)
+    start = _require_local(spool, header, fields, raw, (checksum, packed, size))
+    meter.add_header(start - header)
+    return _Entry(
+        name=name,
+        kind=_kind(name, attributes >> 16, size),
+        method=method,
+        checksum=checksum,
+        size_bytes=size,
+        header=header,
+        start=start,
+        end=start + packed,
+    )
+
+
+def _name(raw: bytes, flags: int) -> str:
+    """The name as text; many writers use UTF-8 without saying so."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        text = raw.decode("cp437")
+    if flags & UTF8:
+        raise ArchiveError(f"the name of member {text!r} is not UTF-8, although it says so", path=text)
+    return text
+
+
+def _kind(name: str, mode: int, size: int) -> FileKind:
+    kind = stat.S_IFMT(mode)
+    if kind not in _ORDINARY:
+        raise NotRegularError(f"member {name!r} is a FIFO or a device", path=name)
+    if kind == stat.S_IFLNK:
+        return FileKind.LINK
+    if kind != stat.S_IFDIR and not name.endswith("/"):
+        return FileKind.FILE
+    if size:
+        raise ArchiveError(f"member {name!r} has a content, but is no file", path=name)
+    return FileKind.DIRECTORY
+
+
+def _widened(extra: bytes, values: tuple[int, ...], name: str) -> list[int]:
+    """The *values* in the order of the wide extra field, which has those that do not fit."""
+    if NARROW not in values:
+        return list(values)
+    wide = _wide_field(extra, name)
+    found = []
+    for value in values:
+        if value == NARROW:
+            if len(wide) < 8:
+                raise ArchiveError(f"a number of member {name!r} is missing", path=name)
+            value, wide = int.from_bytes(wide[:8], "little"), wide[8:]  # noqa: PLW2901  # its wide form
+        found.append(value)
+    return found
+
+
+def _wide_field(extra: bytes, name: str) -> bytes:
+    at = 0
+    while at + FIELD.size <= len(extra):
+        kind, length = FIELD.unpack_from(extra, at)
+        at += FIELD.size + length
+        if kind == WIDE_EXTRA and at <= len(extra):
+            return extra[at - length : at]
+    raise ArchiveError(f"a number of member {name!r} is missing", path=name)
+
+
+# Local headers
+
+
+def _require_local(
+    spool: Spool, at: int, fields: tuple[int, ...], raw: bytes, sizes: tuple[int, int, int]
+) -> int:
+    """Where the content begins, if the local header says the same as the central directory."""
+    name = _name(raw, fields[5])
+    data = spool.read(at, LOCAL.size) if at <= spool.size_bytes else b""
+    if len(data) < LOCAL.size or not data.startswith(LOCAL_MARK):
+        raise ArchiveError(f"member {name!r} is not where it should be", path=name)
+    flags, method, _, _, checksum, packed, size, name_length, extra_length = LOCAL.unpack(data)[3:]
+    rest = spool.read(at + LOCAL.size, name_length + extra_length)
+    if rest[:name_length] != raw or method != fields[6] or flags & (ENCRYPTED | PATCHED):
+        raise ArchiveError(f"member {name!r} is described in two ways", path=name)
+    size, packed = _widened(rest[name_length:], (size, packed), name)
+    for told, known in zip((checksum, packed, size), sizes, strict=True):
+        if told != known and (told or not flags & DESCRIPTOR):
+            raise ArchiveError(f"member {name!r} is described in two ways", path=name)
+    return at + LOCAL.size + len(rest)
+
+
+def _require_apart(entries: list[_Entry], directory: _Directory) -> None:
+    """Refuse members that share bytes with each other or with the central directory."""
+    ends = 0
+    for entry in sorted(entries, key=lambda entry: entry.header):
+        if entry.header < ends:
+            raise ArchiveError(f"member {entry.name!r} overlaps another", path=entry.name)
+        ends = entry.end
+    if ends > directory.offset:
+        raise ArchiveError("a member reaches into the central directory")
+
+
+# Content
+
+
+def _link_text(spool: Spool, entry: _Entry) -> str:
+    if entry.size_bytes >= PATH_BYTES:
+        raise ArchiveError(f"the text of the link {entry.name!r} is too long", path=entry.name)
+    return b"".join(_content(spool, entry)).decode("utf-8", "surrogateescape")
+
+
+def _content(spool: Spool, entry: _Entry) -> Iterator[bytes]:
+    """The content, exactly as large as it was announced, and with the right checksum."""
+    pieces = spool.pieces(entry.start, entry.end)
+    checksum = 0
+    left = entry.size_bytes
+    for piece in decompressed(pieces, _Once(entry.name)) if entry.method == DEFLATED else pieces:
+        left -= len(piece)
+        if left < 0:
+            break
+        checksum = zlib.crc32(piece, checksum)
+        yield piece
+    if left or checksum != entry.checksum:
+        raise ArchiveError(f"the content of member {entry.name!r} is not what was announced", path=entry.name)
+
+
+class _Once:
+    """Gives one engine; a member is one stream."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._used = False
+
+    def __call__(self) -> Decompressor:
+        if self._used:
+            raise ArchiveError(f"member {self._name!r} goes on after its end", path=self._name)
+        self._used = True
+        return Inflater(RAW)
