@@ -91,7 +91,7 @@ def test_pages_and_scripts_are_installed_where_they_are_looked_for() -> None:
     assert {ROOT / source: target for source, target in shared.items()} == {
         PAGES: "share/man/man1",
         **{
-            ROOT / "src" / "carrel" / "fronts" / "cli" / "scripts" / SCRIPTS[shell]: target
+            ROOT / "src" / "carrel" / "fronts" / "cli" / "completion" / "scripts" / SCRIPTS[shell]: target
             for shell, target in (
                 ("bash", "share/bash-completion/completions/carrel"),
                 ("zsh", "share/zsh/site-functions/_carrel"),

@@ -60,7 +60,7 @@ class SettingKind(Generic[T_co]):
     says: str
     """What it must be."""
     make: Callable[[object, str | None], T_co]
-    """Make a value from what stands in a file, given the home directory; `InvalidValueError` if that cannot be."""
+    """Make a value from what a file says, given the home directory, or raise `InvalidValueError`."""
     spell: Callable[[str], object] = str
     """Make what would stand in a file from the text of a variable."""
 

@@ -1,7 +1,7 @@
 """`ContainerFiles`: files that live only in a container, behind the same protocol as all others.
 
-The answers and errors are those of `carrel.fs.local.root.Root`. Every path is resolved by names on the host, never
-by links in the container; what acts in the container holds what was looked at and acts on that.
+The answers and errors are those of `carrel.fs.local.root.Root`. Every path is resolved by names on the host,
+never by links in the container; what acts in the container holds what was looked at and acts on that.
 
 Not covered: a directory that is mounted beneath the root of the files is entered like any other; only the
 container's operator can mount one. Programs in the container that run as the same user may change files at

@@ -7,7 +7,8 @@ Not covered: what they did is not in the journal if the process that let them ru
 the count of the session does not grow with what they write; whoever lets them run measures it meanwhile and
 ends them. What others change through the gate at the same time is in the journal already, and the same file
 is not recorded a second time. A file that is made and removed again is not seen. Where there is more than can
-be surveyed, or no time for it (`carrel.fs.cancellable`), what is recorded is only a part, and `UnmediatedChanges` says so.
+be surveyed, or no time for it (`carrel.fs.cancellable`), only a part is recorded, and `UnmediatedChanges`
+says so.
 If there was no time to count, the next one to look does.
 """
 

@@ -122,7 +122,7 @@ def test_glob_says_whether_there_is_more(
     backend: CarrelBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend.upload_files([(f"/f{number}", b"") for number in range(3)])
-    monkeypatch.setattr("carrel.adapters.deepagents.backend.MOST_MATCHES", 2)
+    monkeypatch.setattr("carrel.adapters.deepagents.backend.MAX_MATCHES", 2)
     result = backend.glob("f*")
     assert (len(paths(result)), result.truncated, result.truncation_reason) == (2, True, "budget")
     monkeypatch.setattr("carrel.adapters.deepagents.backend.SEARCH_SECONDS", 0.0)

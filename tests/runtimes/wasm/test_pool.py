@@ -125,7 +125,7 @@ class SlowStart(WasmWorker):
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[SlowStart]]:
-    monkeypatch.setattr(pool_module, "Worker", SlowStart)
+    monkeypatch.setattr(pool_module, "WasmWorker", SlowStart)
     yield SlowStart
     for event in (SlowStart.slow, SlowStart.begun, SlowStart.let):
         event.clear()

@@ -1,7 +1,8 @@
 """`FilePrimitives`: the primitive operations on files in a container, and resolving links on the host.
 
 A step is given the names that lead from the root to something, and follows no link. One that is in the way
-is told as `LinkInPath`, and `reach` decides where it leads: only the host does that, never the container's kernel.
+is reported as `LinkInPath`, and `reach` decides where it leads: only the host does that, never the
+container's kernel.
 """
 
 from __future__ import annotations

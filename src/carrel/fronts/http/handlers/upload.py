@@ -20,7 +20,7 @@ PIECE_BYTES = 2**18
 class Upload:
     """Pieces that come in an event loop, iterated in a thread.
 
-    Whatever ends the request ends the iteration with `ClientDisconnected`, so that what is written is given up.
+    Whatever ends the request ends the iteration with `ClientDisconnected`, which discards what was written.
     """
 
     def __init__(self, pieces: AsyncIterator[bytes], threads: Executor) -> None:

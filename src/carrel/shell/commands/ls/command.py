@@ -20,8 +20,9 @@ NOTES = """
 Sizes, blocks and inodes are those of the disk; times are in UTC, and everything is owned by root.
 """
 
-_SORTS = {"none": ListOrder.NONE, "time": ListOrder.TIME, "size": ListOrder.SIZE, "extension": ListOrder.EXTENSION,
-          "version": ListOrder.VERSION, "width": ListOrder.WIDTH}  # fmt: skip
+_SORTS = {"none": ListOrder.NONE, "time": ListOrder.TIME, "size": ListOrder.SIZE,
+          "extension": ListOrder.EXTENSION, "version": ListOrder.VERSION,
+          "width": ListOrder.WIDTH}  # fmt: skip
 _FORMATS = {"verbose": "l", "long": "l", "commas": "m", "horizontal": "x", "across": "x", "vertical": "C",
             "single-column": "1"}  # fmt: skip
 _LONG = ("l", "g", "o", "n", "full")

@@ -128,7 +128,8 @@ class Columns:
         owners = who * (self.owner + self.group)
         return b"".join(
             lead
-            + f"{mode_letters(entry.info)} {entry.info.links:>{link_width}} {owners}{size:>{size_width}} ".encode()
+            + f"{mode_letters(entry.info)} {entry.info.links:>{link_width}} ".encode()
+            + f"{owners}{size:>{size_width}} ".encode()
             + self._time(entry.info.modified_ns).encode("utf-8", "surrogateescape")
             + b" "
             + self._name(entry)

@@ -1,1 +1,0 @@
-"""What runs in a worker process: the engine and its interpreters, and nothing that touches files."""
