@@ -33,6 +33,8 @@ HEAVY = {
     "json",
     "tempfile",
     "carrel.workspace",
+    "carrel.sessions",
+    "carrel.storage",
     "carrel.fs",
     "carrel.tools",
 }

@@ -35,6 +35,8 @@ HEAVY = {
     "tempfile",
     "yaml",
     "carrel.workspace",
+    "carrel.sessions",
+    "carrel.storage",
     "carrel.tools",
 }
 CTRL_A, CTRL_U = b"\x01", b"\x15"
