@@ -64,10 +64,15 @@ def line(event: Event) -> str:
 
 
 def _sizes(event: Event) -> str:
-    before, after = event.before_bytes, event.after_bytes
-    if before is None and after is None:
-        return ""
-    return f"  {'-' if before is None else before}..{'-' if after is None else after} bytes"
+    match event.before_bytes, event.after_bytes:
+        case None, None:
+            return ""
+        case None, after:
+            return f"  {after} bytes"
+        case before, None:
+            return f"  {before} bytes removed"
+        case before, after:
+            return f"  {before} -> {after} bytes"
 
 
 def _outcome(event: Event) -> str:
