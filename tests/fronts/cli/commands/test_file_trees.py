@@ -321,7 +321,7 @@ def test_get_that_is_interrupted_leaves_nothing(carrel: Carrel, full: str, words
         large.truncate(2**40)
     running = carrel.start("files", "get", full, "d", *words)
     while not os.listdir(carrel.here):
-        assert running.poll() is None
+        assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
     assert running.returncode == 130
