@@ -225,8 +225,8 @@ MUTANTS = [
     Mutant(
         "tls: of HTTP",
         "fronts/serving.py",
-        "ssl_context_factory=None if certificate is None else",
-        "ssl_context_factory=None if True else",
+        "        None if certificate is None else certificate.context,\n",
+        "        None,\n",
         f"{TLS}::test_nothing_but_tls_is_spoken",
     ),
     Mutant(
