@@ -103,7 +103,8 @@ class Target:
         """Let it answer a few calls of each kind."""
         for connection in self.connect(self.http, FEW):
             send(connection, b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" + HEAD + b"\r\n")
-        health_checks(self)
+        for connection in begun(self, FEW):
+            send(connection, HEALTH_CHECK)
 
     def release(self) -> None:
         """Close all connections, and wait until the service knows."""
@@ -174,10 +175,12 @@ def half_of_a_head(target: Target) -> None:
 
 def half_of_a_large_head(target: Target) -> None:
     for connection in target.connect(target.http, CONNECTIONS):
-        send(connection, HEAD + b"X: " + b"x" * 60_000)
+        send(connection, HEAD + b"X: " + b"x" * 32_000)
 
 
 def half_of_a_head_of_many_fields(target: Target) -> None:
+    for connection in target.connect(target.http, CONNECTIONS):
+        send(connection, HEAD + b"a: %s\r\n" % (b"x" * 250) * 120)
     for connection in target.connect(target.http, CONNECTIONS):
         send(connection, HEAD + b"a:\r\n" * 15_000)
 
@@ -301,6 +304,9 @@ def call_of(method: bytes, *more: bytes) -> bytes:
 CHECK = b"/grpc.health.v1.Health/Check"
 WRITE = b"/carrel.v1.SandboxService/FileWrite"
 WRITE_STREAM = b"/carrel.v1.SandboxService/FileWriteStream"
+HEALTH_CHECK = frame(HEADERS, call_of(CHECK), flags=END_HEADERS, stream=1) + frame(
+    DATA, bytes(5), flags=END_STREAM, stream=1
+)
 METHODS = (CHECK, WRITE, WRITE_STREAM, b"/carrel.v1.WorkspaceService/Call", b"/no.such/Method")
 
 
@@ -380,9 +386,8 @@ def pings_and_settings(target: Target) -> None:
 
 
 def health_checks(target: Target) -> None:
-    question = frame(DATA, bytes(5), flags=END_STREAM, stream=1)
     for connection in begun(target, SOME):
-        send(connection, frame(HEADERS, call_of(CHECK), flags=END_HEADERS, stream=1) + question)
+        send(connection, HEALTH_CHECK)
 
 
 Attack = Callable[[Target], None]

@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.attack, pytest.mark.thorough]
 
 ONE_BYTES = 50 * MIB
 """What one attack may make the service grow by."""
-ALL_BYTES = 128 * MIB
-"""The same of all of them one after the other, and then at once: freed memory is not all used again."""
+ALL_BYTES, ALL_BYTES_OF_TLS = 50 * MIB, 128 * MIB
+"""The same of all of them one after the other, and then at once; OpenSSL does not give back all it frees."""
 
 
 @pytest.fixture(params=["plain", "tls"])
@@ -51,11 +51,13 @@ def grown_by(target: Target, *attacks: Attack) -> int:
 
 def test_callers_without_a_key_do_not_make_a_service_grow(target: Target) -> None:
     attacks = (*HTTP_ATTACKS, *GRPC_ATTACKS, *(TLS_ATTACKS if target.has_tls else ()))
+    most = ALL_BYTES_OF_TLS if target.has_tls else ALL_BYTES
     before = target.resident_bytes()
     for attack in attacks:
         grown = grown_by(target, attack)
         print(f"{attack.__name__}: {grown / MIB:.0f} MiB, {(target.peak_bytes() - before) / MIB:.0f} in all")
         assert grown < ONE_BYTES, attack.__name__
-    assert target.resident_bytes() - before < ALL_BYTES
+    assert target.resident_bytes() - before < most
     grown_by(target, *attacks)
-    assert target.peak_bytes() - before < ALL_BYTES
+    print(f"all at once: {(target.peak_bytes() - before) / MIB:.0f} in all")
+    assert target.peak_bytes() - before < most

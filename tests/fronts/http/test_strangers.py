@@ -57,9 +57,11 @@ def connected(front: Front) -> socket.socket:
 def answered(connection: socket.socket, request: bytes) -> bytes:
     """The status of the answer to *request*, which is JSON."""
     connection.sendall(request)
-    answer = connection.recv(2**16)
+    answer = b""
     while not answer.endswith(b"}"):
-        answer += connection.recv(2**16)
+        piece = connection.recv(2**16)
+        assert piece, "the connection was ended"
+        answer += piece
     return answer[9:12]
 
 
@@ -78,6 +80,7 @@ def test_of_too_many_strangers_the_first_is_disconnected(narrow: Front) -> None:
 
 def test_a_handshake_is_one_of_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 3600)
     with secure(tmp_path) as front, ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(front.address, timeout=30)) for _ in range(3)]
         assert is_ended(silent[0])
