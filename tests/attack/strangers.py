@@ -21,13 +21,15 @@ from pathlib import Path
 
 from carrel.values import MIB
 
-CONNECTIONS = 1500
+CONNECTIONS = 600
 """More than a service takes."""
 SOME = 200
 FEW = 20
 CONNECT_SECONDS = 30
 IDLE_LOOKS = 5
 """A service that used no processor time between so many looks has nothing to do."""
+WAITING_LOOKS = 25
+"""The same of one that lets connections wait for a second."""
 LOOK_SECONDS = 0.05
 HEAD = b"POST /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 MCP_HEAD = (
@@ -66,10 +68,10 @@ class Target:
         lines = Path(f"/proc/{self.process_id}/status").read_text("ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
 
-    def settle(self) -> None:
+    def settle(self, looks: int = IDLE_LOOKS) -> None:
         """Wait until it has nothing to do."""
         idle, before = 0, -1.0
-        while idle < IDLE_LOOKS:
+        while idle < looks:
             time.sleep(LOOK_SECONDS)
             used = self._ticks()
             idle = idle + 1 if used == before else 0
@@ -133,7 +135,7 @@ def attacking(target: Target) -> Iterator[None]:
     """Keep what is opened until the service has nothing to do, and no longer."""
     try:
         yield
-        target.settle()
+        target.settle(WAITING_LOOKS)
     finally:
         target.release()
 

@@ -516,9 +516,16 @@ MUTANTS = [
     Mutant(
         "strangers: bounded",
         "fronts/listener.py",
-        "and len(self._disconnect) >= STRANGERS:",
-        "and False:",
+        "return len(self._connections) >= STRANGERS",
+        "return False",
         f"{STRANGERS}::test_of_too_many_strangers_the_first_is_disconnected",
+    ),
+    Mutant(
+        "strangers: have their time",
+        "fronts/listener.py",
+        "if came <= until:",
+        "if True:",
+        f"{STRANGERS}::test_strangers_that_come_at_once_wait_for_each_other",
     ),
     Mutant(
         "strangers: handshakes counted",

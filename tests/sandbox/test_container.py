@@ -457,16 +457,16 @@ def test_a_call_waits_for_one_that_runs_in_another_runtime(
     box: ContainerSandbox, box_files: Path, shared_container: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, refused = threading.Event(), threading.Semaphore(0)
-    held_alone = usage_lock.exclusive_usage_lock
+    really = usage_lock.exclusive_usage_lock
 
     @contextmanager
     def watched(path: Path) -> Iterator[object]:
-        with held_alone(path) as taken:
+        with really(path) as taken:
             if taken is None:
                 refused.release()
             yield taken
 
-    monkeypatch.setattr(serializer, "held_alone", watched)
+    monkeypatch.setattr(serializer, "exclusive_usage_lock", watched)
     other = ContainerSandbox(box._place, engine=shared_container.contained.another())
     found: list[bool] = []
 

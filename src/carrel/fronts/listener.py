@@ -1,8 +1,9 @@
 """Accepts connections, and bounds those of clients that are not known.
 
-A client is a stranger until a request of it has shown a key; a TLS handshake is one of a stranger too. Of too
-many strangers the one that came first is disconnected, so that clients that say nothing keep nobody out. What
-is read of a stranger at once is bounded by the receive buffer of its connection.
+A client is a stranger until a request of it has shown a key; a TLS handshake is one of a stranger too. While
+there are too many strangers no connection is accepted, and those that came first are disconnected if they are
+not known after a moment: clients that say nothing keep nobody out, and many that come at once are all served.
+What is read of a stranger at once is bounded by the receive buffer of its connection.
 
 Not covered: how many connections a client has that is known, and how many one address has.
 """
@@ -19,6 +20,10 @@ from typing import Any
 
 STRANGERS = 128
 """Most connections of clients that have not shown a key, including those in a TLS handshake."""
+GRACE_SECONDS = 1.0
+"""How long a stranger stays in any case."""
+LOOK_SECONDS = 0.1
+"""How often strangers are disconnected while there are too many; what others have sent is read in between."""
 STRANGER_BYTES = 2**14
 """The receive buffer of a stranger's connection, of which the kernel makes twice as much."""
 KNOWN_BYTES = 2**20
@@ -53,20 +58,35 @@ class Strangers:
     """The connections of clients that are not known, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._disconnect: dict[object, Callable[[], object]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._connections: dict[object, tuple[float, Callable[[], object]]] = {}
+        """When each came, and how to disconnect it."""
+        self.on_room: Callable[[], None] | None = None
+        """Called when there are not too many any more."""
 
-    def __len__(self) -> int:
-        return len(self._disconnect)
+    @property
+    def are_too_many(self) -> bool:
+        """Whether there may be no more."""
+        return len(self._connections) >= STRANGERS
 
     def add(self, connection: object, disconnect: Callable[[], object]) -> None:
-        """Know of one more; if there are too many, the first of them is disconnected."""
-        while connection not in self._disconnect and len(self._disconnect) >= STRANGERS:
-            self._disconnect.pop(next(iter(self._disconnect)))()
-        self._disconnect[connection] = disconnect
+        """Know of one more, or how to disconnect it now."""
+        came, _ = self._connections.get(connection, (self._loop.time(), None))
+        self._connections[connection] = came, disconnect
 
     def discard(self, connection: object) -> None:
         """Forget one that has ended, or whose client is known now."""
-        self._disconnect.pop(connection, None)
+        self._connections.pop(connection, None)
+        if self.on_room is not None and not self.are_too_many:
+            self.on_room()
+
+    def disconnect_first(self) -> None:
+        """Disconnect some of those that came first, if they had their time."""
+        until = self._loop.time() - GRACE_SECONDS
+        for connection, (came, disconnect) in list(self._connections.items())[: max(1, STRANGERS // 4)]:
+            if came <= until:
+                disconnect()
+                self.discard(connection)
 
 
 class Listener:
@@ -87,7 +107,8 @@ class Listener:
         self._handshake_seconds = None if context is None else HANDSHAKE_SECONDS
         self._beginning: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._pause: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """While nothing is accepted, the next time to look."""
         listener.setblocking(False)
         # Every connection begins with it.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, STRANGER_BYTES)
@@ -95,9 +116,7 @@ class Listener:
 
     def close(self) -> None:
         """Accept no more, and end the handshakes."""
-        if self._pause is not None:
-            self._pause.cancel()
-        self._loop.remove_reader(self._listener)
+        self._pause()
         for task in self._beginning:
             task.cancel()
 
@@ -106,18 +125,40 @@ class Listener:
         if self._beginning:
             await asyncio.wait(self._beginning)
 
+    def _pause(self) -> None:
+        """Accept nothing; whoever comes is kept waiting by the kernel."""
+        self._loop.remove_reader(self._listener)
+        self._strangers.on_room = None
+        if self._timer is not None:
+            self._timer.cancel()
+
     def _resume(self) -> None:
+        self._pause()
         self._loop.add_reader(self._listener, self._accept)
+
+    def _wait_for_room(self) -> None:
+        self._pause()
+        self._strangers.on_room = self._resume
+        self._timer = self._loop.call_later(LOOK_SECONDS, self._make_room)
+
+    def _make_room(self) -> None:
+        self._strangers.disconnect_first()
+        if self._strangers.are_too_many:
+            self._wait_for_room()
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED):
+            if self._strangers.are_too_many:
+                self._wait_for_room()
+                return
             try:
                 connection, _ = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
-                self._loop.remove_reader(self._listener)
-                self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
+                # There is no descriptor left.
+                self._pause()
+                self._timer = self._loop.call_later(PAUSE_SECONDS, self._resume)
                 return
             self._begin(connection)
 

@@ -26,6 +26,7 @@ def narrow(
 ) -> Iterator[Front]:
     """A service that takes two strangers."""
     monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "GRACE_SECONDS", 0)
     with secure(tmp_path) if request.param == "tls" else served(tmp_path / "sessions") as front:
         yield front
 
@@ -78,8 +79,24 @@ def test_of_too_many_strangers_the_first_is_disconnected(narrow: Front) -> None:
             assert answered(each, UNKNOWN) == b"200"
 
 
+def test_strangers_that_come_at_once_wait_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "GRACE_SECONDS", 3600)
+    monkeypatch.setattr(listener, "LOOK_SECONDS", 0)
+    with served(tmp_path / "sessions") as front, ExitStack() as stack:
+        first, second, third = (stack.enter_context(connected(front)) for _ in range(3))
+        third.sendall(KNOWN)
+        for _ in range(50):
+            assert answered(second, UNKNOWN) == b"200"
+        assert answered(first, KNOWN) == b"200"
+        assert answered(third, KNOWN) == b"200"
+
+
 def test_a_handshake_is_one_of_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "GRACE_SECONDS", 0)
     monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 3600)
     with secure(tmp_path) as front, ExitStack() as stack:
         silent = [stack.enter_context(socket.create_connection(front.address, timeout=30)) for _ in range(3)]
