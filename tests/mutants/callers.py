@@ -58,10 +58,10 @@ MUTANTS = [
     ),
     Mutant(
         "serve: large blocks returned",
-        "fronts/cli/commands/serve.py",
+        "fronts/server.py",
         "        mallopt(M_MMAP_THRESHOLD, 2**20)\n",
         "",
-        "tests/fronts/cli/commands/test_serve_memory.py",
+        "tests/fronts/test_server_memory.py",
     ),
     # Uploads
     Mutant(

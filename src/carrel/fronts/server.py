@@ -45,8 +45,8 @@ BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MCP = "/mcp"
 DESCRIPTORS = 2**16
-M_ARENA_MAX = -8
-"""The parameter of `mallopt` for the number of heaps."""
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
+"""Parameters of glibc's `mallopt`."""
 SWITCH_SECONDS = 0.0005
 """The interpreter's switch interval: how long the event loop waits for a thread that executes Python code."""
 
@@ -103,7 +103,7 @@ def run(service: Service, on_start: Callable[[ServerInfo], None], *, tokens: Pat
         UnavailableError: A port cannot be listened at.
     """
     _allow_descriptors()
-    _use_one_arena()
+    tune_allocator()
     sys.setswitchinterval(SWITCH_SECONDS)
     event_loop.run(_serve_until_signal(service, on_start, tokens))
 
@@ -116,11 +116,17 @@ def _allow_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _use_one_arena() -> None:
-    """Let all threads allocate from one heap: in one for each, memory that was freed is seldom used again."""
+def tune_allocator() -> None:
+    """Let the allocator return large blocks to the system, and use one heap for all threads.
+
+    By default glibc keeps freed blocks of up to 32 MiB between small ones in use, in a heap per thread, where
+    they are seldom used again: the largest requests of all times would stay in memory.
+    """
     # Another C library has no such function, or does nothing.
     with suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, 2**20)
+        mallopt(M_ARENA_MAX, 1)
 
 
 def log_requests(*, enabled: bool) -> None:

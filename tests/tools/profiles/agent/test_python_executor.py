@@ -181,7 +181,8 @@ def test_what_the_policy_does_not_give_is_told(workspace: Workspace) -> None:
     assert (result.success, result.code) == (False, "limit.memory_bytes")
     assert result.metadata["trap_reason"] == "memory_limit"
     result = python(box, "import os\nwhile True: os.listdir()")
-    assert (result.code, result.metadata["trap_reason"]) == ("limit.file_operations", "file_operations")
+    found = (result.code, result.metadata["trap_reason"])
+    assert found == ("limit.file_operations", "file_operations"), result
     result = python(box, "print('x' * 20)")
     assert (result.output["stdout"], result.metadata["stdout_truncated"]) == ("x" * 10, True)
 

@@ -15,9 +15,6 @@ from carrel.fronts.cli.output import print_json
 if TYPE_CHECKING:
     from carrel.fronts.server import ServerInfo
 
-M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
-"""Numbers of settings in glibc's `malloc.h`."""
-
 
 @click.command()
 @click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: serve.host, else 127.0.0.1]")
@@ -95,7 +92,6 @@ def serve(
     from carrel.remote import local_token
     from carrel.service.service import Service
 
-    return_large_blocks()
     log_requests(enabled=access_log)
     # What is refused and what fails is told in any case, as nobody else sees it here.
     logger = place.logger() if place.verbose else None
@@ -106,19 +102,6 @@ def serve(
             "--no-auth is for a service on loopback: others could call it as the operator."
         )
     run(service, tell, tokens=local_token.directory(os.environ))
-
-
-def return_large_blocks() -> None:
-    """Let the allocator return large blocks to the system when they are freed.
-
-    Otherwise glibc keeps every freed block of up to 32 MiB, in a heap per thread and between small blocks in
-    use, so that the largest requests of all times stay in memory. Other C libraries have no such setting.
-    """
-    import ctypes  # late: `carrel --help` does without it
-
-    if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-        mallopt(M_MMAP_THRESHOLD, 2**20)
-        mallopt(M_ARENA_MAX, 2)
 
 
 def _tell_json(served: ServerInfo) -> None:

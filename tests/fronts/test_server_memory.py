@@ -10,12 +10,12 @@ import pytest
 
 SCRIPT = """
 import os
-from carrel.fronts.cli.commands.serve import return_large_blocks
+from carrel.fronts.server import tune_allocator
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
-return_large_blocks()
+tune_allocator()
 b"x" * (24 * 2**20)  # freed at once: from now on, glibc would take blocks of that size from the heap
 before = resident()
 large, pins = [], []
