@@ -68,7 +68,7 @@ def test_the_demo_shows_every_part_on_one_screen_in_colour(
         "  ['app', 'tmp', 'workspace']\n",
         "seq.txt: Workspace quota exceeded: ",
         "There is no tool 'file_write'.",
-        "guest    write   rain.png  0..",
+        "guest    write   rain.png  0 -> ",
         "host     read    ../secret  refused: path.escape\n",
         "write   seq.txt  refused: quota.bytes\n",
         "$ carrel files ls demo\n  carrel: no such session: 'demo'\n",
