@@ -16,6 +16,7 @@ from carrel.fronts.cli.commands.files.command import FORMATS
 from carrel.fronts.cli.commands.files.local_directory import LocalDirectoryWriter, pack_directory
 from carrel.fronts.cli.local_files import LocalError
 from carrel.sessions.manager import WorkspaceManager
+from carrel.values import Limits
 from carrel.workspace.archive.create import ArchiveFormat
 from tests.fronts.cli.conftest import Carrel
 from tests.workspace.archives import build, directory, file, hard_link, link, tar
@@ -316,10 +317,14 @@ def test_get_of_a_directory_that_fails_leaves_nothing(carrel: Carrel, full: str)
 
 
 @pytest.mark.parametrize("words", [["to"], ["to", "--archive", "tar.xz"]], ids=["directory", "archive"])
-def test_get_that_is_interrupted_leaves_nothing(carrel: Carrel, full: str, words: list[str]) -> None:
-    with open(carrel.workspace(full) / "d" / "large", "wb") as large:
+def test_get_that_is_interrupted_leaves_nothing(carrel: Carrel, words: list[str]) -> None:
+    # Without a quota, which a fast copy would reach before the signal arrives.
+    unlimited = Limits(disk_bytes=None, file_bytes=None)
+    WorkspaceManager(carrel.sessions, limits=unlimited).create("s1").close()
+    plant(carrel.workspace("s1"), *TREE)
+    with open(carrel.workspace("s1") / "d" / "large", "wb") as large:
         large.truncate(2**40)
-    running = carrel.start("files", "get", full, "d", *words)
+    running = carrel.start("files", "get", "s1", "d", *words)
     while not os.listdir(carrel.here):
         assert running.poll() is None, running.communicate()
     running.send_signal(signal.SIGINT)
