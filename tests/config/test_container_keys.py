@@ -75,7 +75,7 @@ def test_a_filter_of_system_calls_is_read_from_its_file(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [(None, "is not there"), ("{", "is not JSON"), ("[]", "is not an object in JSON")]
+    ("text", "problem"), [(None, "does not exist"), ("{", "is not JSON"), ("[]", "is not a JSON object")]
 )
 def test_a_filter_that_cannot_be_used_is_told_with_its_line(
     home: Home, text: str | None, problem: str

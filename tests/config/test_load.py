@@ -178,6 +178,31 @@ def test_a_variable_with_a_slip_in_its_name_is_noted(home: Home) -> None:
     )
 
 
+# The same configuration, loaded again
+
+
+def test_an_unchanged_configuration_gives_the_same_settings(home: Home) -> None:
+    settings = home.load("session.entries = 5", CARREL_MAX_SESSIONS="6", EDITOR="vi")
+    assert home.load(CARREL_MAX_SESSIONS="6", EDITOR="ed") is settings
+
+
+def test_a_change_of_a_variable_or_of_the_file_is_seen_at_once(home: Home) -> None:
+    assert home.load("session.entries = 5", CARREL_MAX_SESSIONS="6").session.max_sessions == 6
+    assert home.load(CARREL_MAX_SESSIONS="7").session.max_sessions == 7
+    assert home.load("session.entries = 8").session.entries == 8
+    home.file.unlink()
+    assert home.load().session.entries == 100_000
+
+
+def test_a_change_of_the_seccomp_profile_is_seen_at_once(home: Home) -> None:
+    profile = home.path / "filter.json"
+    profile.write_text("{}")
+    first = home.load(CARREL_CONTAINER_SECCOMP=str(profile))
+    assert home.load(CARREL_CONTAINER_SECCOMP=str(profile)) is first
+    profile.write_text('{"a": 1}')
+    assert home.load(CARREL_CONTAINER_SECCOMP=str(profile)).containers.seccomp == '{"a": 1}'
+
+
 # The operator's shell
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from carrel.config.toml_lines import TomlLines
 
 NAME = "carrel/config.toml"
+_MAX_CACHED = 16
 
 _BY_PLACE = {place: key for key in KEYS for place in key.places}
 _TABLES = {place[0] for place in _BY_PLACE if len(place) == 2}
@@ -117,7 +118,12 @@ def read_config_file(environ: Mapping[str, str], path: str | os.PathLike[str] | 
     if text is None and named is not None:
         by = f" (from {CONFIG_VARIABLE})" if path is None else ""
         raise ConfigError(f"{where}: there is no such file{by}", path=str(where))
-    return ConfigFile(where, text, home)
+    return _checked(where, text, home)
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def _checked(path: Path | None, text: str | None, home: str | None) -> ConfigFile:
+    return ConfigFile(path, text, home)
 
 
 def config_path(environ: Mapping[str, str]) -> Path | None:

@@ -1,9 +1,15 @@
-"""Settings from the environment, the file and the defaults, in this order."""
+"""Resolve the settings from the environment, the configuration file and the defaults, in this order.
+
+A program loads its settings once and passes them down. Loading them again is cheap as well: the result is
+cached by the variables and the text of the file, so an unchanged configuration is checked only once.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -33,52 +39,70 @@ from carrel.values import MIB
 
 PREFIX = "CARREL_"
 DEFAULT = Origin(source=SettingSource.DEFAULT)
+_VARIABLES = frozenset(
+    {"HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", *(name for key in KEYS for name in key.variables)}
+)
+"""Every variable that settings depend on; one that only begins with `PREFIX` may be a misspelt name."""
+_MAX_CACHED = 16
 
 T = TypeVar("T")
 
 
 def load(environ: Mapping[str, str], *, path: str | os.PathLike[str] | None = None) -> Settings:
-    """Everything that is set, from the file at *path*, or from where the environment says.
+    """Resolve all settings, with the file at *path* or at the location that the environment gives.
+
+    An unchanged configuration gives the same object again, so that `Settings` can be a cache key.
 
     Raises:
-        ConfigError: The file or a variable cannot be used; the message names it, the line and the key.
+        ConfigError: The file or a variable is invalid; the message names it, the line and the key.
     """
-    return _settings(environ, read_config_file(environ, path))
+    variables = _variables(environ)
+    file = read_config_file(dict(variables), path)
+    return _with_seccomp_profile(_settings(variables, file))
 
 
 def operator_settings(environ: Mapping[str, str], warn: Callable[[str], object]) -> Settings:
-    """The settings of the operator's shell, which starts in any case: what is wrong is told and left out.
+    """Resolve the settings of the operator's shell, which starts with any configuration.
 
-    A file that is wrong is left out whole, and so is an environment that is wrong. What remains is stricter.
+    An invalid file is ignored as a whole, and so is an invalid environment; *warn* receives the reason. The
+    defaults that remain are stricter.
     """
+    variables = _variables(environ)
     try:
-        file = read_config_file(environ)
+        file = read_config_file(dict(variables))
     except ConfigError as error:
         warn(f"{error}; the file is not used")
         file = ConfigFile(None)
     try:
-        return _settings(environ, file)
+        return _with_seccomp_profile(_settings(variables, file))
     except ConfigError as error:
         warn(f"{error}; only the defaults are used")
-    return _settings({"HOME": environ.get("HOME", "")}, ConfigFile(None))
+    return _settings((("HOME", environ.get("HOME", "")),), ConfigFile(None))
 
 
 def sessions_dir(environ: Mapping[str, str]) -> Path:
-    """The directory that holds all workspaces, whatever the other variables say.
+    """Resolve the sessions directory alone; other variables may be invalid.
 
     Raises:
-        ConfigError: The file, or the variable for this directory, cannot be used.
+        ConfigError: The file, or the variable for this directory, is invalid.
     """
-    return _Values(environ, read_config_file(environ)).of(table.DIRECTORY)
+    variables = dict(_variables(environ))
+    return _Values(variables, read_config_file(variables)).of(table.DIRECTORY)
+
+
+def _variables(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, environ.get(name, "")) for name in environ if name in _VARIABLES or name.startswith(PREFIX)
+    )
 
 
 class _Values:
     """The value of each key."""
 
-    def __init__(self, environ: Mapping[str, str], file: ConfigFile) -> None:
-        self._environ = environ
+    def __init__(self, variables: Mapping[str, str], file: ConfigFile) -> None:
+        self._variables = variables
         self._file = file
-        self._home = home_of(environ)
+        self._home = home_of(variables)
         self._found: dict[str, SettingValue] = {}
 
     def of(self, key: Key[T]) -> T:
@@ -88,7 +112,7 @@ class _Values:
     def value(self, key: Key[object]) -> SettingValue:
         """The value of *key*, and where it came from."""
         if key.name not in self._found:
-            value, origin = self._forced(key) or self._find(key)
+            value, origin = self._find(key)
             self._found[key.name] = SettingValue(
                 name=key.name, value=value, origin=origin, is_used=key.is_used, is_secret=key.is_secret
             )
@@ -102,16 +126,13 @@ class _Values:
             origin = self._file.origin((*key.place, name)) if name in given else DEFAULT
             yield SettingValue(name=f"{key.name}.{name}", value=tools, origin=origin, is_used=key.is_used)
 
-    def _forced(self, key: Key[object]) -> tuple[object, Origin] | None:
-        """The mode of a workspace that a variable names: who names it there means to work in it."""
-        if key is not table.WORKSPACE_MODE:
-            return None
-        root = self.value(table.WORKSPACE_ROOT).origin
-        return ("rw", root) if root.source is SettingSource.ENVIRONMENT else None
-
     def _find(self, key: Key[object]) -> tuple[object, Origin]:
-        for name in key.variables:
-            if text := self._environ.get(name):
+        if key is table.WORKSPACE_MODE:
+            root = self.value(table.WORKSPACE_ROOT).origin
+            if root.source is SettingSource.ENVIRONMENT:
+                return "rw", root
+        for name in (key.variable, key.alias):
+            if name and (text := self._variables.get(name)):
                 origin = Origin(source=SettingSource.ENVIRONMENT, name=name, is_alias=name != key.variable)
                 return self._parse(key, name, text), origin
         return self._file.find(key) or (self._default(key), DEFAULT)
@@ -123,7 +144,7 @@ class _Values:
             raise ConfigError(f"{name} {error}") from None
 
     def _default(self, key: Key[object]) -> object:
-        caches = self._environ.get("XDG_CACHE_HOME", "")
+        caches = self._variables.get("XDG_CACHE_HOME", "")
         if key is table.PYTHON_CACHE and caches.startswith("/"):
             return Path(caches, "carrel")
         try:
@@ -133,7 +154,9 @@ class _Values:
             return None
 
 
-def _settings(environ: Mapping[str, str], file: ConfigFile) -> Settings:
+@lru_cache(maxsize=_MAX_CACHED)
+def _settings(variables: tuple[tuple[str, str], ...], file: ConfigFile) -> Settings:
+    environ = dict(variables)
     values = _Values(environ, file)
     return Settings(
         session=_session(values),
@@ -224,38 +247,42 @@ def _containers(values: _Values) -> ContainerSettings:
         network=values.of(container_keys.NETWORK),
         read_only=values.of(container_keys.READ_ONLY),
         capabilities=values.of(container_keys.CAPABILITY_NAMES),
-        seccomp=_seccomp(values),
+        seccomp=values.of(container_keys.SECCOMP),
         new_privileges=values.of(container_keys.NEW_PRIVILEGES),
         timeout_seconds=values.of(container_keys.TIMEOUT_SECONDS),
         tools=values.of(container_keys.TOOLS),
     )
 
 
-def _seccomp(values: _Values) -> str | None:
-    """The text of the filter that is named; the engine wants that, and cannot open our files.
+def _with_seccomp_profile(settings: Settings) -> Settings:
+    """Replace the path of the seccomp profile by its text, which is what the engine takes.
 
     Raises:
-        ConfigError: The file cannot be read, or is not JSON.
+        ConfigError: The file cannot be read, or is not a JSON object.
     """
-    name = values.of(container_keys.SECCOMP)
+    name = settings.containers.seccomp
     if name is None or name == container_keys.UNCONFINED:
-        return name
+        return settings
+    try:
+        return _with_seccomp(settings, read_document(Path(name)))
+    except UnreadableDocumentError as error:
+        (value,) = (each for each in settings.values if each.name == container_keys.SECCOMP.name)
+        raise ConfigError(f"{_where(value)} names a file that {error}", path=name) from None
+
+
+@lru_cache(maxsize=_MAX_CACHED)
+def _with_seccomp(settings: Settings, profile: str | None) -> Settings:
     import json
 
-    where = _where(values.value(container_keys.SECCOMP))
+    if profile is None:
+        raise UnreadableDocumentError("does not exist")
     try:
-        text = read_document(Path(name))
-        if text is None:
-            raise UnreadableDocumentError("is not there")
-        if not isinstance(json.loads(text), dict):
-            raise UnreadableDocumentError("is not an object in JSON")
-    except UnreadableDocumentError as error:
-        problem = str(error)
+        document = json.loads(profile)
     except (ValueError, RecursionError):
-        problem = "is not JSON"
-    else:
-        return text
-    raise ConfigError(f"{where} names a file that {problem}", path=name)
+        raise UnreadableDocumentError("is not JSON") from None
+    if not isinstance(document, dict):
+        raise UnreadableDocumentError("is not a JSON object")
+    return replace(settings, containers=replace(settings.containers, seccomp=profile))
 
 
 def _where(value: SettingValue) -> str:

@@ -215,9 +215,9 @@ class ServeSettings:
         return "http" if self.tls_cert is None else "https"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
-    """Everything that can be set."""
+    """Every setting, resolved and checked; compared and hashed by identity."""
 
     session: SessionSettings
     shared_workspace: Path | None

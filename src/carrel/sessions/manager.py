@@ -19,7 +19,7 @@ from carrel.audit.chain import JournalCheck
 from carrel.audit.journal import FileJournal
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
-from carrel.config.settings import ContainerSettings, session_rules
+from carrel.config.settings import ContainerSettings, Settings, session_rules
 from carrel.errors import LimitError, SessionExistsError, SessionMissingError, UnavailableError
 from carrel.fs.api import Confinement
 from carrel.fs.host.durability import Durability
@@ -141,13 +141,27 @@ class WorkspaceManager:
         root: str | os.PathLike[str] | None = None,
         logger: SandboxLogger | None = None,
     ) -> WorkspaceManager:
-        """As the environment and the configuration file say; *root* goes before both.
+        """Create a manager from the environment and the configuration file; *root* overrides both.
 
         Raises:
-            ConfigError: A setting cannot be used.
+            ConfigError: A setting is invalid.
             UnavailableError: The sessions directory cannot be used.
         """
-        settings = load(os.environ if environ is None else environ)
+        return cls.from_settings(load(os.environ if environ is None else environ), root=root, logger=logger)
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        root: str | os.PathLike[str] | None = None,
+        logger: SandboxLogger | None = None,
+    ) -> WorkspaceManager:
+        """Create a manager from *settings* that are already loaded; *root* overrides their directory.
+
+        Raises:
+            UnavailableError: The sessions directory cannot be used.
+        """
         session = settings.session
         return cls(
             session.directory if root is None else root,
