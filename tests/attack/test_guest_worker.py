@@ -272,6 +272,20 @@ def test_calls_without_end_are_stopped_by_their_number() -> None:
     assert process.was_ended_early
 
 
+@pytest.mark.parametrize("exit_code", [0, 1])
+def test_one_that_ends_by_itself_after_too_many_calls_has_passed_the_limit(exit_code: int) -> None:
+    def play(theirs: socket.socket) -> None:
+        line = FrameSocket(theirs)
+        for _ in range(2):
+            line.send(FrameKind.CALL, {"operation": "stat", "path": "/app/f"})
+            line.receive()
+        line.send(FrameKind.DONE, DONE | {"exit_code": exit_code})
+
+    ending, process = _play(play, policy=replace(POLICY, file_operations=1))
+    assert (ending.reason, ending.exit_code) == (TrapReason.FILE_OPERATIONS, None)
+    assert not process.was_ended_early
+
+
 STUCK: dict[str, Play] = {
     "says nothing": _wait,
     "half a header": _say(b"\x04\x00"),

@@ -318,7 +318,7 @@ class _Run:
             is_usable=head.get("ended") is None,
         )
         ending.reason, ending.detail = self._why(head, ending)
-        if ending.reason is not None and head.get("trapped") is not None:
+        if ending.reason is not None and (head.get("trapped") is not None or self._reason is not None):
             ending.exit_code = None
         for stream in self._streams.values():
             stream.is_truncated = stream.is_truncated or head.get(f"{stream.name}_truncated") is True
@@ -326,10 +326,11 @@ class _Run:
 
     def _why(self, head: dict[str, object], ending: RunOutcome) -> tuple[TrapReason | None, str]:
         trapped = head.get("trapped")
+        if self._reason is not None and trapped in (None, "cancelled"):
+            # The script may also end by itself, by the error of its last operation, before it is stopped.
+            return self._reason, ""
         if isinstance(trapped, str):
             known = _TRAPS.get(trapped)
-            if known is TrapReason.CANCELLED and self._reason is not None:
-                return self._reason, ""
             if known is not None:
                 return known, ""
             is_memory = head.get("out_of_memory") is True
