@@ -271,8 +271,8 @@ MUTANTS = [
     Mutant(
         "parse: length",
         "paths/parsed_path.py",
-        "if len(encode(text, asked)) >= PATH_BYTES:",
-        "if not encode(text, asked):",
+        "if len(encode(text, requested)) >= PATH_BYTES:",
+        "if not encode(text, requested):",
         f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
     ),
     Mutant(

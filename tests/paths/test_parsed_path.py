@@ -62,7 +62,7 @@ paths = st.lists(pieces, min_size=1, max_size=6).map("/".join).filter(lambda tex
 def test_the_names_are_kept_in_their_order(path: str, parts: tuple[str, ...]) -> None:
     where = parse(path)
     assert where.parts == parts
-    assert where.asked == path
+    assert where.requested == path
     assert not where.absolute
 
 
@@ -146,7 +146,7 @@ class ShiftyPath(os.PathLike[str]):
 def test_a_path_is_read_once_and_as_the_text_it_is() -> None:
     where = parse(Shifty("a/b"))
     assert where.parts == ("a", "b")
-    assert type(where.asked) is str
+    assert type(where.requested) is str
     assert parse(ShiftyPath()).parts == ("first",)
 
 
@@ -289,7 +289,7 @@ def test_any_text_is_a_path_or_refused_as_one(path: str) -> None:
     except PathError as error:
         asked = error.path
     else:
-        asked = where.asked
+        asked = where.requested
         assert b"\0" not in where.encoded
         assert not where.encoded.startswith(b"/")
     assert asked == path
@@ -319,7 +319,7 @@ def test_the_rest_of_an_absolute_path_is_relative(
 ) -> None:
     asked = parse_any(path)
     where = relative(asked, parts)
-    assert (where.asked, where.absolute, where.parts, where.text, where.name) == (
+    assert (where.requested, where.absolute, where.parts, where.text, where.name) == (
         path,
         False,
         parts,
@@ -347,7 +347,7 @@ def test_a_link_leads_on_from_the_directory_it_stands_in(
     path: str, target: str, parts: tuple[str, ...], must_dir: bool, dotted: bool
 ) -> None:
     where = link_destination(parse(path), target)
-    assert (where.asked, where.parts, where.must_dir, where.dotted) == (path, parts, must_dir, dotted)
+    assert (where.requested, where.parts, where.must_dir, where.dotted) == (path, parts, must_dir, dotted)
     assert not where.absolute
 
 

@@ -69,7 +69,7 @@ def translate(number: int | None, where: ParsedPath) -> CarrelError:
     kind, wording = _TABLE.get(number or 0, (DiskError, ""))
     if not wording:
         wording = "the disk failed on {}: " + os.strerror(number or errno.EIO)
-    return kind(wording.format(repr(where.asked)), path=where.asked)
+    return kind(wording.format(repr(where.requested)), path=where.requested)
 
 
 def translated(
@@ -84,10 +84,11 @@ def translated(
         except CarrelError as error:
             problem = error
             if isinstance(problem, QuotaError) and problem.path is None:
-                problem.path = problem.filename = where.asked
+                problem.path = problem.filename = where.requested
         except ExcludedPathError:
             problem = AccessError(
-                f"sandbox: access denied for {where.asked!r}: it belongs to another rule", path=where.asked
+                f"sandbox: access denied for {where.requested!r}: it belongs to another rule",
+                path=where.requested,
             )
         except OSError as error:
             problem = translate(error.errno, where)

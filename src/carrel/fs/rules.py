@@ -33,15 +33,15 @@ def skip_missing(todo: list[PathPart], up: PathPart) -> bool:
 def require_write_bit(found: os.stat_result, where: ParsedPath) -> None:
     """Refuse a file that nobody may write, for root as for everyone else."""
     if not found.st_mode & 0o222:
-        raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
+        raise HostDeniedError(f"permission denied: {where.requested!r} is read-only", path=where.requested)
 
 
 def require_one_name(found: os.stat_result, where: ParsedPath) -> None:
     """Refuse to change a file in place that would change under another name too, wherever that is."""
     if found.st_nlink != 1:
         raise HostDeniedError(
-            f"{where.asked!r} has other names (hard links); changing it would change them too",
-            path=where.asked,
+            f"{where.requested!r} has other names (hard links); changing it would change them too",
+            path=where.requested,
         )
 
 
@@ -58,8 +58,8 @@ def counted_bytes(size: int, blocks: int) -> int:
 def not_a_file(found: os.stat_result, where: ParsedPath) -> IsDirectoryError | NotRegularError:
     """The error for something that is no regular file."""
     if stat.S_ISDIR(found.st_mode):
-        return IsDirectoryError(f"{where.asked!r} is a directory, not a file", path=where.asked)
-    return NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+        return IsDirectoryError(f"{where.requested!r} is a directory, not a file", path=where.requested)
+    return NotRegularError(f"{where.requested!r} is not a regular file", path=where.requested)
 
 
 def too_large(what: str, limit: int, asked: int, where: ParsedPath) -> LimitError:
@@ -68,6 +68,6 @@ def too_large(what: str, limit: int, asked: int, where: ParsedPath) -> LimitErro
         what,
         limit=limit,
         asked=asked,
-        message=f"{where.asked!r} is too large: {asked} bytes, the limit is {limit}",
-        path=where.asked,
+        message=f"{where.requested!r} is too large: {asked} bytes, the limit is {limit}",
+        path=where.requested,
     )

@@ -25,7 +25,7 @@ StrPath = str | os.PathLike[str]
 class ParsedPath(NamedTuple):
     """A request that is well formed; nothing says yet that it stays inside."""
 
-    asked: str
+    requested: str
     """What the caller wrote, for messages and records."""
     parts: tuple[str, ...]
     """Names and `..`, without empty ones and `.`; none for the root itself."""
@@ -58,8 +58,8 @@ def parse(path: StrPath) -> ParsedPath:
     where = parse_any(path)
     if where.absolute:
         raise AbsoluteError(
-            f"path {where.asked!r} must be relative: absolute paths are not allowed",
-            path=where.asked,
+            f"path {where.requested!r} must be relative: absolute paths are not allowed",
+            path=where.requested,
         )
     return where
 
@@ -70,8 +70,8 @@ def parse_any(path: StrPath) -> ParsedPath:
 
 
 def relative(where: ParsedPath, parts: tuple[str, ...]) -> ParsedPath:
-    """Make *parts* of *where* a relative request that still remembers what was asked."""
-    return _build(where.asked, parts, absolute=False, must_dir=where.must_dir, dotted=where.dotted)
+    """Make *parts* of *where* a relative request that still remembers what the caller wrote."""
+    return _build(where.requested, parts, absolute=False, must_dir=where.must_dir, dotted=where.dotted)
 
 
 def child(where: ParsedPath, below: str) -> ParsedPath:
@@ -87,9 +87,9 @@ def link_destination(where: ParsedPath, target: str) -> ParsedPath:
         PathError: The text is too long or holds what no path may hold.
     """
     base = where.parts[:-1]
-    then = _split(where.asked, target)
+    then = _split(where.requested, target)
     return _build(
-        where.asked,
+        where.requested,
         (*base, *then.parts),
         absolute=then.absolute,
         must_dir=then.must_dir or where.must_dir,
@@ -129,17 +129,17 @@ def _parse(path: str) -> ParsedPath:
     return _split(path, path.replace("\\", "/"))
 
 
-def _split(asked: str, text: str) -> ParsedPath:
+def _split(requested: str, text: str) -> ParsedPath:
     if not text:
-        raise PathError("path is empty", path=asked)
+        raise PathError("path is empty", path=requested)
     if "\0" in text:
-        raise PathError(f"path {_shortened(asked)!r} holds a NUL", path=asked)
-    _check_length(asked, text)
+        raise PathError(f"path {_shortened(requested)!r} holds a NUL", path=requested)
+    _check_length(requested, text)
     pieces = text.split("/")
     last = pieces[-1]
     parts = tuple([piece for piece in pieces if piece and piece != "."])
     return _build(
-        asked,
+        requested,
         parts,
         absolute=not pieces[0],
         must_dir=last in ("", ".", ".."),
@@ -155,21 +155,23 @@ def _ends_in_dots(pieces: list[str]) -> bool:
     return True
 
 
-def _check_length(asked: str, text: str) -> None:
-    if len(encode(text, asked)) >= PATH_BYTES:
+def _check_length(requested: str, text: str) -> None:
+    if len(encode(text, requested)) >= PATH_BYTES:
         raise PathError(
             f"path is too long: {len(text.encode('utf-8', 'replace'))} bytes, the limit is {PATH_BYTES - 1}",
-            path=asked,
+            path=requested,
         )
 
 
-def _build(asked: str, parts: tuple[str, ...], *, absolute: bool, must_dir: bool, dotted: bool) -> ParsedPath:
-    encoded = encode("/".join(parts), asked)
+def _build(
+    requested: str, parts: tuple[str, ...], *, absolute: bool, must_dir: bool, dotted: bool
+) -> ParsedPath:
+    encoded = encode("/".join(parts), requested)
     if len(encoded) > NAME_BYTES:
-        _check_names(asked, encoded)
+        _check_names(requested, encoded)
     parent, _, name = encoded.rpartition(b"/")
     return ParsedPath(
-        asked=asked,
+        requested=requested,
         parts=parts,
         absolute=absolute,
         must_dir=must_dir,
@@ -180,17 +182,17 @@ def _build(asked: str, parts: tuple[str, ...], *, absolute: bool, must_dir: bool
     )
 
 
-def _check_names(asked: str, encoded: bytes) -> None:
+def _check_names(requested: str, encoded: bytes) -> None:
     for name in encoded.split(b"/"):
         if len(name) > NAME_BYTES:
             raise PathError(
-                f"a name in path {_shortened(asked)!r} is too long: {len(name)} bytes,"
+                f"a name in path {_shortened(requested)!r} is too long: {len(name)} bytes,"
                 f" the limit is {NAME_BYTES}",
-                path=asked,
+                path=requested,
             )
 
 
-def encode(text: str, asked: str) -> bytes:
+def encode(text: str, requested: str) -> bytes:
     """The bytes of a name; one that was not UTF-8 comes back as it was listed.
 
     Raises:
@@ -205,7 +207,7 @@ def encode(text: str, asked: str) -> bytes:
     except UnicodeEncodeError:
         found = None
     if found is None or found.decode("utf-8", "surrogateescape") != text:
-        raise PathError(f"path {_shortened(asked)!r} holds a lone surrogate", path=asked)
+        raise PathError(f"path {_shortened(requested)!r} holds a lone surrogate", path=requested)
     return found
 
 

@@ -51,8 +51,8 @@ def require_size(size: int, limit: int | None, where: ParsedPath) -> None:
             "file_bytes",
             limit=limit,
             asked=size,
-            message=f"{where.asked!r} would be too large: {size} bytes, the limit is {limit}",
-            path=where.asked,
+            message=f"{where.requested!r} would be too large: {size} bytes, the limit is {limit}",
+            path=where.requested,
         )
 
 

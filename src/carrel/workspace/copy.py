@@ -54,7 +54,7 @@ class TreeCopy:
         self._require_room(inside, place)
         made = self.target.mkdir(place, parents=Parents.MAKE)
         if not made and self.existing is Existing.REFUSE:
-            raise ExistsError(f"{place.asked!r} already exists", path=place.asked)
+            raise ExistsError(f"{place.requested!r} already exists", path=place.requested)
         try:
             for info, name in inside:
                 self._copy(child(where, name), info, child(place, name))
@@ -108,7 +108,7 @@ class TreeCopy:
         try:
             self.target.account.require_room(more_bytes, more_entries)
         except QuotaError as error:
-            error.path = error.filename = place.asked
+            error.path = error.filename = place.requested
             raise
 
     def _there(self, place: ParsedPath) -> FileInfo | None:
@@ -120,18 +120,18 @@ class TreeCopy:
     def _require_copyable(self, info: FileInfo, where: ParsedPath, place: ParsedPath) -> None:
         """Refuse what could not be copied, before anything is."""
         if info.kind is FileKind.OTHER:
-            raise NotRegularError(f"{where.asked!r} is not a regular file", path=where.asked)
+            raise NotRegularError(f"{where.requested!r} is not a regular file", path=where.requested)
         if info.kind is FileKind.LINK and escapes(place, self._link_text(where)):
             raise EscapeError(
-                f"the link {where.asked!r} would lead out of its copy: it escapes session workspace",
-                path=where.asked,
+                f"the link {where.requested!r} would lead out of its copy: it escapes session workspace",
+                path=where.requested,
             )
 
     def _link_text(self, where: ParsedPath) -> str:
         info = self.source.stat(where, Links.KEEP)
         if info.target is None:
             raise ChangedError(
-                f"{where.asked!r} was changed meanwhile", path=where.asked, version=info.version
+                f"{where.requested!r} was changed meanwhile", path=where.requested, version=info.version
             )
         return info.target
 
@@ -146,7 +146,9 @@ class TreeCopy:
             except OSError:
                 return
             if above.inode == top.inode:
-                raise IntoItselfError(f"{where.asked!r} cannot be put inside itself", path=where.asked)
+                raise IntoItselfError(
+                    f"{where.requested!r} cannot be put inside itself", path=where.requested
+                )
 
 
 def require_shallow(inside: Iterable[str], place: ParsedPath, limit: int | None) -> None:
@@ -163,6 +165,6 @@ def require_shallow(inside: Iterable[str], place: ParsedPath, limit: int | None)
             "depth",
             limit=limit,
             asked=depth,
-            message=f"{place.asked[:80]!r} would be too deep: {depth} levels, the limit is {limit}",
-            path=place.asked,
+            message=f"{place.requested[:80]!r} would be too deep: {depth} levels, the limit is {limit}",
+            path=place.requested,
         )

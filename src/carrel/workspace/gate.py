@@ -139,7 +139,7 @@ class GateOptions(TypedDict, total=False):
     session_id: str | None
     """Named in every event."""
     actor: str
-    """Named in every record as the one who asked; `host` by default."""
+    """Named in every record as the one who requested; `host` by default."""
     absolute_paths: bool
     """Whether absolute paths are looked up in the rules, or refused as such; the first by default."""
     clock: Clock
@@ -256,17 +256,17 @@ class Gate:
             OutsideError: No rule has the path.
             AccessError: Its rule does not allow this access.
         """
-        asked = self._asked(path)
-        place = self._areas.locate(asked)
+        requested = self._asked(path)
+        place = self._areas.locate(requested)
         if place.rule is None or access not in self._allowed[place.rule]:
-            self.policy.decide(asked.asked, access, place.rule).require()
+            self.policy.decide(requested.requested, access, place.rule).require()
         return self._areas.files(place), place.where
 
     def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, ParsedPath]:
         """What `permit` would say, without recording it; no files if it says no or there are none yet."""
-        asked = self._asked(path)
-        place = self._areas.locate(asked)
-        decision = self.policy.decide(asked.asked, access, place.rule)
+        requested = self._asked(path)
+        place = self._areas.locate(requested)
+        decision = self.policy.decide(requested.requested, access, place.rule)
         if not decision.allowed:
             return decision, None, place.where
         try:
@@ -310,8 +310,8 @@ class Gate:
                 "depth",
                 limit=limit,
                 asked=depth,
-                message=f"path {where.asked[:80]!r} is too deep: {depth} levels, the limit is {limit}",
-                path=where.asked,
+                message=f"path {where.requested[:80]!r} is too deep: {depth} levels, the limit is {limit}",
+                path=where.requested,
             )
 
     # After
@@ -325,11 +325,11 @@ class Gate:
         self._recorder.refuse(operation, path, error.code)
 
     def log(self, operation: str, where: ParsedPath, **fields: object) -> None:
-        """Log `session.file.<operation>` about the path as it was asked for."""
+        """Log `session.file.<operation>` about the path as it was requested for."""
         logger = self._logger
         if logger.wants_events():
             logger.log_event(
-                f"session.file.{operation}", session_id=self.session_id, path=where.asked, **fields
+                f"session.file.{operation}", session_id=self.session_id, path=where.requested, **fields
             )
 
     def log_listing(self, pattern: str, count: int) -> None:
@@ -364,7 +364,7 @@ class Gate:
         return self._recorder.position()
 
     def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
-        """The records after *since*; those of changes alone if so asked.
+        """The records after *since*; those of changes alone if so requested.
 
         A view of some directories gives only those whose paths it shows.
         """

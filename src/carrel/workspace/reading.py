@@ -112,7 +112,7 @@ class Reading:
             count=count,
             encoding=encoding,
             limit=self.gate.limits.read_bytes,
-            path=where.asked,
+            path=where.requested,
         )
         self.gate.log("read", where, size_bytes=window.size_bytes)
         return window
@@ -124,9 +124,9 @@ class Reading:
                 "scan_bytes",
                 limit=limit,
                 asked=info.size_bytes,
-                message=f"{where.asked!r} is too large to count its lines: {info.size_bytes} bytes,"
+                message=f"{where.requested!r} is too large to count its lines: {info.size_bytes} bytes,"
                 f" the limit is {limit}",
-                path=where.asked,
+                path=where.requested,
             )
 
     def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:

@@ -98,22 +98,22 @@ class RuleRoots:
         """
         if place.area == WORKSPACE_ROOT:
             return self.workspace
-        asked = place.where.asked
+        requested = place.where.requested
         with self._lock:
             if self._closed:
-                raise ClosedError(f"workspace is closed: {asked!r}", path=asked)
+                raise ClosedError(f"workspace is closed: {requested!r}", path=requested)
             found = self._others.get(place.area)
             if found is None:
-                found = self._others[place.area] = self._open(place.area, asked)
+                found = self._others[place.area] = self._open(place.area, requested)
                 found.account = self._account
             return found
 
-    def _open(self, area: int, asked: str) -> Files:
+    def _open(self, area: int, requested: str) -> Files:
         if area == HOST_ROOT:
             return Root.open("/", label="/", confinement=Confinement.NONE)
         path = self._policy.allowed_paths[area].root
         if not os.path.isdir(path):
-            raise MissingError(f"no such file or directory: {asked!r}", path=asked)
+            raise MissingError(f"no such file or directory: {requested!r}", path=requested)
         root = Root.open(
             path,
             label=path.rstrip("/") + "/",

@@ -302,7 +302,7 @@ class Workspace(Reading):
         files, where = self.gate.permit(Access.WRITE, path)
         before = files.stat(where, Links.FOLLOW)
         content = files.read(where, limit=self.gate.limits.read_bytes, offset=0, length=None)
-        done = edits.replace(content, old, new, replace_all=replace_all, path=where.asked)
+        done = edits.replace(content, old, new, replace_all=replace_all, path=where.requested)
         self.gate.require_size(len(done.content), where)
         change = files.write(
             where,
@@ -331,7 +331,7 @@ class Workspace(Reading):
         self.gate.require_depth(where)
         made = files.mkdir(where, parents=Parents.MAKE if parents else Parents.REQUIRE)
         if not made and not exist_ok:
-            raise ExistsError(f"{where.asked!r} already exists", path=where.asked)
+            raise ExistsError(f"{where.requested!r} already exists", path=where.requested)
         if made:
             self.gate.log("mkdir", where)
 
@@ -423,7 +423,7 @@ class Workspace(Reading):
         else:
             copy = TreeCopy(files, target_files, existing, self.gate.limits)
             self._move_across(copy, where, place, if_version)
-        self.gate.log("move", where, target=place.asked)
+        self.gate.log("move", where, target=place.requested)
 
     def _require_moved_depth(self, files: Files, where: ParsedPath, place: ParsedPath) -> None:
         """Refuse to move a directory so far down that what it holds would be too deep.
@@ -445,7 +445,7 @@ class Workspace(Reading):
         A source that changed while it was copied stays; its copy goes again, unless it replaced something.
         """
         if not where.name:
-            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
         info = copy.source.stat(where, Links.KEEP)
         if expect is not None and info.version != expect:
             raise _changed(where, info.version)
@@ -480,7 +480,7 @@ class Workspace(Reading):
             copy.run(where, place)
         else:
             copy.copy_file(where, place)
-        self.gate.log("copy", where, target=place.asked)
+        self.gate.log("copy", where, target=place.requested)
 
     # The journal
 
@@ -497,14 +497,14 @@ class Workspace(Reading):
 
 def _content(data: bytes | str, encoding: str, where: ParsedPath) -> bytes:
     if isinstance(data, str):
-        return texts.encode(data, encoding, where.asked)
+        return texts.encode(data, encoding, where.requested)
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"data must be bytes or str, not {type(data).__name__}")
 
 
 def _changed(where: ParsedPath, version: str | None) -> ChangedError:
-    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
+    return ChangedError(f"{where.requested!r} was changed meanwhile", path=where.requested, version=version)
 
 
 def _require_empty(files: Files, place: ParsedPath, limits: Limits) -> None:
@@ -514,4 +514,4 @@ def _require_empty(files: Files, place: ParsedPath, limits: Limits) -> None:
     except MissingError:
         return
     if inside is not None:
-        raise NotEmptyError(f"directory {place.asked!r} is not empty", path=place.asked)
+        raise NotEmptyError(f"directory {place.requested!r} is not empty", path=place.requested)

@@ -71,7 +71,7 @@ class AgentPaths:
         mount = parts_of(self._mount)
         if where.parts[: len(mount)] == mount:
             return True
-        decision, _, _ = self._workspace.gate.explain(Access.READ, where.asked)
+        decision, _, _ = self._workspace.gate.explain(Access.READ, where.requested)
         return decision.index is not None
 
 

@@ -282,7 +282,7 @@ class ContainerReading:
     def _use(self, where: ParsedPath) -> FilePrimitives:
         steps = self._steps
         if steps is None:
-            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
+            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
         return steps
 
     def _look(self, where: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:

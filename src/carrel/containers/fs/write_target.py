@@ -50,7 +50,7 @@ class ContainerPlaces(ContainerReading):
         steps = self._use(where)
         if not where.name:
             self._require_inside(where)
-            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
         return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(where))
 
     def _require_inside(self, where: ParsedPath) -> None:

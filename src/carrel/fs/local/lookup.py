@@ -67,7 +67,7 @@ class Lookup:
         """The root directory; whoever holds the handle may use its descriptor."""
         directory = self._directory
         if directory is None:
-            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
+            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
         return directory
 
     @translated
@@ -76,7 +76,7 @@ class Lookup:
         directory = self.use(where)
         if not where.name:
             self._require_inside(directory, where)
-            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
         parent = directory
         if where.parent != b".":
             parent = Handle(self.resolver.open(directory.fd, where.parent, PARENT))

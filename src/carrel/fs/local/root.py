@@ -249,7 +249,8 @@ class Root(RootReading):
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
         if escapes(where, target):
             raise EscapeError(
-                f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
+                f"a link at {where.requested!r} would lead out: it escapes session workspace",
+                path=where.requested,
             )
         text = os.fsencode(target)
         with self.account as account:

@@ -58,7 +58,7 @@ class _SubLookup(Lookup):
         """The directory of the whole root."""
         above = self._above
         if above is None:
-            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
+            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
         return above.use(where)
 
     def use(self, where: ParsedPath) -> Handle:

@@ -31,7 +31,7 @@ def version_of(found: os.stat_result | None) -> str | None:
 
 def changed_error(where: ParsedPath, version: str | None) -> ChangedError:
     """The error for something that is another *version* now, or gone."""
-    return ChangedError(f"{where.asked!r} was changed meanwhile", path=where.asked, version=version)
+    return ChangedError(f"{where.requested!r} was changed meanwhile", path=where.requested, version=version)
 
 
 def locked_version(parent: Handle, where: ParsedPath, expect: str) -> Handle | None:

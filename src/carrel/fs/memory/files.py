@@ -275,7 +275,8 @@ class MemoryFiles:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
         if escapes(where, target):
             raise EscapeError(
-                f"a link at {where.asked!r} would lead out: it escapes session workspace", path=where.asked
+                f"a link at {where.requested!r} would lead out: it escapes session workspace",
+                path=where.requested,
             )
         self._put_link(where, target, existing)
 
@@ -358,7 +359,7 @@ class MemoryFiles:
     def _use(self, where: ParsedPath) -> MemoryTree:
         tree = self._tree
         if tree is None:
-            raise ClosedError(f"workspace is closed: {where.asked!r}", path=where.asked)
+            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
         return tree
 
     def _file(self, where: ParsedPath) -> File:
@@ -374,7 +375,7 @@ class MemoryFiles:
         tree = self._use(where)
         if not where.name:
             self._require_inside(where)
-            raise PathError(f"path {where.asked!r} does not end in a name", path=where.asked)
+            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
         return tree.directory(where.parts[:-1])
 
     def _require_inside(self, where: ParsedPath) -> None:
@@ -483,7 +484,7 @@ def _require_writable(before: Node | None, where: ParsedPath, existing: Existing
 
 def _require_write_bit(file: File, where: ParsedPath) -> None:
     if not file.mode & 0o222:
-        raise HostDeniedError(f"permission denied: {where.asked!r} is read-only", path=where.asked)
+        raise HostDeniedError(f"permission denied: {where.requested!r} is read-only", path=where.requested)
 
 
 def _require_version(where: ParsedPath, found: Node | None, expect: str | None) -> None:

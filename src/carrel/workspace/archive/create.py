@@ -119,7 +119,9 @@ class _Source:
     def survey(self) -> None:
         """Find whatever makes the archive impossible, before any of it is sent."""
         if self._top.kind is FileKind.OTHER:
-            raise NotRegularError(f"{self._where.asked!r} is not a regular file", path=self._where.asked)
+            raise NotRegularError(
+                f"{self._where.requested!r} is not a regular file", path=self._where.requested
+            )
         for _ in self._found():
             pass
 

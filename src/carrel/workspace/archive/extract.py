@@ -112,7 +112,7 @@ def extract(
         extraction = _Extraction(place, plan, overwrite=overwrite)
         extraction.require_room()
         done = extraction.run(archive.members(archive.meter()))
-    workspace.gate.log("extract", place.asked, file_count=done.files, size_bytes=done.size_bytes)
+    workspace.gate.log("extract", place.target, file_count=done.files, size_bytes=done.size_bytes)
     return done
 
 
@@ -185,8 +185,8 @@ class _Place:
             AccessError: Nothing may be written there.
         """
         self.workspace = workspace
-        self.asked = workspace.gate.permit(Access.WRITE, path)[1]
-        where = parse_any(self.asked.asked)  # the one answer of a path object
+        self.target = workspace.gate.permit(Access.WRITE, path)[1]
+        where = parse_any(self.target.requested)  # the one answer of a path object
         self._root = "/" if where.absolute else ""
         self._parts = where.parts
 
@@ -221,7 +221,7 @@ class _Place:
             NotDirectoryError: Something else is there.
         """
         found: list[str] = []
-        for count in range(len(self.asked.parts)):
+        for count in range(len(self.target.parts)):
             parts = self._parts[: len(self._parts) - count]
             place = self._root + "/".join(parts)
             try:
@@ -279,7 +279,7 @@ class _Extraction:
                 more_entries=above + len(self._plan.entries) - len(self._there),
             )
         except QuotaError as error:
-            error.path = error.filename = self._place.asked.asked
+            error.path = error.filename = self._place.target.requested
             raise
 
     def _is_absent(self, path: str, member: Member) -> bool:
@@ -342,9 +342,9 @@ class _Extraction:
         files, where = gate.permit(Access.WRITE, self._place.at(path))
         files.link(where, target, existing=Existing.REFUSE if is_new else Existing.REPLACE)
         if is_new:
-            self._made.append(where.asked)
+            self._made.append(where.requested)
         gate.log("link", where, target=target)
-        return where.asked
+        return where.requested
 
     def _take_away(self) -> None:
         """Remove what was made; a directory that somebody else put something into stays."""
