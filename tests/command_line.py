@@ -33,6 +33,8 @@ from carrel.fronts.cli.main import main
 
 Word = str | bytes
 PROGRAM = (sys.executable, "-W", "error", "-m", "carrel")
+INTERRUPTIBLE_PROGRAM = (sys.executable, "-W", "error", "-W", "ignore::ResourceWarning", "-m", "carrel")
+"""For tests that send signals: one may come after a resource is opened and before its `with` block begins."""
 _PLAIN = re.compile(r"""carrel((?: +(?:[\w./:,@%+=-]|'[^']*'|"[^"$`\\!]*")+)*)""")
 _CHUNK_BYTES = 2**16
 _PATIENCE_SECONDS = 60

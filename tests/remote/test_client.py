@@ -27,6 +27,7 @@ NOT_OFFERED = {
     "elsewhere",
     "from_description",
     "from_env",
+    "from_settings",
     "journal",
     "limits",
     "root",

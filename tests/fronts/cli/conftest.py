@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from carrel.sessions.manager import WorkspaceManager
-from tests.command_line import PROGRAM, Answer, Word, execute, on_terminal, process
+from tests.command_line import INTERRUPTIBLE_PROGRAM, PROGRAM, Answer, Word, execute, on_terminal, process
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Carrel:
         hung_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
         try:
             return subprocess.Popen(
-                self.argv(*words),
+                [*INTERRUPTIBLE_PROGRAM, *self.words(*words)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
