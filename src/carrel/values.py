@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from enum import Enum, StrEnum
+from typing import Any, Final, NamedTuple, Protocol
 
 MIB = 2**20
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+
+UNSET: Final = Unset.UNSET
+"""Default of parameters for which `None` means something: the argument was not given."""
 
 
 class Clock(Protocol):

@@ -15,9 +15,9 @@ from carrel.remote.run_sync import Coro, run_sync
 from carrel.remote.session import RemoteSession, RemoteSessionPage
 from carrel.remote.transport.api import Transport, read_ca
 from carrel.remote.workspace import RemoteWorkspace
-from carrel.sessions.manager import CONFIGURED, Configured, SessionStatus
+from carrel.sessions.manager import SessionStatus
 from carrel.storage.session_record import SessionRecord
-from carrel.values import Limits
+from carrel.values import UNSET, Limits, Unset
 
 TIMEOUT_SECONDS = 60.0
 RETRIES = 2
@@ -89,7 +89,7 @@ class AsyncClient:
         self,
         session_id: str | None = None,
         *,
-        ttl_seconds: float | Configured | None = CONFIGURED,
+        ttl_seconds: float | Unset | None = UNSET,
         limits: Limits | None = None,
         role: str | None = None,
         labels: Mapping[str, str] | None = None,
@@ -106,7 +106,7 @@ class AsyncClient:
             require_session_id(session_id)
         given = {"session_id": session_id, "role": role, "limits": render(limits), "labels": labels}
         new = {name: value for name, value in given.items() if value is not None}
-        if ttl_seconds is not CONFIGURED:
+        if ttl_seconds is not UNSET:
             new["ttl_seconds"] = ttl_seconds
         return self._opened(await self._transport.create(new))
 

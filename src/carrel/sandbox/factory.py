@@ -24,9 +24,9 @@ from carrel.sandbox.workspace_source import (
     SessionSource,
     WorkspaceSource,
 )
-from carrel.sessions.manager import CONFIGURED, WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.sessions.manager_cache import manager_cache
-from carrel.values import Limits
+from carrel.values import UNSET, Limits
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def create_session_sandbox(
     """
     kind = _allowed(runtime, stateful=stateful)
     manager = _manager(workspace_root, logger)
-    ttl = CONFIGURED if ttl_seconds is None else ttl_seconds
+    ttl = UNSET if ttl_seconds is None else ttl_seconds
     with manager.create(session_id, ttl_seconds=ttl, limits=limits) as workspace:
         made = str(workspace.session_id)
     return made, _sandbox(kind, SessionSource(manager, made), policy, logger, stateful=stateful)

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +36,7 @@ from carrel.storage.local.store import Claim, Store
 from carrel.storage.quota import Quota
 from carrel.storage.recorder import Recorder
 from carrel.storage.session_record import SessionRecord
-from carrel.values import Clock, Limits, Usage
+from carrel.values import UNSET, Clock, Limits, Unset, Usage
 from carrel.workspace.views import RuleTable, ViewFilter, parse_within
 from carrel.workspace.workspace import MOUNT, Workspace
 
@@ -46,14 +45,9 @@ MAX_SESSIONS = 1_000
 
 _TRIES = 100
 
-
-class Configured(Enum):
-    """Stands for the value that is configured."""
-
-    CONFIGURED = "configured"
-
-
-CONFIGURED: Final = Configured.CONFIGURED
+Configured = Unset
+CONFIGURED: Final = UNSET
+"""Earlier names of `Unset` and `UNSET`."""
 
 
 def new_id() -> str:
@@ -240,7 +234,7 @@ class WorkspaceManager:
         self,
         session_id: str | None = None,
         *,
-        ttl_seconds: float | Configured | None = CONFIGURED,
+        ttl_seconds: float | Unset | None = UNSET,
         limits: Limits | None = None,
         policy: SandboxPolicy | None = None,
         role: str | None = None,
@@ -260,7 +254,7 @@ class WorkspaceManager:
             session_id=make_id() if session_id is None else session_id,
             created_ns=now,
             used_ns=now,
-            ttl_seconds=self.ttl_seconds if ttl_seconds is CONFIGURED else ttl_seconds,
+            ttl_seconds=self.ttl_seconds if ttl_seconds is UNSET else ttl_seconds,
             role=role,
             limits=limits,
             labels=labels or {},

@@ -8,24 +8,14 @@ is not removed by one that believed it idle.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import Final, Protocol
+from typing import Protocol
 
 from carrel.storage.session_record import SessionRecord
-from carrel.values import Limits
+from carrel.values import UNSET, Limits, Unset
 
 Records = list[SessionRecord]
 Problems = list[tuple[str, str]]
 """Session ids, each with a reason."""
-
-
-class Keep(Enum):
-    """Stands for a value that `update` leaves as it is."""
-
-    KEEP = "keep"
-
-
-KEEP: Final = Keep.KEEP
 
 
 class Registry(Protocol):
@@ -75,9 +65,9 @@ class Registry(Protocol):
         self,
         session_id: str,
         *,
-        limits: Limits | Keep | None = KEEP,
-        labels: Mapping[str, str] | Keep = KEEP,
-        role: str | Keep | None = KEEP,
+        limits: Limits | Unset | None = UNSET,
+        labels: Mapping[str, str] | Unset = UNSET,
+        role: str | Unset | None = UNSET,
     ) -> SessionRecord:
         """Change what is given and keep the rest.
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from carrel.errors import ClosedError, LimitError, SessionExistsError, SessionMissingError
 from carrel.paths.session_id import require_session_id
-from carrel.storage.api import KEEP
 from carrel.storage.session_record import SessionRecord, require_ns, require_ttl
+from carrel.values import UNSET
 
 RecordChanges = Mapping[str, Any]  # the record checks what it is given
 
@@ -28,10 +28,10 @@ def adopted_record(session_id: str, now_ns: int, ttl_seconds: float | None) -> S
 
 
 def with_changes(session_id: str, record: SessionRecord | None, changes: RecordChanges) -> SessionRecord:
-    """The record with *changes*, but for those that say `KEEP`."""
+    """The record with *changes*, except those that are `UNSET`."""
     if record is None:
         raise SessionMissingError(f"no such session: {session_id!r}")
-    return replace(record, **{name: value for name, value in changes.items() if value is not KEEP})
+    return replace(record, **{name: value for name, value in changes.items() if value is not UNSET})
 
 
 def require_free(session_id: str, taken: Iterable[str]) -> None:

@@ -21,8 +21,9 @@ from carrel.adapters.openai_agents.session import CarrelSandboxSession
 from carrel.adapters.openai_agents.state import CarrelSandboxClientOptions, CarrelSandboxSessionState
 from carrel.errors import SessionExistsError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
-from carrel.sessions.manager import CONFIGURED, WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.runtime.shell import ShellOptions
+from carrel.values import UNSET
 from carrel.workspace.workspace import MOUNT, Workspace
 
 
@@ -134,7 +135,7 @@ class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
         limits = replace(
             self._manager.limits, **{name: most for name, most in chosen.items() if most is not None}
         )
-        ttl_seconds = CONFIGURED if options.ttl_seconds is None else options.ttl_seconds
+        ttl_seconds = UNSET if options.ttl_seconds is None else options.ttl_seconds
         return self._manager.create(state.name, limits=limits, ttl_seconds=ttl_seconds)
 
 

@@ -23,14 +23,14 @@ from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
-from carrel.sessions.manager import CONFIGURED, Configured, WorkspaceManager
+from carrel.sessions.manager import WorkspaceManager
 from carrel.sessions.manager_cache import manager_cache
 from carrel.shell.budget import Budget, Meter
 from carrel.shell.command.context import ShellResources, ShellState
 from carrel.shell.command.paths import Missing, resolve
 from carrel.shell.runtime.execution import LineExecution
 from carrel.shell.state import is_variable_name
-from carrel.values import FileInfo, FileKind, Limits
+from carrel.values import UNSET, FileInfo, FileKind, Limits, Unset
 from carrel.workspace.aio import AsyncWorkspace
 from carrel.workspace.workspace import MOUNT, Workspace
 
@@ -70,7 +70,7 @@ class CarrelWorkspace:
         manager: WorkspaceManager | None = None,
         mode: AccessMode | str = AccessMode.READ_WRITE,
         limits: Limits | None = None,
-        ttl_seconds: float | Configured | None = CONFIGURED,
+        ttl_seconds: float | Unset | None = UNSET,
         env: Mapping[str, str] | None = None,
         budget: Budget | None = None,
         policy: ExecutionPolicy | None = None,

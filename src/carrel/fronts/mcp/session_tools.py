@@ -17,9 +17,9 @@ from carrel.runtimes.result import SandboxResult
 from carrel.service.execution_request import CodeRequest
 from carrel.service.service import Service
 from carrel.service.sessions.info import NewSession
-from carrel.sessions.manager import CONFIGURED
 from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import Param, Parameters
+from carrel.values import UNSET
 
 CODE_CHARACTERS = 10_000
 """Longest code that is run."""
@@ -105,7 +105,7 @@ async def create_session(call: SessionToolCall) -> ToolResult:
     asked: CreateSessionArguments = call.arguments
     made = await call.service.sessions.create(
         call.visit.caller,
-        NewSession(session_id=asked.session_id, ttl_seconds=asked.ttl_seconds or CONFIGURED),
+        NewSession(session_id=asked.session_id, ttl_seconds=asked.ttl_seconds or UNSET),
     )
     return ToolResult(success=True, output=render(made))
 

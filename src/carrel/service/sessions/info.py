@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
 from carrel.errors import RequestError
-from carrel.sessions.manager import CONFIGURED, Configured, SessionStatus
+from carrel.sessions.manager import SessionStatus
 from carrel.storage.session_record import SessionRecord
-from carrel.values import Limits, Usage
+from carrel.values import UNSET, Limits, Unset, Usage
 
 
 def require_lifetime(asked: float | None, most: float | None) -> None:
@@ -29,7 +29,7 @@ class NewSession:
 
     session_id: str | None = None
     """A fresh one by default."""
-    ttl_seconds: float | Configured | None = CONFIGURED
+    ttl_seconds: float | Unset | None = UNSET
     limits: Limits | None = None
     role: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class NewSession:
         Raises:
             RequestError: One is, or the session would live for ever.
         """
-        if self.ttl_seconds is not CONFIGURED:
+        if self.ttl_seconds is not UNSET:
             require_lifetime(self.ttl_seconds, ttl_seconds)
         if self.limits is None:
             return

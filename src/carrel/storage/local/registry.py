@@ -15,7 +15,7 @@ from carrel.fs.host.durability import Durability
 from carrel.fs.host.trusted_dirs import open_trusted_dir
 from carrel.paths.session_id import require_session_id
 from carrel.storage import registry_rules as rules
-from carrel.storage.api import KEEP, Keep, Problems, Records
+from carrel.storage.api import Problems, Records
 from carrel.storage.local.database import Database
 from carrel.storage.session_record import (
     END_NS,
@@ -25,7 +25,7 @@ from carrel.storage.session_record import (
     require_ns,
     require_ttl,
 )
-from carrel.values import Limits
+from carrel.values import UNSET, Limits, Unset
 
 FILE = "registry.db"
 VERSION = 1
@@ -145,9 +145,9 @@ class SqliteRegistry:
         self,
         session_id: str,
         *,
-        limits: Limits | Keep | None = KEEP,
-        labels: Mapping[str, str] | Keep = KEEP,
-        role: str | Keep | None = KEEP,
+        limits: Limits | Unset | None = UNSET,
+        labels: Mapping[str, str] | Unset = UNSET,
+        role: str | Unset | None = UNSET,
     ) -> SessionRecord:
         return self._change(session_id, {"limits": limits, "labels": labels, "role": role})
 

@@ -10,9 +10,9 @@ from threading import Lock
 
 from carrel.paths.session_id import require_session_id
 from carrel.storage import registry_rules as rules
-from carrel.storage.api import KEEP, Keep, Problems, Records
+from carrel.storage.api import Problems, Records
 from carrel.storage.session_record import SessionRecord, require_ns, require_ttl
-from carrel.values import Limits
+from carrel.values import UNSET, Limits, Unset
 
 
 class MemoryRegistry:
@@ -57,9 +57,9 @@ class MemoryRegistry:
         self,
         session_id: str,
         *,
-        limits: Limits | Keep | None = KEEP,
-        labels: Mapping[str, str] | Keep = KEEP,
-        role: str | Keep | None = KEEP,
+        limits: Limits | Unset | None = UNSET,
+        labels: Mapping[str, str] | Unset = UNSET,
+        role: str | Unset | None = UNSET,
     ) -> SessionRecord:
         return self._change(session_id, {"limits": limits, "labels": labels, "role": role})
 

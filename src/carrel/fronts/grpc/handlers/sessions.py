@@ -7,8 +7,7 @@ from carrel.fronts.grpc.call import RpcCall
 from carrel.fronts.grpc.json_fields import parse_object, parse_value, render_json
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.service.sessions.info import NewSession, SessionInfo
-from carrel.sessions.manager import CONFIGURED
-from carrel.values import Limits
+from carrel.values import UNSET, Limits
 
 COUNT = 100
 """Of a page, if nobody says how many."""
@@ -22,7 +21,7 @@ async def create_session(call: RpcCall, request: messages.CreateSessionRequest) 
     """Make a session."""
     new = NewSession(
         session_id=request.session_id or None,
-        ttl_seconds=_lifetime(request) if request.WhichOneof("lifetime") else CONFIGURED,
+        ttl_seconds=_lifetime(request) if request.WhichOneof("lifetime") else UNSET,
         limits=await parse_value(request.limits_json, "limits_json", Limits),
         role=request.role or None,
         labels=dict(request.labels),

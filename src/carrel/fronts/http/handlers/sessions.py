@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET as NOT_SENT
+from msgspec import Struct, UnsetType
 
 from carrel.fronts.http.request import Request
 from carrel.remote.json_codec import render
 from carrel.service.sessions.info import NewSession, SessionInfo
-from carrel.sessions.manager import CONFIGURED
-from carrel.values import Limits
+from carrel.values import UNSET, Limits
 
 
 class NewSessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a new session is to be like; what is left out is as configured."""
 
     session_id: str | None = None
-    ttl_seconds: float | UnsetType | None = UNSET
+    ttl_seconds: float | UnsetType | None = NOT_SENT
     """How long it may be idle; `null`, which only the operator may ask for, is for ever."""
     limits: Limits | None = None
     role: str | None = None
@@ -43,7 +43,7 @@ async def create(call: Request) -> None:
     body = await call.document(NewSessionBody)
     new = NewSession(
         session_id=body.session_id,
-        ttl_seconds=CONFIGURED if isinstance(body.ttl_seconds, UnsetType) else body.ttl_seconds,
+        ttl_seconds=UNSET if isinstance(body.ttl_seconds, UnsetType) else body.ttl_seconds,
         limits=body.limits,
         role=body.role,
         labels=body.labels,

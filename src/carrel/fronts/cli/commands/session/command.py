@@ -78,8 +78,9 @@ def create(
     Without ID, it gets a fresh one. What is not given is as configured. A session that nobody uses for its
     TTL has expired: it cannot be opened any more, and `session sweep` removes it.
     """
-    from carrel.sessions.manager import CONFIGURED, new_id
+    from carrel.sessions.manager import new_id
     from carrel.storage.session_record import SessionRecord
+    from carrel.values import UNSET
 
     try:
         # Makes nothing, but refuses what cannot be, before the sessions directory is made.
@@ -96,7 +97,7 @@ def create(
     with place.manager() as manager:
         manager.create(
             wanted.session_id,
-            ttl_seconds=CONFIGURED if ttl is None else ttl.value,
+            ttl_seconds=UNSET if ttl is None else ttl.value,
             limits=wanted.limits,
             role=wanted.role,
             labels=wanted.labels,
