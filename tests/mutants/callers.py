@@ -434,7 +434,7 @@ MUTANTS = [
     Mutant(
         "admission: half of the places for one tenant",
         "service/admission.py",
-        '            _require(self._of_tenants[tenant] + 1, -(-self._most // 2), "of yours ")\n',
+        '            _require_room(self._per_tenant[tenant] + 1, max_of_tenant, "of yours ")\n',
         "",
         "tests/service/test_admission.py"
         "::test_half_of_the_places_are_for_one_tenant_and_an_eighth_for_one_caller",
@@ -442,7 +442,7 @@ MUTANTS = [
     Mutant(
         "admission: requests over MCP are counted",
         "fronts/mcp/transports/streamable_http.py",
-        "            self._admission.take(visit.caller)\n",
+        "            self._admission.count(visit.caller)\n",
         "            pass\n",
         "tests/fronts/http/test_waiting.py::test_requests_over_mcp_are_counted_with_those_of_their_tenant",
     ),

@@ -23,31 +23,31 @@ def caller(name: str, tenant: str) -> Principal:
 def test_half_of_the_places_are_for_one_tenant_and_an_eighth_for_one_caller() -> None:
     admission = Admission(32)
     for number in range(16):
-        admission.enter().take(caller(f"c{number // 4}", "a"))
+        admission.admit().assign(caller(f"c{number // 4}", "a"))
         if number % 4 == 3:
             with pytest.raises(LimitError, match="of yours") as caught:
-                admission.take(caller(f"c{number // 4}", "a"))
+                admission.count(caller(f"c{number // 4}", "a"))
             assert (caught.value.code, caught.value.limit) == ("limit.requests", 16 if number == 15 else 4)
     with pytest.raises(LimitError) as caught:
-        admission.take(caller("new", "a"))
+        admission.count(caller("new", "a"))
     assert (caught.value.limit, caught.value.retry_after_seconds) == (16, 1)
     for _ in range(16):
-        admission.enter().take(OPERATOR)
+        admission.admit().assign(OPERATOR)
     with pytest.raises(LimitError):
-        admission.enter()
+        admission.admit()
 
 
 def test_a_place_is_given_back_once() -> None:
     admission = Admission(2)
-    place = admission.enter()
-    place.take(WRITER)
+    ticket = admission.admit()
+    ticket.assign(WRITER)
     with pytest.raises(LimitError):
-        admission.take(WRITER)
-    place.leave()
-    place.leave()
-    for one in (admission.enter(), admission.enter()):
-        one.leave()
-    admission.take(WRITER)
+        admission.count(WRITER)
+    ticket.release()
+    ticket.release()
+    for one in (admission.admit(), admission.admit()):
+        one.release()
+    admission.count(WRITER)
 
 
 def test_whoever_asks_while_work_runs_shares_what_begins_after_it() -> None:

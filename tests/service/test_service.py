@@ -325,7 +325,7 @@ def test_a_long_search_ends_with_the_time_of_a_request(house: House) -> None:
 def test_a_call_that_nobody_waits_for_ends_before_its_time(house: House) -> None:
     async def work(service: Service) -> str:
         await service.sessions.ensure(WRITER, "s1")
-        async with service.desks.open(WRITER, "s1") as desk:
+        async with service.session_access.open(WRITER, "s1") as desk:
             said: list[str] = []
             begun = threading.Event()
 
@@ -338,7 +338,7 @@ def test_a_call_that_nobody_waits_for_ends_before_its_time(house: House) -> None
                         said.append(error.message)
                         raise
 
-            call = asyncio.create_task(service.in_thread(desk, look_for_ever))
+            call = asyncio.create_task(service.run_in_thread(desk, look_for_ever))
             await asyncio.to_thread(begun.wait)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -373,7 +373,7 @@ def test_the_operator_is_limited_by_a_role_only_if_it_chooses_one() -> None:
 def test_a_tool_is_called_at_once_in_a_session_that_is_open_and_no_other(house: House) -> None:
     async def work(service: Service) -> None:
         def read(caller: Principal, **chosen: str) -> ToolResult | None:
-            return service.call_tool_at_once(caller, "s1", "file_read", {"path": "a"}, **chosen)
+            return service.call_tool_inline(caller, "s1", "file_read", {"path": "a"}, **chosen)
 
         assert read(WRITER) is None, "there is none, and none is made"
         wrote = await service.call_tool(WRITER, "s1", "file_write", {"path": "a", "content": "in"})
@@ -384,13 +384,13 @@ def test_a_tool_is_called_at_once_in_a_session_that_is_open_and_no_other(house: 
         assert found == await service.call_tool(WRITER, "s1", "file_read", {"path": "a"})
         assert read(READER) is None, "it is not open for this caller"
         assert read(STRANGER) is None, "that is another tenant's session"
-        assert service.call_tool_at_once(WRITER, "../s1", "file_read", {"path": "a"}) is None
-        assert service.call_tool_at_once(WRITER, "s1", "bash", {"command": "ls"}) is None
+        assert service.call_tool_inline(WRITER, "../s1", "file_read", {"path": "a"}) is None
+        assert service.call_tool_inline(WRITER, "s1", "bash", {"command": "ls"}) is None
         with pytest.raises(RequestError):
             read(WRITER, profile="none")
         with pytest.raises(RoleDeniedError):
             read(WRITER, role="admin")
-        as_critic = service.call_tool_at_once(
+        as_critic = service.call_tool_inline(
             WRITER, "s1", "write_file", {"path": "a", "content": ""}, role="critic", profile="mcp"
         )
         assert as_critic is not None
@@ -408,7 +408,7 @@ def test_a_session_that_is_used_at_once_is_not_idle(house: House) -> None:
         await service.call_tool(WRITER, "s1", "file_write", {"path": "a", "content": "in"})
         for _ in range(5):
             house.clock.now += 40
-            assert service.call_tool_at_once(WRITER, "s1", "file_read", {"path": "a"}) is not None
+            assert service.call_tool_inline(WRITER, "s1", "file_read", {"path": "a"}) is not None
             service.open_sessions.close_idle()
         assert len(service.open_sessions) == 1
         house.clock.now += 61

@@ -137,7 +137,7 @@ def test_a_tenant_that_is_not_kept_is_closed_by_its_last_user(
         used = tenants.sessions_of("first")
         used.create("s1").close()
         tenants.sessions_of("second")
-        assert tenants.at_hand("first") is None
+        assert tenants.get_if_open("first") is None
         assert [record.session_id for record in used.list_records(None, 9)] == ["s1"]
         assert _open_files(place)
         del used

@@ -80,7 +80,7 @@ def callers_of(keys: KeyStore) -> tuple[Principal, Principal]:
 
     async def known(name: str) -> Principal:
         _, text = keys.create(NewKey(name=name, role="developer"))
-        return await callers.identify(authorization=f"Bearer {text}", peer_is_local=False)
+        return await callers.authenticate(authorization=f"Bearer {text}", peer_is_local=False)
 
     return asyncio.run(known("alice")), asyncio.run(known("bob"))
 

@@ -189,7 +189,7 @@ async def running_server(
         served = ServerInfo(
             http=_url(settings.scheme, listener),
             grpc=None if grpc is None else f"{'grpcs://' if certificate else ''}{grpc.address}",
-            has_callers=callers.knows_some,
+            has_callers=callers.has_callers,
             certificate=certificate,
         )
         if token is not None and tokens is not None:

@@ -1,7 +1,7 @@
 """Concurrency limits for requests: in total, per tenant and per caller, for all fronts.
 
-A request takes a place: there are so many for all, half of them for one tenant, and an eighth for one caller.
-`threads` says whose work is done next.
+Each request holds one place while it runs. A tenant may hold half of all places, a caller one eighth of them.
+`thread_pools` decides in which order the admitted requests get threads.
 """
 
 from __future__ import annotations
@@ -16,90 +16,92 @@ from carrel.service.principal import Principal
 from carrel.service.thread_pools import decrement
 
 CALLER_SHARES = 8
-"""One caller may make this part of all requests at one time, or two of them if that is more."""
+"""A caller may hold one place in this many, but always two."""
 RETRY_SECONDS = 1
-"""When somebody may try again who found no place."""
+"""Suggested wait, in seconds, before a rejected request is retried."""
 
 T = TypeVar("T")
 
 
 class Admission:
-    """The places of a service; belongs to its event loop."""
+    """Counts the requests that run in a service; used from its event loop only."""
 
-    def __init__(self, most: int) -> None:
-        """Let *most* requests in at one time."""
-        self._most = most
+    def __init__(self, max_requests: int) -> None:
+        """Admit up to *max_requests* at one time."""
+        self._max_requests = max_requests
         self._running = 0
-        self._of_tenants: Counter[str] = Counter()
-        self._of_callers: Counter[tuple[str | None, str]] = Counter()
+        self._per_tenant: Counter[str] = Counter()
+        self._per_caller: Counter[tuple[str | None, str]] = Counter()
 
-    def enter(self) -> AdmissionTicket:
-        """Take a place before it is known who calls.
+    def admit(self) -> AdmissionTicket:
+        """Admit a request whose caller is not yet known.
 
         Raises:
-            LimitError: There is none.
+            LimitError: Too many requests are running.
         """
-        _require(self._running + 1, self._most, "")
+        _require_room(self._running + 1, self._max_requests, "")
         self._running += 1
         return AdmissionTicket(self)
 
-    def take(self, caller: Principal) -> None:
-        """Count a request of *caller*; the operator is not limited.
+    def count(self, caller: Principal) -> None:
+        """Count a running request of *caller*; the operator is not limited.
 
         Raises:
-            LimitError: The caller or its tenant has too many already.
+            LimitError: The caller or its tenant has too many requests running.
         """
-        tenant, who = caller.tenant, (caller.tenant, caller.name)
+        tenant, key = caller.tenant, (caller.tenant, caller.name)
         if tenant is not None:
-            _require(self._of_tenants[tenant] + 1, -(-self._most // 2), "of yours ")
-            _require(self._of_callers[who] + 1, max(2, self._most // CALLER_SHARES), "of yours ")
-            self._of_tenants[tenant] += 1
-            self._of_callers[who] += 1
+            max_of_tenant = -(-self._max_requests // 2)
+            max_of_caller = max(2, self._max_requests // CALLER_SHARES)
+            _require_room(self._per_tenant[tenant] + 1, max_of_tenant, "of yours ")
+            _require_room(self._per_caller[key] + 1, max_of_caller, "of yours ")
+            self._per_tenant[tenant] += 1
+            self._per_caller[key] += 1
 
-    def leave(self, caller: Principal | None) -> None:
-        """Give back a place, which *caller* had taken if that is known."""
+    def discount(self, caller: Principal) -> None:
+        """Stop counting a request that `count` counted."""
+        if caller.tenant is not None:
+            decrement(self._per_tenant, caller.tenant)
+            decrement(self._per_caller, (caller.tenant, caller.name))
+
+    def release(self, caller: Principal | None) -> None:
+        """Release the place of a request, which was counted for *caller* unless that is `None`."""
         self._running -= 1
         if caller is not None:
-            self.give_back(caller)
-
-    def give_back(self, caller: Principal) -> None:
-        """End a request of *caller* that was counted by `take`."""
-        if caller.tenant is not None:
-            decrement(self._of_tenants, caller.tenant)
-            decrement(self._of_callers, (caller.tenant, caller.name))
+            self.discount(caller)
 
 
 class AdmissionTicket:
-    """The place of one request, until it leaves."""
+    """The place of one running request."""
 
-    __slots__ = ("_admission", "_caller", "_is_left")
+    __slots__ = ("_admission", "_caller", "_is_released")
 
     def __init__(self, admission: Admission) -> None:
         self._admission = admission
         self._caller: Principal | None = None
-        self._is_left = False
+        self._is_released = False
 
-    def take(self, caller: Principal) -> None:
-        """Tell whose request it is.
+    def assign(self, caller: Principal) -> None:
+        """Count the request for *caller*.
 
         Raises:
-            LimitError: The caller or its tenant has too many already.
+            LimitError: The caller or its tenant has too many requests running.
         """
-        self._admission.take(caller)
+        self._admission.count(caller)
         self._caller = caller
 
-    def leave(self) -> None:
-        """End; once is enough, and more does nothing."""
-        if not self._is_left:
-            self._is_left = True
-            self._admission.leave(self._caller)
+    def release(self) -> None:
+        """Release the place; further calls do nothing."""
+        if not self._is_released:
+            self._is_released = True
+            self._admission.release(self._caller)
 
 
-def _require(running: int, most: int, whose: str) -> None:
-    if running > most:
+def _require_room(running: int, limit: int, whose: str) -> None:
+    if running > limit:
         raise LimitError(
             "requests",
-            limit=most,
+            limit=limit,
             asked=running,
             message=f"too many requests {whose}at one time; try again in a moment",
             retry_after_seconds=RETRY_SECONDS,
@@ -107,31 +109,32 @@ def _require(running: int, most: int, whose: str) -> None:
 
 
 class SingleFlight:
-    """Work that gives the same to everybody who asks for it before it begins.
+    """Shares one run of some work between all callers that requested it before it began.
 
-    Of each kind one runs and one waits for it to end: whoever asks meanwhile is given what the second gives.
+    For each key, one run is in progress and at most one is pending; every caller that arrives in the
+    meantime gets the result of the pending one.
     """
 
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[Any]] = {}
-        self._next: dict[Hashable, asyncio.Task[Any]] = {}
+        self._pending: dict[Hashable, asyncio.Task[Any]] = {}
 
-    async def run(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What *work* gives, or other work of that *kind* which has not begun yet."""
-        task: asyncio.Task[T] | None = self._next.get(kind)
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return the result of *work*, or of other work for *key* that has not begun yet."""
+        task: asyncio.Task[T] | None = self._pending.get(key)
         if task is None:
-            before = self._running.get(kind)
-            task = asyncio.create_task(self._run(kind, before, work))
-            (self._running if before is None else self._next)[kind] = task
+            before = self._running.get(key)
+            task = asyncio.create_task(self._run(key, before, work))
+            (self._running if before is None else self._pending)[key] = task
         return await asyncio.shield(task)
 
     async def _run(
-        self, kind: Hashable, before: asyncio.Task[Any] | None, work: Callable[[], Coroutine[Any, Any, T]]
+        self, key: Hashable, before: asyncio.Task[Any] | None, work: Callable[[], Coroutine[Any, Any, T]]
     ) -> T:
         if before is not None:
             await asyncio.wait([before])
-            self._running[kind] = self._next.pop(kind)
+            self._running[key] = self._pending.pop(key)
         try:
             return await work()
         finally:
-            del self._running[kind]
+            del self._running[key]

@@ -101,8 +101,10 @@ class Service:
         self.admission = Admission(settings.serve.max_requests)
         self._uploads = UploadLimiter(settings.serve.uploads_bytes)
         self._counts = SingleFlight()
-        self.desks = SessionAccess(self.tenants, self.open_sessions, settings.roles)
-        self.sessions = SessionLifecycle(self.tenants, self.desks, self.open_sessions, self.executions)
+        self.session_access = SessionAccess(self.tenants, self.open_sessions, settings.roles)
+        self.sessions = SessionLifecycle(
+            self.tenants, self.session_access, self.open_sessions, self.executions
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._slots = Slots(_SLOTS)
         self.waiting_threads = BlockingThreadPool(
@@ -204,27 +206,27 @@ class Service:
         """
         row = find_operation(operation)
         given = row.parse(arguments)
-        async with self.desks.open(caller, session_id, role=role) as desk:
+        async with self.session_access.open(caller, session_id, role=role) as desk:
             desk.require(row.tool)
 
             def work() -> Any:  # Any: as above
                 return form(row.run(desk.workspace, given))
 
             if row.is_quick(given):
-                return await self.quickly(desk, work)
+                return await self.run_inline(desk, work)
             if row.is_stepwise and desk.workspace.gate.guards_little:
                 with suppress(WouldBlock):
                     return run_nonblocking(lambda: self._in_steps(desk, work))
             if row is not RECOUNT_OPERATION:
-                return await self.in_thread(desk, work)
+                return await self.run_in_thread(desk, work)
         return form(
             await self._counts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
         )
 
     async def _recount(self, caller: Principal, session_id: str) -> Usage:
         """Count a session for all who asked for that before it begins."""
-        async with self.desks.open(caller, session_id) as desk:
-            return await self.in_thread(desk, desk.workspace.recount)
+        async with self.session_access.open(caller, session_id) as desk:
+            return await self.run_in_thread(desk, desk.workspace.recount)
 
     def _in_steps(self, desk: CallerSession, work: Callable[[], T]) -> T:
         """What *work* gives, if it takes no longer than handing it to a thread would."""
@@ -237,7 +239,7 @@ class Service:
                 raise WouldBlock from None
             raise
 
-    async def quickly(self, desk: CallerSession, work: Callable[[], T]) -> T:
+    async def run_inline(self, desk: CallerSession, work: Callable[[], T]) -> T:
         """What *work* gives, at once; in a thread if it has to wait for others who use the session.
 
         Raises:
@@ -245,9 +247,9 @@ class Service:
         """
         with suppress(WouldBlock):
             return run_nonblocking(work)
-        return await self.in_thread(desk, work)
+        return await self.run_in_thread(desk, work)
 
-    async def in_thread(
+    async def run_in_thread(
         self, desk: CallerSession, work: Callable[[], T], *, threads: Executor | None = None
     ) -> T:
         """What *work* gives, done in a thread on the files of *desk*; in one of *threads*, if they are given.
@@ -332,7 +334,7 @@ class Service:
             RoleDeniedError: Its role may not read.
         """
         caller.require_session(session_id)
-        acting = self.desks.role(caller.acting_as(role))
+        acting = self.session_access.role(caller.acting_as(role))
         if acting is None:
             return ()
         acting.require("file_read")
@@ -388,12 +390,12 @@ class Service:
             LimitError: Too much is running already.
         """
         # Most calls take less time than it takes to prepare for those that have to be waited for.
-        result = self.call_tool_at_once(caller, session_id, name, arguments, role=role, profile=profile)
+        result = self.call_tool_inline(caller, session_id, name, arguments, role=role, profile=profile)
         if result is not None:
             return result
         return await self.call_tool_in_thread(caller, session_id, name, arguments, role=role, profile=profile)
 
-    def call_tool_at_once(
+    def call_tool_inline(
         self,
         caller: Principal,
         session_id: str,
@@ -409,7 +411,7 @@ class Service:
             RequestError: There is no such profile.
         """
         kind = _choice(Profile, profile)
-        desk = self.desks.at_hand(caller.acting_as(role), session_id)
+        desk = self.session_access.get_if_open(caller.acting_as(role), session_id)
         return None if desk is None else desk.toolbox(kind).at_once(name, arguments)
 
     async def call_tool_in_thread(
@@ -431,7 +433,9 @@ class Service:
         kind = _choice(Profile, profile)
         tool = TOOLS[kind].get(name)
         async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(self.desks.open(caller, session_id, role=role, make=True))
+            desk = await stack.enter_async_context(
+                self.session_access.open(caller, session_id, role=role, make=True)
+            )
             toolbox = desk.toolbox(kind)
             if tool is not None and tool.effect is ToolEffect.RUN and name in toolbox.names:
                 stack.enter_context(self.executions.slot(caller))
@@ -456,7 +460,9 @@ class Service:
             LimitError: Too much is running already.
         """
         async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(self.desks.open(caller, session_id, role=role, make=make))
+            desk = await stack.enter_async_context(
+                self.session_access.open(caller, session_id, role=role, make=make)
+            )
             desk.require(work.tool)
             stack.enter_context(self.executions.slot(caller))
             execution = self.executions.start(caller, desk, work)

@@ -41,9 +41,9 @@ class Tenants:
         """
         if tenant is None:
             return self.own
-        return self.at_hand(tenant) or self._opened(require_session_id(tenant))
+        return self.get_if_open(tenant) or self._opened(require_session_id(tenant))
 
-    def at_hand(self, tenant: str | None) -> WorkspaceManager | None:
+    def get_if_open(self, tenant: str | None) -> WorkspaceManager | None:
         """The same, if it is known without looking at the disk; else `None`."""
         if tenant is None:
             return self.own
@@ -60,7 +60,7 @@ class Tenants:
             SessionIdError: It is no name that a directory can have.
             UnavailableError: The directory cannot be used.
         """
-        found = self.at_hand(tenant)
+        found = self.get_if_open(tenant)
         return await asyncio.to_thread(self.sessions_of, tenant) if found is None else found
 
     def _opened(self, name: str) -> WorkspaceManager:

@@ -47,13 +47,13 @@ def settings(**variables: str) -> Settings:
     return load({f"CARREL_SERVE_{name}": value for name, value in given.items()})
 
 
-def identify(callers: Authenticator, authorization: str | None, *, local: bool = True) -> Principal:
-    return asyncio.run(callers.identify(authorization=authorization, peer_is_local=local))
+def authenticate(callers: Authenticator, authorization: str | None, *, local: bool = True) -> Principal:
+    return asyncio.run(callers.authenticate(authorization=authorization, peer_is_local=local))
 
 
 def refused(callers: Authenticator, authorization: str | None, *, local: bool = True) -> str:
     with pytest.raises(UnauthenticatedError) as caught:
-        identify(callers, authorization, local=local)
+        authenticate(callers, authorization, local=local)
     assert caught.value.code == "caller.unknown"
     return caught.value.message
 
@@ -63,7 +63,7 @@ def refused(callers: Authenticator, authorization: str | None, *, local: bool = 
 
 def test_who_comes_with_nothing_from_this_machine_is_the_operator(keys: KeyStore) -> None:
     for host in ("127.0.0.1", "::1", "localhost"):
-        assert identify(Authenticator(settings(HOST=host), keys), None) == OPERATOR
+        assert authenticate(Authenticator(settings(HOST=host), keys), None) == OPERATOR
 
 
 @pytest.mark.attack
@@ -114,8 +114,8 @@ def test_who_has_the_local_token_is_the_operator_from_anywhere(keys: KeyStore) -
     token = generate_key()
     for host in ("127.0.0.1", "0.0.0.0"):
         callers = Authenticator(settings(HOST=host, REQUIRE_KEY="yes"), keys, local_token=token)
-        assert identify(callers, f"Bearer {token}", local=False) == OPERATOR
-        assert callers.knows_some == (host == "127.0.0.1")
+        assert authenticate(callers, f"Bearer {token}", local=False) == OPERATOR
+        assert callers.has_callers == (host == "127.0.0.1")
 
 
 @pytest.mark.attack
@@ -135,7 +135,7 @@ def test_who_has_a_key_is_what_it_says_from_anywhere(keys: KeyStore, scheme: str
     made, text = keys.create(NewKey(name="ci", role="developer", tenant="acme"))
     callers = Authenticator(settings(HOST="0.0.0.0"), keys)
     for _ in range(2):
-        assert identify(callers, scheme + text, local=local) == made.principal()
+        assert authenticate(callers, scheme + text, local=local) == made.principal()
 
 
 @pytest.mark.parametrize("by", ["key", "token"])
@@ -152,7 +152,7 @@ def test_a_caller_is_known_while_all_other_threads_are_at_work(
         busy = asyncio.ensure_future(asyncio.to_thread(done.wait))
         try:
             return await asyncio.wait_for(
-                callers.identify(authorization=f"Bearer {text}", peer_is_local=False), timeout=30
+                callers.authenticate(authorization=f"Bearer {text}", peer_is_local=False), timeout=30
             )
         finally:
             done.set()
@@ -172,13 +172,13 @@ def test_the_words_are_the_same_whatever_is_wrong_with_a_key(keys: KeyStore, clo
     wrong = good[:-1] + ("a" if good[-1] != "a" else "b")
     unknown = "carrel_" + "a" * 16 + "_" + "a" * 52
     assert {refused(callers, f"Bearer {text}") for text in (revoked, expired, wrong, unknown)} == {WORDS}
-    assert identify(callers, f"Bearer {good}").name == "good"
+    assert authenticate(callers, f"Bearer {good}").name == "good"
 
 
 def test_a_revoked_key_opens_nothing_after_it_was_used(keys: KeyStore) -> None:
     _, text = keys.create(NewKey(name="ci"))
     callers = Authenticator(settings(), keys)
-    identify(callers, f"Bearer {text}")
+    authenticate(callers, f"Bearer {text}")
     keys.revoke("ci")
     assert refused(callers, f"Bearer {text}") == WORDS
 
@@ -187,7 +187,7 @@ def test_keys_that_cannot_be_read_are_another_error(keys: KeyStore, tmp_path: Pa
     _, text = keys.create(NewKey(name="ci"))
     (tmp_path / "sessions").rename(tmp_path / "away")
     with pytest.raises(UnavailableError):
-        identify(Authenticator(settings(), keys), f"Bearer {text}")
+        authenticate(Authenticator(settings(), keys), f"Bearer {text}")
 
 
 @pytest.mark.attack
@@ -211,7 +211,7 @@ def test_who_has_a_token_is_what_it_says(keys: KeyStore, tmp_path: Path) -> None
     issuer = Issuer(tmp_path)
     callers = Authenticator(issuer.settings(), keys, tokens=issuer.tokens())
     token = issuer.token(sub="bob", roles=["developer"])
-    assert identify(callers, f"Bearer {token}", local=False) == Principal(
+    assert authenticate(callers, f"Bearer {token}", local=False) == Principal(
         name="jwt:bob", tenant="jwt.bob", role="developer", roles=("developer",)
     )
     assert refused(callers, f"Bearer {token[:-8]}AAAAAAAA") == WORDS

@@ -181,7 +181,7 @@ def test_a_stolen_hash_is_no_key(keys: KeyStore) -> None:
     digest = key_digest(text)
     for stolen in (digest.hex(), f"carrel_{made.id}_{digest.hex()}", f"carrel_{made.id}_{digest.hex()[:52]}"):
         assert keys.find(stolen) is None
-        assert keys.known(stolen) is None
+        assert keys.find_cached(stolen) is None
 
 
 @pytest.mark.attack
@@ -264,7 +264,7 @@ def test_a_row_that_no_key_can_be_opens_nothing(
 def test_what_is_no_key_finds_nothing(keys: KeyStore, text: str) -> None:
     keys.create(NewKey(name="ci"))
     assert keys.find(text) is None
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
 
 
 @given(st.text())
@@ -282,19 +282,19 @@ def test_a_key_expires_to_the_moment_also_while_it_is_remembered(keys: KeyStore,
     _, text = keys.create(NewKey(name="ci", ttl_seconds=10))
     clock.advance(9.9)
     assert keys.find(text) is not None
-    assert keys.known(text) is not None
+    assert keys.find_cached(text) is not None
     clock.advance(0.1)
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
     assert keys.find(text) is None
 
 
 def test_a_key_is_remembered_for_less_than_a_second(keys: KeyStore, clock: FakeClock) -> None:
     made, text = keys.create(NewKey(name="ci"))
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
     keys.find(text)
-    assert keys.known(text) == made
+    assert keys.find_cached(text) == made
     clock.advance(0.99)
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
 
 
 def test_no_more_keys_are_remembered_than_there_is_room_for(keys: KeyStore) -> None:
@@ -302,9 +302,9 @@ def test_no_more_keys_are_remembered_than_there_is_room_for(keys: KeyStore) -> N
     keys.find(text)
     for number in range(MAX_CACHED_KEYS - 1):
         keys._remember(number.to_bytes(32), made, START)
-    assert keys.known(text) is not None
+    assert keys.find_cached(text) is not None
     keys._remember(bytes(range(32)), made, START)
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
 
 
 # Revoking
@@ -315,7 +315,7 @@ def test_a_revoked_key_is_out_of_force_at_once(keys: KeyStore, by: str) -> None:
     made, text = keys.create(NewKey(name="ci"))
     keys.find(text)
     assert keys.revoke(getattr(made, by)).revoked_ns == START
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
     assert keys.find(text) is None
 
 
@@ -327,7 +327,7 @@ def test_a_key_that_another_process_revokes_is_out_of_force_within_a_second(
     with closing(opened(root, clock)) as other:
         other.revoke("ci")
     clock.advance(1)
-    assert keys.known(text) is None
+    assert keys.find_cached(text) is None
     assert keys.find(text) is None
 
 

@@ -45,7 +45,7 @@ def test_a_session_that_nobody_uses_is_closed_and_opened_again(house: House) -> 
 def test_a_session_that_is_used_is_not_closed(house: House) -> None:
     async def work(service: Service) -> bool:
         await service.sessions.ensure(OPERATOR, "s1")
-        async with service.desks.open(OPERATOR, "s1") as desk:
+        async with service.session_access.open(OPERATOR, "s1") as desk:
             house.clock.now += 1000
             service.open_sessions.close_idle()
             return bool(desk.workspace.exists("."))
@@ -133,7 +133,7 @@ def test_a_failure_to_open_is_told_to_all_who_wait_and_not_remembered(house: Hou
 def test_a_deleted_session_is_closed_for_all_callers(house: House) -> None:
     async def work(service: Service) -> tuple[int, bool]:
         await service.sessions.ensure(WRITER, "s1")
-        async with service.desks.open(WRITER, "s1"):
+        async with service.session_access.open(WRITER, "s1"):
             await service.sessions.delete(WRITER, "s1")
             return len(service.open_sessions), (house.root / ".carrel/tenants/acme/s1").exists()
 

@@ -41,7 +41,7 @@ class RpcCall:
         self, request: Any
     ) -> AbstractAsyncContextManager[CallerSession]:  # Any: a message with a session
         """The session of *request*, open for the caller."""
-        return self.service.desks.open(self.caller, request.session_id, role=self.role_of(request))
+        return self.service.session_access.open(self.caller, request.session_id, role=self.role_of(request))
 
 
 def request_path(request: Any, default: str = "") -> str:  # Any: a message with a path

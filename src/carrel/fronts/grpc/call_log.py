@@ -25,7 +25,7 @@ class CallLog:
     peer: str | None
     began: float = field(default_factory=time.perf_counter)
     caller: Principal | None = None
-    place: AdmissionTicket | None = None
+    ticket: AdmissionTicket | None = None
     """Where it is counted while it runs."""
     session_id: str = ""
     status: str = grpc.StatusCode.OK.name

@@ -117,7 +117,7 @@ class Dispatcher:
             async def work(visit: CallLog) -> None:
                 call = await self._let_in(context, visit)
                 request = await self._only(requests, call, visit)
-                known = self._callers.while_known(_authorization(_metadata(context)))
+                known = self._callers.revalidating(_authorization(_metadata(context)))
                 async with known, aclosing(function(call, request)) as messages:
                     async for message in messages:
                         await _send(context, message)
@@ -177,8 +177,8 @@ class Dispatcher:
             yield
         finally:
             self._running.discard(task)
-            if visit.place is not None:
-                visit.place.leave()
+            if visit.ticket is not None:
+                visit.ticket.release()
 
     async def _let_in(self, context: RpcContext, visit: CallLog) -> RpcCall:
         """The call, once it is known who makes it.
@@ -190,14 +190,14 @@ class Dispatcher:
         """
         if self._stopping.is_set():
             raise stopping_error()
-        visit.place = self._service.admission.enter()
+        visit.ticket = self._service.admission.admit()
         metadata = _metadata(context)
-        caller = await self._callers.identify(
+        caller = await self._callers.authenticate(
             authorization=_authorization(metadata),
             peer_is_local=self._callers.is_local(visit.peer, metadata),
         )
         visit.caller = caller
-        visit.place.take(caller)
+        visit.ticket.assign(caller)
         set_current_tenant(caller)
         self._rates.take(caller)
         return RpcCall(

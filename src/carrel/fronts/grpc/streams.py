@@ -82,7 +82,7 @@ class UploadStream:
     ) -> Result:
         """What *work* makes of the data, in a thread; if the call is ended, it fails."""
         service = call.service
-        working = service.in_thread(desk, lambda: work(self._pieces()), threads=service.waiting_threads)
+        working = service.run_in_thread(desk, lambda: work(self._pieces()), threads=service.waiting_threads)
         running = asyncio.ensure_future(working)
         try:
             return await asyncio.shield(running)

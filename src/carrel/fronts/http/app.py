@@ -133,8 +133,8 @@ class Application:
     def done(self, call: Request) -> None:
         """Count and write down a request that was answered."""
         self.metrics.running -= 1
-        if call.place is not None:
-            call.place.leave()
+        if call.ticket is not None:
+            call.ticket.release()
         seconds = time.perf_counter() - call.began
         name = call.route.path if call.route else "none"
         self.metrics.observe(
@@ -188,11 +188,11 @@ class Application:
         if route.group != STATUS:
             if self.stopping.is_set():
                 raise StoppingError("the service is about to end")
-            call.place = self.service.admission.enter()
+            call.ticket = self.service.admission.admit()
         if route.is_open:
             return self._handled(route, call)
         shown = self._shown(call)
-        caller = self._callers.known(
+        caller = self._callers.authenticate_cached(
             authorization=shown, peer_is_local=shown is None and self._is_local(call)
         )
         return self._introduced(route, call) if caller is None else self._admitted(route, call, caller)
@@ -203,15 +203,15 @@ class Application:
 
     async def _introduced(self, route: Route, call: Request) -> None:
         """Find out who calls, and go on."""
-        await call.go_on(self._admitted(route, call, await self.identify(call)))
+        await call.go_on(self._admitted(route, call, await self.authenticate(call)))
 
     def _admitted(self, route: Route, call: Request, caller: Principal) -> PendingResponse:
         """Go on for a caller who is known, if that one may call so often."""
         call.caller = caller
         introduce(call.scope)
         self._rates.take(caller)
-        if call.place is not None:
-            call.place.take(caller)
+        if call.ticket is not None:
+            call.ticket.assign(caller)
         step = self._handled(route, call)
         return step if isinstance(step, Response) else run_for_tenant(caller, step)
 
@@ -221,14 +221,14 @@ class Application:
             return step
         return with_timeout(step, self.settings.timeout_seconds)
 
-    async def identify(self, call: Request) -> Principal:
+    async def authenticate(self, call: Request) -> Principal:
         """Who calls; who was known when a call began may not be any more.
 
         Raises:
             UnauthenticatedError: Nobody that is known.
         """
         shown = self._shown(call)
-        return await self._callers.identify(
+        return await self._callers.authenticate(
             authorization=shown, peer_is_local=shown is None and self._is_local(call)
         )
 

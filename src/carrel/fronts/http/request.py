@@ -81,13 +81,13 @@ class Request:
         "is_head",
         "is_started",
         "more_headers",
-        "place",
         "request_id",
         "route",
         "scope",
         "sent_bytes",
         "status",
         "step",
+        "ticket",
         "values",
     )
 
@@ -99,7 +99,7 @@ class Request:
         self.values: list[str] = []
         """The texts of the names in the path."""
         self.caller: Principal | None = None
-        self.place: AdmissionTicket | None = None
+        self.ticket: AdmissionTicket | None = None
         """Where it is counted while it runs."""
         self.request_id = ""
         self.more_headers: list[tuple[bytes, bytes]] = []
@@ -141,11 +141,11 @@ class Request:
 
     def desk(self) -> AbstractAsyncContextManager[CallerSession]:
         """The session of the request, open for its caller."""
-        return self.app.service.desks.open(self.who, self.session_id)
+        return self.app.service.session_access.open(self.who, self.session_id)
 
-    def desk_at_hand(self) -> CallerSession | None:
+    def get_session_if_open(self) -> CallerSession | None:
         """The same, for as long as nothing waits; `None` if the session is not open yet."""
-        return self.app.service.desks.at_hand(self.who, self.session_id)
+        return self.app.service.session_access.get_if_open(self.who, self.session_id)
 
     def header(self, name: bytes) -> str | None:
         """The text of a header; *name* in small letters."""

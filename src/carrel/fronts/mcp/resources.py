@@ -47,7 +47,7 @@ class Resources:
         after = None if cursor is None else _parse_cursor(cursor)
         if visit.caller.session is None:
             return await self._sessions(visit, after)
-        async with self._service.desks.open(visit.caller, visit.caller.session, make=True) as desk:
+        async with self._service.session_access.open(visit.caller, visit.caller.session, make=True) as desk:
             desk.require("file_list")
             found = await _files(desk, after or "")
         page = found[: self._page]
@@ -78,7 +78,7 @@ class Resources:
     async def read(self, visit: ClientContext, uri: str) -> ReadResourceResult:
         """The content of a file, as text where it is one; or what is in a directory."""
         address = parse_uri(uri, visit.caller.session)
-        async with self._service.desks.open(visit.caller, address.session) as desk:
+        async with self._service.session_access.open(visit.caller, address.session) as desk:
             desk.require("file_read")
             info = await desk.files.stat(address.path)
             if info.is_directory:

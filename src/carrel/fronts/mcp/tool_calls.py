@@ -57,7 +57,7 @@ class ToolCalls:
                 return None
             try:
                 session, rest = visit.asked(arguments)
-                result = self._service.call_tool_at_once(visit.caller, session, name, rest, profile=profile)
+                result = self._service.call_tool_inline(visit.caller, session, name, rest, profile=profile)
             except CarrelError as error:
                 result = failure_result(error)
             return None if result is None else _rendered(result, profile, name)

@@ -116,12 +116,12 @@ class Authenticator:
         return origin.lower() == own.lower() or origin.lower() in self._serve.cors_origins
 
     @property
-    def knows_some(self) -> bool:
+    def has_callers(self) -> bool:
         """Whether anybody can be known who reaches it: by a token, by a key, or as the operator."""
         has_operator = not self.needs_key or (self._local_token is not None and is_loopback(self._serve.host))
         return has_operator or self._tokens is not None or self._keys.are_some
 
-    async def identify(self, *, authorization: str | None, peer_is_local: bool) -> Principal:
+    async def authenticate(self, *, authorization: str | None, peer_is_local: bool) -> Principal:
         """Who calls.
 
         Args:
@@ -133,10 +133,10 @@ class Authenticator:
             UnavailableError: The keys cannot be read now.
             UnreachableError: The issuer of tokens does not answer.
         """
-        caller = self.known(authorization=authorization, peer_is_local=peer_is_local)
+        caller = self.authenticate_cached(authorization=authorization, peer_is_local=peer_is_local)
         return await self._looked_up(authorization or "") if caller is None else caller
 
-    def known(self, *, authorization: str | None, peer_is_local: bool) -> Principal | None:
+    def authenticate_cached(self, *, authorization: str | None, peer_is_local: bool) -> Principal | None:
         """Who calls, if that can be told without waiting; `None` if it must be looked up.
 
         Raises:
@@ -149,7 +149,7 @@ class Authenticator:
         secret = self._bearer(authorization)
         if self._local_token is not None and hmac.compare_digest(secret.encode(), self._local_token):
             return OPERATOR
-        key = self._keys.known(secret)
+        key = self._keys.find_cached(secret)
         return None if key is None else key.principal()
 
     async def _looked_up(self, authorization: str) -> Principal:
@@ -172,7 +172,7 @@ class Authenticator:
         return secret.strip()
 
     @asynccontextmanager
-    async def while_known(self, authorization: str | None) -> AsyncIterator[None]:
+    async def revalidating(self, authorization: str | None) -> AsyncIterator[None]:
         """For what lasts long: go on while the caller is known by *authorization*; `None` always is.
 
         Raises:
@@ -208,7 +208,7 @@ class Authenticator:
         while True:
             await asyncio.sleep(AGAIN_SECONDS)
             try:
-                await self.identify(authorization=authorization, peer_is_local=False)
+                await self.authenticate(authorization=authorization, peer_is_local=False)
             except UnauthenticatedError as error:
                 return error
             except CarrelError:

@@ -209,7 +209,7 @@ class KeyStore:
 
     # Those who come with one
 
-    def known(self, text: str) -> ApiKey | None:
+    def find_cached(self, text: str) -> ApiKey | None:
         """The key of that *text*, if it was looked up a moment ago; does not touch the disk."""
         if parse_key_id(text) is None:
             return None

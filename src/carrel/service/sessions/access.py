@@ -38,15 +38,15 @@ class SessionAccess:
         """The session, to be used in `async with`."""
         return self._open.use(await self._tenants.open(caller.tenant), session_id, caller.name, make=make)
 
-    def at_hand(self, caller: Principal, session_id: str) -> CallerSession | None:
+    def get_if_open(self, caller: Principal, session_id: str) -> CallerSession | None:
         """The same, for a use that ends before anything else gets a turn; `None` if it is not open.
 
         Raises:
             SessionMissingError: There is no such session of the caller.
         """
         caller.require_session(session_id)
-        manager = self._tenants.at_hand(caller.tenant)
-        session = None if manager is None else self._open.at_hand(manager, session_id, caller.name)
+        manager = self._tenants.get_if_open(caller.tenant)
+        session = None if manager is None else self._open.get_if_open(manager, session_id, caller.name)
         return None if session is None else session.desk(self.role(caller))
 
     def role(self, caller: Principal) -> Role | None:
@@ -57,12 +57,14 @@ class SessionAccess:
 class _CallerSessionContext:
     """A desk while it is used; no generator, as that would take longer than reading a small file."""
 
-    def __init__(self, desks: SessionAccess, caller: Principal, session_id: str, *, make: bool) -> None:
-        self._desks = desks
+    def __init__(
+        self, session_access: SessionAccess, caller: Principal, session_id: str, *, make: bool
+    ) -> None:
+        self._desks = session_access
         self._caller = caller
         self._session_id = session_id
         self._make = make
-        self._role = desks.role(caller)
+        self._role = session_access.role(caller)
 
     async def __aenter__(self) -> CallerSession:
         self._use = await self._desks.use(self._caller, self._session_id, make=self._make)

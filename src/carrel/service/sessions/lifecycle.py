@@ -28,10 +28,14 @@ class SessionLifecycle:
     """The sessions of a service, to each caller its own."""
 
     def __init__(
-        self, tenants: Tenants, desks: SessionAccess, open_sessions: OpenSessions, executions: Executions
+        self,
+        tenants: Tenants,
+        session_access: SessionAccess,
+        open_sessions: OpenSessions,
+        executions: Executions,
     ) -> None:
         self._tenants = tenants
-        self._desks = desks
+        self._desks = session_access
         self._open = open_sessions
         self._executions = executions
 

@@ -125,7 +125,7 @@ class OpenSessions:
         """The session, to be used in `async with`; it is made if it is missing and *make* says so."""
         return SessionLease(self, manager, SessionKey(str(manager.root), session_id, actor), make=make)
 
-    def at_hand(self, manager: WorkspaceManager, session_id: str, actor: str) -> OpenSession | None:
+    def get_if_open(self, manager: WorkspaceManager, session_id: str, actor: str) -> OpenSession | None:
         """The session if it is open, for a use that ends before anything else gets a turn."""
         return self.found(SessionKey(str(manager.root), session_id, actor))
 

@@ -63,7 +63,7 @@ async def _events(
     try:
         async for page in pages:
             if time.monotonic() - known >= KNOWN_SECONDS:
-                await call.app.identify(call)
+                await call.app.authenticate(call)
                 known = time.monotonic()
             if page.events:
                 yield _page(page)

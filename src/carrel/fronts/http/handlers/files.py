@@ -112,7 +112,7 @@ def read(call: Request) -> PendingResponse:
     own = media_type(call.values[1])
     if call.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
         return _give_envelope(call)
-    desk = call.desk_at_hand()
+    desk = call.get_session_if_open()
     if desk is not None:
         with suppress(WouldBlock):
             return run_nonblocking(lambda: _file_response(call, desk, query))
@@ -121,7 +121,7 @@ def read(call: Request) -> PendingResponse:
 
 async def _open_and_give(call: Request, query: ReadQuery) -> None:
     async with call.desk() as desk:
-        await call.go_on(await call.app.service.quickly(desk, lambda: _file_response(call, desk, query)))
+        await call.go_on(await call.app.service.run_inline(desk, lambda: _file_response(call, desk, query)))
 
 
 async def _give_envelope(call: Request) -> None:
@@ -268,10 +268,10 @@ def _require_met(call: Request, *conditions: str) -> None:
 async def _store(call: Request, desk: CallerSession, query: WriteQuery, *, overwrite: bool) -> FileInfo:
     path = call.values[1]
     service, workspace = call.app.service, desk.workspace
-    version = await service.quickly(desk, lambda: _required_version(call, workspace, path))
+    version = await service.run_inline(desk, lambda: _required_version(call, workspace, path))
     if _is_small(call):
         data = await call.body()
-        return await service.quickly(
+        return await service.run_inline(
             desk,
             lambda: workspace.write(
                 path, data, overwrite=overwrite, parents=query.parents, if_version=version
@@ -302,7 +302,7 @@ async def append(call: Request) -> None:
             version = _required_version(call, desk.workspace, path)
             return desk.workspace.append(path, data, if_version=version)
 
-        run = call.app.service.quickly if len(data) <= INLINE_BYTES else call.app.service.in_thread
+        run = call.app.service.run_inline if len(data) <= INLINE_BYTES else call.app.service.run_in_thread
         info = await run(desk, add)
     await _tell(call, 200, info)
 
@@ -398,7 +398,7 @@ async def list_entries(call: Request) -> None:
     async with call.desk() as desk:
         desk.require(LIST_TOOL)
         # Many entries take as long to be written as to be found.
-        body = await call.app.service.in_thread(desk, lambda: _listing(desk.workspace, query))
+        body = await call.app.service.run_in_thread(desk, lambda: _listing(desk.workspace, query))
     await call.json_text(200, body)
 
 

@@ -85,7 +85,7 @@ class McpApp:
             visit = await self._visit(scope)
             self._require_room(visit.caller, scope)
             # The application in which this is mounted has counted the request, but not whose it is.
-            self._admission.take(visit.caller)
+            self._admission.count(visit.caller)
         except CarrelError as error:
             await _refusal(error)(scope, receive, send)
             return
@@ -93,7 +93,7 @@ class McpApp:
         try:
             await self._serve({**scope, _VISIT: visit, "user": _user(visit.caller)}, receive, send)
         finally:
-            self._admission.give_back(visit.caller)
+            self._admission.discount(visit.caller)
 
     def stop(self) -> None:
         """End what would never end by itself: the streams of those who only listen. Calls go on."""
@@ -111,7 +111,7 @@ class McpApp:
 
         serve = self._listen if scope["method"] == "GET" else self._clients.handle_request
         try:
-            async with self._callers.while_known(Headers(scope=scope).get("authorization")):
+            async with self._callers.revalidating(Headers(scope=scope).get("authorization")):
                 await serve(scope, _counted(receive), watched)
         except (UnauthenticatedError, StoppingError, LimitError) as error:
             if not has_begun:
@@ -161,7 +161,7 @@ class McpApp:
     async def _visit(self, scope: Scope) -> ClientContext:
         headers = Headers(scope=scope)
         client = scope.get("client")
-        caller = await self._callers.identify(
+        caller = await self._callers.authenticate(
             authorization=single_authorization(headers.getlist("authorization")),
             peer_is_local=self._callers.is_local(None if client is None else client[0], headers.items()),
         )
