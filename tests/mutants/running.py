@@ -206,14 +206,14 @@ MUTANTS = [
     Mutant(
         "shell: only commands that are allowed",
         "shell/runtime/execution.py",
-        "if command is None or name not in self._shared.allowed:",
+        "if command is None or name not in self._resources.allowed:",
         "if command is None:",
         "tests/shell/runtime/test_shell.py",
     ),
     Mutant(
         "shell: an operator changes the rules",
         "shell/commands/workspace.py",
-        "    if ctx.shared.operator is None:\n        return _refuse(ctx, order)\n",
+        "    if ctx.resources.operator is None:\n        return _refuse(ctx, order)\n",
         "",
         "tests/shell/commands/test_workspace.py",
     ),
@@ -227,7 +227,7 @@ MUTANTS = [
     Mutant(
         "shell: a long line is charged before it is kept",
         "shell/text/records.py",
-        "        self._meter.hold(charge)\n",
+        "        self._meter.charge_memory(charge)\n",
         "",
         "tests/attack/test_shell_bombs.py",
     ),
@@ -247,7 +247,7 @@ MUTANTS = [
     ),
     Mutant(
         "shell: where the shell is",
-        "shell/command/context.py",
+        "shell/state.py",
         'return f"{self.cwd}/{operand}"',
         "return operand",
         "tests/shell/test_requirements.py::test_pwd_is_the_path_that_every_command_understands",

@@ -88,7 +88,7 @@ def test_without_a_limit_nothing_is_ever_over() -> None:
     clock = Clock()
     meter = Meter(Budget(seconds=None, output_bytes=None, entries=None, memory_bytes=None), clock)
     clock.now = 1e12
-    meter.hold(10**15)
+    meter.charge_memory(10**15)
     meter.charge_entries(10**15)
     assert meter.charge_output(10**15) == 10**15
     assert meter.remaining_seconds() is None
@@ -104,13 +104,13 @@ def test_entries_are_counted_together() -> None:
 
 def test_memory_that_is_given_back_can_be_held_again() -> None:
     meter = Meter(Budget(memory_bytes=10))
-    meter.hold(10)
-    meter.hold(-5)
-    meter.hold(5)
+    meter.charge_memory(10)
+    meter.charge_memory(-5)
+    meter.charge_memory(5)
     with pytest.raises(Stopped) as caught:
-        meter.hold(1)
+        meter.charge_memory(1)
     assert (caught.value.code, caught.value.status) == ("limit.memory_bytes", STATUS_LIMIT)
-    meter.hold(-11)
+    meter.charge_memory(-11)
 
 
 def test_the_first_reason_is_the_one_that_is_told() -> None:

@@ -135,7 +135,7 @@ class Meter:
             )
         self.check()
 
-    def hold(self, count: int) -> None:
+    def charge_memory(self, count: int) -> None:
         """Count bytes that are kept in memory; a negative number gives some back."""
         with self._lock:
             self._held += count
@@ -148,13 +148,13 @@ class Meter:
         self.check()
 
     @contextmanager
-    def holding(self, count: int) -> Iterator[None]:
+    def holding_memory(self, count: int) -> Iterator[None]:
         """Count *count* bytes as kept in memory until the block ends; charged before it begins."""
-        self.hold(count)
+        self.charge_memory(count)
         try:
             yield
         finally:
-            self.hold(-count)
+            self.charge_memory(-count)
 
     def charge_output(self, count: int) -> int:
         """Count bytes that are about to be given out, and return how many of them may be."""

@@ -48,9 +48,9 @@ class LineOutcome(NamedTuple):
     status: int
     error_code: str | None = None
     message: str | None = None
-    leaves: bool = False
+    exits: bool = False
     """Whether it asked to leave the shell, by `exit`."""
-    is_cut: bool = False
+    is_truncated: bool = False
     """Whether another process cut its output."""
 
     @classmethod

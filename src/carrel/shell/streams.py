@@ -68,13 +68,13 @@ class OutputCollector:
         self._meter = meter
         self._tell = tell
         self._pieces: list[bytes] = []
-        self.is_cut = False
+        self.is_truncated = False
 
     def write(self, data: bytes) -> None:
         room = self._meter.charge_output(len(data))
         self.add(data if room == len(data) else data[:room])
         if room < len(data):
-            self.is_cut = True
+            self.is_truncated = True
             raise self._meter.end_output()
 
     def add(self, data: bytes) -> None:

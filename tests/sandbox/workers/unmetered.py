@@ -24,7 +24,7 @@ def _all(_: Meter, count: int) -> int:
 
 def hang(ctx: Context, argv: Sequence[str]) -> int:
     """Print, and go on for ever."""
-    ctx.out(b"begun\n")
+    ctx.write(b"begun\n")
     ctx.flush()
     while True:
         pass
@@ -35,13 +35,13 @@ def hog(ctx: Context, argv: Sequence[str]) -> int:
     held = []
     while True:
         held.append(bytearray(b"x") * 2**20)
-        ctx.out(b"1\n")
+        ctx.write(b"1\n")
         ctx.flush()
 
 
 def crash(ctx: Context, argv: Sequence[str]) -> int:
     """End the process by a signal."""
-    ctx.out(b"begun\n")
+    ctx.write(b"begun\n")
     ctx.flush()
     os.kill(os.getpid(), getattr(signal, argv[0]))
     return 0
@@ -54,7 +54,7 @@ def mistake(ctx: Context, argv: Sequence[str]) -> int:
 
 def process(ctx: Context, argv: Sequence[str]) -> int:
     """Print which process this is."""
-    ctx.say(str(os.getpid()))
+    ctx.write_line(str(os.getpid()))
     return 0
 
 

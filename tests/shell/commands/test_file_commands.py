@@ -369,9 +369,9 @@ def test_commands_tell_what_they_would_touch() -> None:
     def touched(name: str, *argv: str) -> list[str]:
         module = COMMANDS[name].load()
         if not hasattr(module, "Flags"):
-            return [f"{touch.access} {touch.operand}" for touch in module.touches(list(argv))]
+            return [f"{touch.access} {touch.operand}" for touch in module.accesses(list(argv))]
         flags, operands = parser_of(module.Flags).parse(argv)
-        return [f"{touch.access} {touch.operand}" for touch in module.touches(flags, operands)]
+        return [f"{touch.access} {touch.operand}" for touch in module.accesses(flags, operands)]
 
     assert touched("ls") == ["read ."]
     assert touched("ls", "-l", "-") == ["read ./-"]

@@ -8,7 +8,7 @@ import pytest
 
 from carrel.shell.budget import Budget
 from carrel.shell.command.flags import parser_of
-from carrel.shell.commands.sed.command import Flags, touches
+from carrel.shell.commands.sed.command import Flags, accesses
 from carrel.shell.result import ShellResult
 from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
@@ -60,7 +60,7 @@ def test_bytes_that_are_not_utf8_stay_as_they_are(tmp_path: Path) -> None:
 
 def test_what_a_script_would_read_and_write_is_known_before(tmp_path: Path) -> None:
     flags, operands = parser_of(Flags).parse(["-i.old", "1r extra", "f"])
-    assert [(touch.access.value, touch.operand) for touch in touches(flags, operands)] == [
+    assert [(touch.access.value, touch.operand) for touch in accesses(flags, operands)] == [
         ("read", "extra"),
         ("read", "f"),
         ("write", "f"),

@@ -18,7 +18,7 @@ from carrel.workspace.workspace import Workspace
 def texts(text: str) -> list[str]:
     """What a word that is not quoted stands for."""
     words = expand_braces(Word((LiteralText(text, False),), 1))
-    return ["".join(piece.text for piece in word.pieces if isinstance(piece, LiteralText)) for word in words]
+    return ["".join(piece.text for piece in word.parts if isinstance(piece, LiteralText)) for word in words]
 
 
 @pytest.mark.parametrize("text", ["{1..999999999}", "{a,b}" * 20, "{1..9999}{1,2}"])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from carrel.shell.budget import Budget
-from carrel.shell.command.context import MAX_VARIABLES_CHARACTERS
 from carrel.shell.runtime.shell import BareShell
+from carrel.shell.state import MAX_VARIABLES_CHARACTERS
 from carrel.workspace.workspace import Workspace
 
 VARIABLES = {"A": "x", "SPACED": " a  b\t", "EMPTY": "", "STAR": "*.txt", "TWO": "1 2"}

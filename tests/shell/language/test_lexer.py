@@ -25,9 +25,9 @@ def words(text: str) -> list[str]:
     found = []
     for token in lex(text):
         assert isinstance(token, Word)
-        pieces = [piece for piece in token.pieces if isinstance(piece, LiteralText)]
-        assert len(pieces) == len(token.pieces)
-        found.append("".join(piece.text for piece in pieces))
+        parts = [piece for piece in token.parts if isinstance(piece, LiteralText)]
+        assert len(parts) == len(token.parts)
+        found.append("".join(piece.text for piece in parts))
     return found
 
 
@@ -78,7 +78,7 @@ def test_quotes_and_escapes_are_read_as_in_sh(line: str, expected: list[str]) ->
 def test_variables_are_told_from_text(line: str, expected: list[object]) -> None:
     (word,) = lex(line)
     assert isinstance(word, Word)
-    assert list(word.pieces) == expected
+    assert list(word.parts) == expected
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_lexer_gives_tokens_or_a_syntax_error(line: str) -> None:
         places = [error.position]
     places += [token.position for token in tokens]
     assert all(place is not None and 1 <= place <= len(line) for place in places)
-    assert all(token.pieces for token in tokens if isinstance(token, Word))
+    assert all(token.parts for token in tokens if isinstance(token, Word))
 
 
 @given(st.text("ab \t'\"\\é-=.", max_size=30), st.sampled_from(["", "  # it's"]))

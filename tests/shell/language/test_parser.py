@@ -13,14 +13,14 @@ from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS, Connector, Pipel
 
 def text(word: Word) -> str:
     return "".join(
-        piece.text if isinstance(piece, LiteralText) else f"<{piece.name}>" for piece in word.pieces
+        piece.text if isinstance(piece, LiteralText) else f"<{piece.name}>" for piece in word.parts
     )
 
 
 def shape(line: str) -> list[str]:
     """Each pipeline as a line of text."""
     return [
-        f"{pipeline.joint}{'!' if pipeline.negated else ''} " + " | ".join(map(simple, pipeline.commands))
+        f"{pipeline.connector}{'!' if pipeline.negated else ''} " + " | ".join(map(simple, pipeline.commands))
         for pipeline in parse(line, pipelines=True)
     ]
 
@@ -117,7 +117,7 @@ def test_a_quoted_name_is_no_assignment() -> None:
 
 
 def test_what_joins_two_pipelines_is_known_by_the_second() -> None:
-    assert [each.joint for each in parse("a; b && c || d", pipelines=True)] == [
+    assert [each.connector for each in parse("a; b && c || d", pipelines=True)] == [
         Connector.ALWAYS, Connector.ALWAYS, Connector.AND, Connector.OR,
     ]  # fmt: skip
 

@@ -10,11 +10,12 @@ import pytest
 
 from carrel.errors import ClosedError
 from carrel.shell.budget import Budget, Meter, Stopped
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.language.parser import parse
-from carrel.shell.runtime.execution import LineExecution, StandardStreams
+from carrel.shell.runtime.execution import CommandStreams, LineExecution
 from carrel.shell.runtime.shell import BareShell
+from carrel.shell.state import ShellState
 from carrel.shell.streams import PIPE_BYTES, InputStream, OutputStream, Pipe, PipeClosed
 from carrel.workspace.workspace import Workspace
 
@@ -308,7 +309,7 @@ def test_a_redirect_that_fails_into_a_pipe_that_nobody_reads_is_no_trouble(works
         ShellResources(workspace, None, None, COMMANDS), ShellState("/workspace"), meter
     )
     line = parse("pwd 2>&1 < missing", pipelines=True)
-    assert execution.run(line, StandardStreams(InputStream(), output, output)) == 1
+    assert execution.run(line, CommandStreams(InputStream(), output, output)) == 1
 
 
 # Somebody who listens and fails

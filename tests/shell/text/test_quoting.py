@@ -49,7 +49,7 @@ def test_a_shown_name_can_be_pasted_back(name: str) -> None:
     for text in (quote_if_needed(name), quote(name)):
         (word,) = lex(text)
         assert isinstance(word, Word)
-        assert "".join(piece.text for piece in word.pieces if isinstance(piece, LiteralText)) == name
+        assert "".join(piece.text for piece in word.parts if isinstance(piece, LiteralText)) == name
 
 
 @given(st.binary(max_size=20))

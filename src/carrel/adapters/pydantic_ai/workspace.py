@@ -26,10 +26,10 @@ from carrel.sandbox.shell import Shell
 from carrel.sessions.manager import WorkspaceManager
 from carrel.sessions.manager_cache import manager_cache
 from carrel.shell.budget import Budget, Meter
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.command.paths import Missing, resolve
 from carrel.shell.runtime.execution import LineExecution
-from carrel.shell.state import is_variable_name
+from carrel.shell.state import ShellState, is_variable_name
 from carrel.values import UNSET, FileInfo, FileKind, Limits, Unset
 from carrel.workspace.aio import AsyncWorkspace
 from carrel.workspace.workspace import MOUNT, Workspace
@@ -43,9 +43,9 @@ def real_path(workspace: Workspace, path: str) -> str:
         LoopError: It goes through too many links.
     """
     state = ShellState(workspace.mount)
-    shared = ShellResources(workspace, python=None, operator=None, allowed=())
-    looking = LineExecution(shared, state, Meter(Budget())).looking(state)
-    return resolve(looking, path, Missing.ALL)
+    resources = ShellResources(workspace, python=None, operator=None, allowed=())
+    context = LineExecution(resources, state, Meter(Budget())).silent_context(state)
+    return resolve(context, path, Missing.ALL)
 
 
 PROVIDER = "carrel"

@@ -8,8 +8,8 @@ from typing import Any
 
 from carrel.errors import CarrelError, class_of, rebuild
 from carrel.shell.budget import Budget
-from carrel.shell.command.context import MAX_VARIABLES_CHARACTERS, ShellState
 from carrel.shell.result import LineOutcome
+from carrel.shell.state import MAX_VARIABLES_CHARACTERS, ShellState
 
 PIECE_BYTES = 2**16
 """Most bytes of standard input in one frame."""
@@ -92,10 +92,10 @@ def parse_ending(head: Any) -> LineOutcome:  # Any: whatever JSON can say
             int(status),
             str() | None as code,
             str() | None as message,
-            bool(leaves),
-            bool(is_cut),
+            bool(exits),
+            bool(is_truncated),
         ]:
-            return LineOutcome(status, code, message, leaves, is_cut)
+            return LineOutcome(status, code, message, exits, is_truncated)
     raise ValueError("no ending of a command line")
 
 

@@ -95,11 +95,11 @@ class _Gone(BaseException):
 class GuestCall:
     """In the host: one run of guest code for a worker, in a thread of its own."""
 
-    def __init__(self, connection: socket.socket, shared: ShellResources) -> None:
+    def __init__(self, connection: socket.socket, resources: ShellResources) -> None:
         """Begin to serve *connection*; the run is recorded and watched as a part of what this thread does."""
         self._connection = connection
         self._channel = FrameSocket(connection, body_bytes=SOURCE_BYTES)
-        self._shared = shared
+        self._resources = resources
         self._lock = threading.Lock()
         self._is_stopped = False
         self._stop: Callable[[], object] | None = None
@@ -130,10 +130,10 @@ class GuestCall:
     def _run(self) -> None:
         with closing(self._channel), suppress(FrameSocketBroken, _Gone):
             frame = self._channel.receive()
-            if frame is None or self._shared.python is None:
+            if frame is None or self._resources.python is None:
                 return
             try:
-                status = self._shared.python.run(self._shared.workspace, self._call(frame))
+                status = self._resources.python.run(self._resources.workspace, self._call(frame))
             except CarrelError as error:
                 self._channel.send(ShellFrameKind.FAILED, render_error(error))
             else:

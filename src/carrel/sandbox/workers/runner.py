@@ -29,12 +29,13 @@ from carrel.sandbox.workers.protocol import (
 from carrel.sandbox.workers.python_relay import GuestCall
 from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import CODE_TIME, STATUS_LIMIT, Meter, Stopped
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS
 from carrel.shell.result import LineOutcome, out_of_memory
-from carrel.shell.runtime.execution import StandardStreams
+from carrel.shell.runtime.execution import CommandStreams
 from carrel.shell.runtime.runner import InProcessRunner
+from carrel.shell.state import ShellState
 from carrel.shell.streams import InputStream
 from carrel.shell.text.records import split_chunk
 from carrel.values import MIB
@@ -64,10 +65,10 @@ class SessionRunner:
     def run(
         self,
         command: str,
-        shared: ShellResources,
+        resources: ShellResources,
         state: ShellState,
         meter: Meter,
-        streams: StandardStreams,
+        streams: CommandStreams,
         *,
         pipelines: bool,
     ) -> LineOutcome:
@@ -78,22 +79,22 @@ class SessionRunner:
             CarrelError: The session cannot be used, or no worker can be had.
             RuntimeError: A mistake of ours, which is in the log.
         """
-        gate = shared.workspace.gate
+        gate = resources.workspace.gate
         gate.require_open()
         if gate.within == ():
             # It shows nothing, which no path in a list could say.
-            return InProcessRunner().run(command, shared, state, meter, streams, pipelines=pipelines)
+            return InProcessRunner().run(command, resources, state, meter, streams, pipelines=pipelines)
         is_watched = gate.is_watched
         job: dict[str, object] = {
             **self._place,
-            "created_ns": shared.workspace.created_ns,
+            "created_ns": resources.workspace.created_ns,
             "command": command,
             "pipelines": pipelines,
             "state": render_state(state),
             "read_only": gate.policy.most is AccessMode.READ_ONLY,
             "within": gate.within,
-            "denied": [name for name in COMMANDS if name not in shared.allowed],
-            "python": shared.python is not None,
+            "denied": [name for name in COMMANDS if name not in resources.allowed],
+            "python": resources.python is not None,
             "watch": is_watched,
             "log": self._workers.logger.wants_events(),
         }
@@ -102,12 +103,12 @@ class SessionRunner:
                 seen = stack.enter_context(gate.watching()) if is_watched else []
                 worker = stack.enter_context(self._workers.lent(self._tenant, meter))
                 since = gate.position() if is_watched else 0
-                exchange = _Exchange(self._workers, worker, shared, state, meter, streams)
+                exchange = _Exchange(self._workers, worker, resources, state, meter, streams)
                 try:
                     return exchange.run(job)
                 finally:
                     if is_watched and not worker.is_usable:
-                        _recover(shared, str(self._place["actor"]), since, seen)
+                        _recover(resources, str(self._place["actor"]), since, seen)
         except Stopped as stopped:
             return LineOutcome.of(stopped)
 
@@ -119,14 +120,14 @@ class _Exchange:
         self,
         workers: ShellWorkers,
         worker: WorkerProcess,
-        shared: ShellResources,
+        resources: ShellResources,
         state: ShellState,
         meter: Meter,
-        streams: StandardStreams,
+        streams: CommandStreams,
     ) -> None:
         self._workers = workers
         self._worker = worker
-        self._shared = shared
+        self._resources = resources
         self._state = state
         self._meter = meter
         self._streams = streams
@@ -178,7 +179,7 @@ class _Exchange:
         line = self._worker.line
         frame = None
         while frame is None:
-            if self._shared.workspace.gate.is_closed:
+            if self._resources.workspace.gate.is_closed:
                 self._meter.cancel()
             if self._is_overdue():
                 self._meter.check()
@@ -229,7 +230,7 @@ class _Exchange:
         self._calls = {each: call for each, call in self._calls.items() if not call.is_done}
         if len(self._calls) >= MAX_PIPELINE_COMMANDS:
             raise ValueError("too many runs of guest code at one time")
-        self._calls[number] = GuestCall(self._worker.handed(), self._shared)
+        self._calls[number] = GuestCall(self._worker.handed(), self._resources)
 
     def _relay(self, body: bytes) -> None:
         """Tell those who watch what the line changed.
@@ -242,7 +243,7 @@ class _Exchange:
             message = f"Command reports more than {CHANGES_BYTES} bytes of changes, the limit"
             raise Stopped("limit.memory_bytes", message, STATUS_LIMIT)
         events = [Event.parse(line, 0) for line in body.split(b"\n")]
-        self._shared.workspace.gate.relay([event for event in events if event is not None])
+        self._resources.workspace.gate.relay([event for event in events if event is not None])
 
     def _log(self, head: dict[str, object]) -> None:
         match head:
@@ -272,7 +273,7 @@ class _Exchange:
         self._workers.logger.log_event(
             "shell.failed",
             logging.ERROR,
-            session_id=self._shared.workspace.session_id,
+            session_id=self._resources.workspace.session_id,
             error=head.get("error"),
             place=head.get("place"),
         )
@@ -304,9 +305,9 @@ def _pieces(stdin: InputStream) -> Iterator[tuple[bytes, bool]]:
         yield b"", False
 
 
-def _recover(shared: ShellResources, actor: str, since: int, seen: list[Event]) -> None:
+def _recover(resources: ShellResources, actor: str, since: int, seen: list[Event]) -> None:
     """Tell those who watch what a line changed whose process was killed, as the journal has it."""
-    workspace = shared.workspace
+    workspace = resources.workspace
     with suppress(CarrelError):
         # Settles what was left half done.
         workspace.usage()

@@ -34,11 +34,12 @@ from carrel.sandbox.workers.protocol import (
 from carrel.sandbox.workers.python_relay import HostPython
 from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget, Meter
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.result import LineOutcome, out_of_memory
-from carrel.shell.runtime.execution import StandardStreams
+from carrel.shell.runtime.execution import CommandStreams
 from carrel.shell.runtime.runner import InProcessRunner
+from carrel.shell.state import ShellState
 from carrel.shell.streams import InputStream, OutputCollector, OutputStream
 from carrel.values import MIB
 from carrel.workspace.workspace import Workspace
@@ -129,14 +130,16 @@ class ShellWorker:
                 for kind in (ShellFrameKind.STDOUT, ShellFrameKind.STDERR)
             )
             given = InputStream(self._input(bytes(stdin), has_more=job["has_more"]))
-            streams = StandardStreams(given, OutputStream(stdout, meter), OutputStream(stderr, meter))
+            streams = CommandStreams(given, OutputStream(stdout, meter), OutputStream(stderr, meter))
             python = HostPython(self.hand_over, self.send, changes.flush) if job["python"] else None
-            shared = ShellResources(_view(workspace, job), python, None, COMMANDS.keys() - set(job["denied"]))
+            resources = ShellResources(
+                _view(workspace, job), python, None, COMMANDS.keys() - set(job["denied"])
+            )
             ending = InProcessRunner().run(
-                job["command"], shared, state, meter, streams, pipelines=job["pipelines"]
+                job["command"], resources, state, meter, streams, pipelines=job["pipelines"]
             )
             changes.flush()
-        return ending._replace(is_cut=stdout.is_cut or stderr.is_cut)
+        return ending._replace(is_truncated=stdout.is_truncated or stderr.is_truncated)
 
     @contextmanager
     def _opened(self, job: dict[str, Any]) -> Iterator[Workspace]:

@@ -21,7 +21,7 @@ def reads(operands: Iterable[str]) -> Iterator[PathAccess]:
     return (PathAccess(Access.READ, operand) for operand in operands if operand not in (STDIN, NULL))
 
 
-def looks_at(operands: Iterable[str]) -> Iterator[PathAccess]:
+def inspects(operands: Iterable[str]) -> Iterator[PathAccess]:
     """It would look at each of *operands*; `-` is a name like others."""
     return (PathAccess(Access.READ, operand if operand != "-" else "./-") for operand in operands)
 

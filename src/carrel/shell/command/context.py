@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from carrel.errors import CarrelError, ClosedError, LimitError, MissingError, SessionMissingError
+from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.shell.budget import Meter
 from carrel.shell.command.errors import is_denied, strerror
+from carrel.shell.state import ShellState
 from carrel.shell.streams import InputStream, OutputStream
 from carrel.shell.text.quoting import encode, quote_if_needed
 from carrel.shell.text.records import CHUNK_BYTES, LongLine, split_chunk
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from carrel.policy.rules import SandboxPolicy
     from carrel.shell.api import Operator, PythonRunner
     from carrel.workspace.workspace import Workspace
-
-MAX_VARIABLES_CHARACTERS = 2**20
-"""So long may all variables of a shell be together, with their names."""
 
 STDIN = "-"
 """The operand that stands for standard input."""
@@ -34,53 +32,6 @@ _BATCH = 64
 
 EntryFilter = Callable[[str, FileInfo], bool]
 """Says about a shown path, and what is there, whether to go on with it."""
-
-
-@dataclass(slots=True)
-class ShellState:
-    """What a shell remembers from one command line to the next."""
-
-    cwd: str
-    """Absolute, as those inside call it."""
-    variables: dict[str, str] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)
-    status: int = 0
-    """The exit status of the last command."""
-    pipefail: bool = False
-
-    def path(self, operand: str, mount: str) -> str:
-        """The operand as the gate of a workspace at *mount* wants it.
-
-        Raises:
-            MissingError: It is empty, and nothing has that name.
-        """
-        if not operand:
-            raise MissingError("no such file or directory: ''", path=operand)
-        if operand[0] == "/" or self.cwd == mount:
-            return operand
-        return f"{self.cwd}/{operand}"
-
-    def assign(self, values: Mapping[str, str]) -> None:
-        """Set variables, all of them or none.
-
-        Raises:
-            LimitError: They would be too long together.
-        """
-        after = {**self.variables, **values}
-        size = sum(map(len, after)) + sum(map(len, after.values()))
-        if size > MAX_VARIABLES_CHARACTERS:
-            raise LimitError(
-                "variables",
-                limit=MAX_VARIABLES_CHARACTERS,
-                asked=size,
-                message=f"variables would take {size} characters, the limit is {MAX_VARIABLES_CHARACTERS}",
-                path=next(iter(values), None),
-            )
-        self.variables.update(values)
-
-    def copy(self) -> ShellState:
-        """The same, for a command whose changes do not last."""
-        return ShellState(self.cwd, dict(self.variables), set(self.exported), self.status, self.pipefail)
 
 
 @dataclass(slots=True)
@@ -121,7 +72,7 @@ class Context:
     def __init__(
         self,
         name: str,
-        shared: ShellResources,
+        resources: ShellResources,
         state: ShellState,
         meter: Meter,
         *,
@@ -133,7 +84,7 @@ class Context:
         self.name = name
         self.arguments: Sequence[str] = ()
         """All that was given to the command, options too."""
-        self.shared = shared
+        self.resources = resources
         self.state = state
         self.meter = meter
         self.stdin = stdin
@@ -147,21 +98,21 @@ class Context:
     @property
     def workspace(self) -> Workspace:
         """For what changes files: `ctx.workspace.mkdir(ctx.path(operand))`."""
-        return self.shared.workspace
+        return self.resources.workspace
 
     # Writing
 
-    def out(self, data: bytes) -> None:
+    def write(self, data: bytes) -> None:
         """Write to standard output."""
         self._stdout.write(data)
 
-    def out_each(self, pieces: Iterable[bytes]) -> None:
+    def write_each(self, pieces: Iterable[bytes]) -> None:
         """Write *pieces* to standard output, each as soon as it is made: they are never held together."""
         write = self._stdout.write
         for piece in pieces:
             write(piece)
 
-    def say(self, text: str) -> None:
+    def write_line(self, text: str) -> None:
         """Write a line of text to standard output."""
         self._stdout.write(encode(text) + b"\n")
 
@@ -169,31 +120,31 @@ class Context:
         """Hand on what was written to standard output so far, for those who wait for it."""
         self._stdout.flush()
 
-    def error_out(self, data: bytes) -> None:
+    def write_error(self, data: bytes) -> None:
         """Write to standard error, after what was written to standard output so far."""
         self._stdout.flush()
         self._stderr.write(data)
         self._stderr.flush()
 
-    def complain(self, message: str, *, status: int = 1) -> None:
+    def error(self, message: str, *, status: int = 1) -> None:
         """Write `NAME: message` to standard error, and remember that the command failed."""
-        self.warn(f"{self.name}: {message}")
+        self.write_error_line(f"{self.name}: {message}")
         self.status = max(self.status, status)
 
-    def warn(self, line: str) -> None:
+    def write_error_line(self, line: str) -> None:
         """Write a line to standard error."""
-        self.error_out(encode(line) + b"\n")
+        self.write_error(encode(line) + b"\n")
 
-    def fail(self, error: CarrelError, about: str, *, status: int = 1) -> None:
+    def report(self, error: CarrelError, about: str, *, status: int = 1) -> None:
         """Tell why something about an operand cannot be done; denials have a line of their own.
 
         *about* comes before the reason: the shown operand, or `cannot remove 'x'`.
         """
         if is_denied(error):
-            self.warn(error.message)
+            self.write_error_line(error.message)
             self.status = max(self.status, status)
         else:
-            self.complain(f"{about}: {strerror(error)}", status=status)
+            self.error(f"{about}: {strerror(error)}", status=status)
 
     def reporting(self, operand: str, about: str | None = None, *, status: int = 1) -> ErrorReporter:
         """Report what cannot be done about one operand, and go on with the next."""
@@ -226,9 +177,9 @@ class Context:
 
     def lines(self, operand: str) -> Iterator[bytes]:
         """The lines of a file or of standard input, each with its newline; the last one may have none."""
-        return self.split(self.chunks(operand))
+        return self.split_lines(self.chunks(operand))
 
-    def split(self, chunks: Iterator[bytes], end: bytes = b"\n") -> Iterator[bytes]:
+    def split_lines(self, chunks: Iterator[bytes], end: bytes = b"\n") -> Iterator[bytes]:
         """The lines of what comes in pieces; *end*, one byte, ends a line and stays with it."""
         long = LongLine(self.meter, b"")
         try:
@@ -256,7 +207,7 @@ class Context:
         self.meter.charge_entries(1)
         return self.workspace.stat(self.path(operand), follow_symlinks=follow)
 
-    def is_there(self, operand: str) -> bool:
+    def exists(self, operand: str) -> bool:
         """Whether *operand* names anything, a link that leads nowhere too."""
         try:
             self.stat(operand, follow=False)
@@ -351,5 +302,5 @@ class ErrorReporter:
         """Whether the error was one that is reported."""
         if not isinstance(error, CarrelError) or isinstance(error, ClosedError | SessionMissingError):
             return False
-        self._ctx.fail(error, self._about or quote_if_needed(self._operand), status=self._status)
+        self._ctx.report(error, self._about or quote_if_needed(self._operand), status=self._status)
         return True

@@ -76,7 +76,7 @@ def _into(ctx: Context, sources: Sequence[str], directory: str) -> Iterator[Sour
     for source in sources:
         target = join(directory, base_name(source))
         before = made.get(target)
-        if before is None or not ctx.is_there(source):
+        if before is None or not ctx.exists(source):
             status, ctx.status = ctx.status, 0
             yield SourceTarget(source, target)
             if not ctx.status:
@@ -84,9 +84,11 @@ def _into(ctx: Context, sources: Sequence[str], directory: str) -> Iterator[Sour
             ctx.status = max(ctx.status, status)
         elif before == source:
             kind = "directory" if is_directory(ctx, source) else "file"
-            ctx.warn(f"{ctx.name}: warning: source {kind} {quote(source)} specified more than once")
+            ctx.write_error_line(
+                f"{ctx.name}: warning: source {kind} {quote(source)} specified more than once"
+            )
         else:
-            ctx.complain(f"will not overwrite just-created {quote(target)} with {quote(source)}")
+            ctx.error(f"will not overwrite just-created {quote(target)} with {quote(source)}")
 
 
 def is_directory(ctx: Context, operand: str) -> bool:

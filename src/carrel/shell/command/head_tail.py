@@ -115,7 +115,7 @@ class LastBuffer:
 
     def _hold(self, count: int) -> None:
         self._held_bytes += count
-        self._meter.hold(count)
+        self._meter.charge_memory(count)
 
     def finish(self) -> Iterator[bytes]:
         """Give the rest of what is not in the last part; there is no more."""
@@ -143,7 +143,7 @@ class LastBuffer:
 
     def release(self) -> None:
         """Forget what is held."""
-        self._meter.hold(-self._held_bytes)
+        self._meter.charge_memory(-self._held_bytes)
         self._held.clear()
 
 
@@ -162,7 +162,7 @@ class Headings:
         name = "standard input" if file == STDIN else file
         start = b"" if self._is_first else b"\n"
         self._is_first = False
-        self._ctx.out(start + b"==> " + encode(name) + b" <==\n")
+        self._ctx.write(start + b"==> " + encode(name) + b" <==\n")
 
 
 BLOCK_BYTES = 2**16
@@ -192,8 +192,8 @@ def _read(ctx: Context, operand: str, size: int) -> Iterator[bytes]:
 def _held(ctx: Context) -> Iterator[bytes]:
     held: list[bytes] = []
     for chunk in ctx.chunks(STDIN):
-        ctx.meter.hold(len(chunk))
+        ctx.meter.charge_memory(len(chunk))
         held.append(chunk)
     while held:
         yield held[-1]
-        ctx.meter.hold(-len(held.pop()))
+        ctx.meter.charge_memory(-len(held.pop()))

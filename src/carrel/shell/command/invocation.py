@@ -42,20 +42,20 @@ class Invocation(NamedTuple):
         """Run it, and return its exit status."""
         return int(self.module.run(ctx, *self.arguments))
 
-    def touches(self) -> Iterable[PathAccess]:
+    def accesses(self) -> Iterable[PathAccess]:
         """What it says that it would read and write."""
-        told = getattr(self.module, "touches", None)
-        return () if told is None else list(told(*self.arguments))
+        declare = getattr(self.module, "accesses", None)
+        return () if declare is None else list(declare(*self.arguments))
 
     @property
     def adds_operands(self) -> bool:
         """Whether the command that it runs gets words that are not known before, as by `xargs`."""
         return bool(getattr(self.module, "ADDS_OPERANDS", False))
 
-    def inner(self) -> list[str]:
+    def nested_command(self) -> list[str]:
         """The words of the command that it would run in its turn, if it is one that does."""
-        told = getattr(self.module, "inner", None)
-        return [] if told is None else list(told(*self.arguments))
+        declare = getattr(self.module, "nested_command", None)
+        return [] if declare is None else list(declare(*self.arguments))
 
 
 _WIDTH = 26

@@ -36,7 +36,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
             raise UsageError(f"extra operand {quote_argument(operands[2])}", status=1)
         names, suffix = operands[:1], operands[1] if len(operands) == 2 else ""
     end = b"\0" if flags.zero else b"\n"
-    ctx.out(b"".join(encode(_last_name(name, suffix)) + end for name in names))
+    ctx.write(b"".join(encode(_last_name(name, suffix)) + end for name in names))
     return 0
 
 

@@ -38,7 +38,7 @@ class Flags:
     unbuffered: Annotated[bool, Opt("-u", help="ignored")] = False
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -47,9 +47,9 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print each file, or standard input."""
     if flags == Flags(unbuffered=flags.unbuffered):
         for chunk in _chunks(ctx, files):
-            ctx.out(chunk)
+            ctx.write(chunk)
         return ctx.status
-    ctx.out_each(_Look(flags).lines(ctx.split(_chunks(ctx, files))))
+    ctx.write_each(_Look(flags).lines(ctx.split_lines(_chunks(ctx, files))))
     return ctx.status
 
 

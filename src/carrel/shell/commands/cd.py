@@ -24,7 +24,7 @@ class Flags:
     logical: Annotated[bool, Opt("-L", help="take .. as text; this is always so")] = True
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It looks at the directory."""
     return reads(operands)
 
@@ -39,7 +39,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         if "OLDPWD" not in variables:
             raise UsageError("OLDPWD not set", status=1, hint=False)
         target = variables["OLDPWD"]
-        ctx.say(target)
+        ctx.write_line(target)
     if target:
         with ctx.reporting(target):
             _go(ctx, target)

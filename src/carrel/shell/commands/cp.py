@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Annotated
 
 from carrel.errors import HostDeniedError, MissingError, NotDirectoryError
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.destination import (
     SourceTarget,
@@ -63,7 +63,7 @@ class Copier:
         if info is None:
             return
         if info.is_directory and not self.recursive:
-            ctx.complain(f"-r not specified; omitting directory {quote(pair.source)}")
+            ctx.error(f"-r not specified; omitting directory {quote(pair.source)}")
         elif info.is_directory:
             self._copy_tree(pair, info)
         else:
@@ -80,7 +80,7 @@ class Copier:
                 return
             with ctx.reporting(target, f"cannot create {_kind(info)} {quote(target)}"):
                 if self.verbose and before is not None and info.kind is FileKind.LINK:
-                    self.ctx.say(f"removed {quote(target)}")
+                    self.ctx.write_line(f"removed {quote(target)}")
                 self._tell(pair)
                 if before is None and not has_parent:
                     self._require_parent(target)
@@ -98,13 +98,13 @@ class Copier:
         if before.kind is FileKind.LINK:
             found = stat_if_exists(ctx, pair.target, follow=True)
             if found is None and info.kind is not FileKind.LINK:
-                ctx.complain(f"not writing through dangling symlink {target}")
+                ctx.error(f"not writing through dangling symlink {target}")
                 return False
             existing = found or before
         if self._is_one_file(pair, info, before, existing):
-            ctx.complain(f"{source} and {target} are the same file")
+            ctx.error(f"{source} and {target} are the same file")
         elif existing.is_directory:
-            ctx.complain(f"cannot overwrite directory {target} with non-directory")
+            ctx.error(f"cannot overwrite directory {target} with non-directory")
         else:
             is_newer = existing.modified_ns >= info.modified_ns
             return self.existing is ExistingTarget.REPLACE or not is_newer
@@ -139,7 +139,7 @@ class Copier:
 
     def _tell(self, pair: SourceTarget) -> None:
         if self.verbose:
-            self.ctx.say(f"{quote(pair.source)} -> {quote(pair.target)}")
+            self.ctx.write_line(f"{quote(pair.source)} -> {quote(pair.target)}")
 
     # A directory
 
@@ -177,7 +177,7 @@ class Copier:
             if not found.is_directory:
                 self._copy_entry(pair, found)
             elif _is_above(resolve(self.ctx, pair.source), self._trail):
-                self.ctx.complain(f"cannot copy cyclic symbolic link {quote(pair.source)}")
+                self.ctx.error(f"cannot copy cyclic symbolic link {quote(pair.source)}")
             else:
                 self._copy_tree(pair, found)
 
@@ -187,9 +187,9 @@ class Copier:
         above = resolve(self.ctx, source)
         below = resolve(self.ctx, target, Missing.ALL)
         if above == below:
-            self.ctx.complain(f"{quote(source)} and {quote(target)} are the same file")
+            self.ctx.error(f"{quote(source)} and {quote(target)} are the same file")
         elif below.startswith(above + "/"):
-            self.ctx.complain(f"cannot copy a directory, {quote(source)}, into itself, {quote(target)}")
+            self.ctx.error(f"cannot copy a directory, {quote(source)}, into itself, {quote(target)}")
         else:
             return False
         return True
@@ -199,7 +199,7 @@ class Copier:
         if stat_if_exists(self.ctx, pair.target, follow=False) is None or is_directory(self.ctx, pair.target):
             return True
         target, source = quote(pair.target), quote(pair.source)
-        self.ctx.complain(f"cannot overwrite non-directory {target} with directory {source}")
+        self.ctx.error(f"cannot overwrite non-directory {target} with directory {source}")
         return False
 
     def _make(self, pair: SourceTarget) -> bool:
@@ -270,10 +270,10 @@ class Flags:
     ] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would read the sources and change the target."""
     sources, targets = target_accesses(operands, flags.directory)
-    yield from looks_at(sources)
+    yield from inspects(sources)
     yield from targets
 
 

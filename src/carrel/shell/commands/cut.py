@@ -135,7 +135,7 @@ class Flags:
     whole: Annotated[bool, Opt("-n", help="ignored")] = False
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -147,7 +147,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     for file in files or (STDIN,):
         with ctx.reporting(file):
             for lines in line_batches(ctx.chunks(file), end, ctx.meter):
-                ctx.out_each(select(lines))
+                ctx.write_each(select(lines))
     return ctx.status
 
 
@@ -207,7 +207,7 @@ def _byte_selection(ranges: list[Range], joint: _Joint) -> Select:
             return
         for line in lines:
             within = slices[: bisect_left(starts, len(line))]
-            with joint.meter.holding(RECORD_BYTES * len(within)):
+            with joint.meter.holding_memory(RECORD_BYTES * len(within)):
                 yield from joint.line([line[each] for each in within])
 
     return select
@@ -229,7 +229,7 @@ class _FieldSelection:
         delimiter = self._delimiter
         for line in lines:
             if delimiter in line:
-                with self._joint.meter.holding(2 * RECORD_BYTES * line.count(delimiter)):
+                with self._joint.meter.holding_memory(2 * RECORD_BYTES * line.count(delimiter)):
                     yield from self._joint.line(self._fields(line))
             elif not self._only_delimited:
                 yield from (line, self._joint.end)

@@ -25,7 +25,7 @@ def run(ctx: Context, flags: Flags, paths: Sequence[str]) -> int:
     if not paths:
         raise UsageError("missing operand", status=1)
     end = b"\0" if flags.zero else b"\n"
-    ctx.out(b"".join(encode(_directory(path)) + end for path in paths))
+    ctx.write(b"".join(encode(_directory(path)) + end for path in paths))
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError, parse_size
 from carrel.shell.command.paths import WalkedEntry, post_order
@@ -80,9 +80,9 @@ class Flags:
     one_disk: Annotated[bool, Opt("-x", "--one-file-system", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at everything in each operand."""
-    return looks_at(operands or ["."])
+    return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
@@ -92,7 +92,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     if flags.summarize and flags.depth:
         raise UsageError(f"warning: summarizing conflicts with --max-depth={flags.depth}", status=1)
     if flags.summarize and flags.depth == 0:
-        ctx.warn(f"{ctx.name}: warning: summarizing is the same as using --max-depth=0")
+        ctx.write_error_line(f"{ctx.name}: warning: summarizing is the same as using --max-depth=0")
     count = _Count(ctx, flags, several=len(operands) > 1)
     total = 0
     for operand in operands or ["."]:
@@ -118,7 +118,7 @@ class _Count:
         self._end = b"\0" if flags.zero else b"\n"
 
     def tell(self, size: int, name: str) -> None:
-        self._ctx.out(f"{self._render(size)}\t".encode() + encode(name) + self._end)
+        self._ctx.write(f"{self._render(size)}\t".encode() + encode(name) + self._end)
 
     def run(self, operand: str) -> int:
         """Count one operand, print what is to be printed, and return its sum."""

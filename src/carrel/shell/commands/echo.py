@@ -20,14 +20,14 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     newline, escapes, first = _options(argv)
     blank = b""
     for argument in argv[first:]:
-        ctx.out(blank)
+        ctx.write(blank)
         text, ended = unescape_echo(encode(argument)) if escapes else (encode(argument), False)
-        ctx.out(text)
+        ctx.write(text)
         if ended:
             return 0
         blank = b" "
     if newline:
-        ctx.out(b"\n")
+        ctx.write(b"\n")
     return 0
 
 

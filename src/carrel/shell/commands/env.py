@@ -24,7 +24,7 @@ class Flags:
     unset: Annotated[tuple[str, ...], Opt("-u", "--unset", metavar="NAME", help="leave a variable out")] = ()
 
 
-def inner(flags: Flags, operands: Sequence[str]) -> list[str]:
+def nested_command(flags: Flags, operands: Sequence[str]) -> list[str]:
     """It runs what follows the variables."""
     return list(dropwhile(lambda word: "=" in word, operands))
 
@@ -46,9 +46,9 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     values = dict(_values(operands))
     state.assign(values)
     state.exported |= values.keys()
-    if rest := inner(flags, operands):
+    if rest := nested_command(flags, operands):
         return ctx.call(rest, state)
     end = b"\0" if flags.null else b"\n"
     for name in sorted(state.exported & state.variables.keys()):
-        ctx.out(encode(f"{name}={state.variables[name]}") + end)
+        ctx.write(encode(f"{name}={state.variables[name]}") + end)
     return ctx.status

@@ -20,6 +20,6 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     if not argv:
         raise ExitRequest(ctx.state.status)
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", argv[0]):
-        ctx.complain(f"{quote_if_needed(argv[0])}: numeric argument required", status=2)
+        ctx.error(f"{quote_if_needed(argv[0])}: numeric argument required", status=2)
         raise ExitRequest(2)
     raise ExitRequest(int(argv[0]) & 0xFF)

@@ -26,7 +26,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Set each variable, and give it to what is run from now on."""
     if not operands:
         for name in sorted(ctx.state.exported & ctx.state.variables.keys()):
-            ctx.say(f"export {name}={quote(ctx.state.variables[name])}")
+            ctx.write_line(f"export {name}={quote(ctx.state.variables[name])}")
     values: dict[str, str] = {}
     for operand in operands:
         _export(ctx, operand, values, forget=flags.forget)
@@ -37,11 +37,11 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _export(ctx: Context, operand: str, values: dict[str, str], *, forget: bool) -> None:
     name, sign, value = operand.partition("=")
     if not is_variable_name(name):
-        ctx.complain(f"{quote(operand)}: not a valid identifier")
+        ctx.error(f"{quote(operand)}: not a valid identifier")
         return
     if sign:
         if text := assignment_warning(name):
-            ctx.warn(f"{ctx.name}: {text}")
+            ctx.write_error_line(f"{ctx.name}: {text}")
         values[name] = value
     if forget:
         ctx.state.exported.discard(name)

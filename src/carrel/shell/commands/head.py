@@ -54,7 +54,7 @@ class Flags:
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -68,11 +68,11 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
                 chunks = ctx.chunks(file)
             except IsDirectoryError:
                 headings.print(file)
-                ctx.complain(f"error reading {quote(file)}: Is a directory")
+                ctx.error(f"error reading {quote(file)}: Is a directory")
                 continue
             headings.print(file)
             for piece in _first(ctx, flags, chunks):
-                ctx.out(piece)
+                ctx.write(piece)
     return ctx.status
 
 

@@ -16,13 +16,13 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     """Print a line for each command that may be run, or the whole help of some."""
     if not argv:
         for command in COMMANDS.values():
-            if command.name in ctx.shared.allowed:
-                ctx.say(f"{command.name:<11}{command.summary}")
-        ctx.say("'COMMAND --help' tells more.")
+            if command.name in ctx.resources.allowed:
+                ctx.write_line(f"{command.name:<11}{command.summary}")
+        ctx.write_line("'COMMAND --help' tells more.")
     for name in argv:
         found = COMMANDS.get(name)
-        if found is None or name not in ctx.shared.allowed:
-            ctx.complain(f"no help topics match {quote(name)}")
+        if found is None or name not in ctx.resources.allowed:
+            ctx.error(f"no help topics match {quote(name)}")
         else:
-            ctx.out(encode(help_text(found, found.load())))
+            ctx.write(encode(help_text(found, found.load())))
     return ctx.status

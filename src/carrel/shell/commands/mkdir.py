@@ -30,7 +30,7 @@ class Flags:
     ] = None
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would make each operand."""
     return writes(operands)
 
@@ -54,7 +54,7 @@ def _make(ctx: Context, flags: Flags, operand: str) -> bool:
     with ctx.reporting(operand, f"cannot create directory {quote(operand)}"):
         ctx.workspace.mkdir(ctx.path(operand), parents=False)
         if flags.verbose:
-            ctx.say(f"{ctx.name}: created directory {quote(operand)}")
+            ctx.write_line(f"{ctx.name}: created directory {quote(operand)}")
         return True
     return False
 
@@ -66,10 +66,10 @@ def _make_all(ctx: Context, flags: Flags, operand: str) -> None:
     for path in reversed(list(_prefixes(operand))):
         if is_directory(ctx, path):
             break
-        if ctx.is_there(path):
+        if ctx.exists(path):
             is_taken = path == operand or ctx.stat(path, follow=False).kind is FileKind.LINK
             problem = "File exists" if is_taken else "Not a directory"
-            ctx.complain(f"cannot create directory {quote(path)}: {problem}")
+            ctx.error(f"cannot create directory {quote(path)}: {problem}")
             return
         missing.append(path)
     for path in reversed(missing):

@@ -44,7 +44,7 @@ class Flags:
     update: Annotated[bool, Opt("-u", "--update", help="replace only what is older")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would change the sources and the target."""
     sources, targets = target_accesses(operands, flags.directory)
     yield from writes(sources)
@@ -78,11 +78,11 @@ def _may_replace(ctx: Context, flags: Flags, info: FileInfo, before: FileInfo, p
     if flags.existing == "keep":
         return False
     if is_same_file(info, before):
-        ctx.complain(f"{quote(source)} and {quote(target)} are the same file")
+        ctx.error(f"{quote(source)} and {quote(target)} are the same file")
     elif info.is_directory and not before.is_directory:
-        ctx.complain(f"cannot overwrite non-directory {quote(target)} with directory {quote(source)}")
+        ctx.error(f"cannot overwrite non-directory {quote(target)} with directory {quote(source)}")
     elif before.is_directory and not info.is_directory:
-        ctx.complain(f"cannot overwrite directory {quote(target)} with non-directory")
+        ctx.error(f"cannot overwrite directory {quote(target)} with non-directory")
     else:
         return not flags.update or before.modified_ns < info.modified_ns
     return False
@@ -91,13 +91,13 @@ def _may_replace(ctx: Context, flags: Flags, info: FileInfo, before: FileInfo, p
 def _rename(ctx: Context, flags: Flags, pair: SourceTarget) -> None:
     source, target = pair
     if base_name(source) in (".", ".."):
-        ctx.complain(f"cannot move {quote(source)} to {quote(target)}: Device or resource busy")
+        ctx.error(f"cannot move {quote(source)} to {quote(target)}: Device or resource busy")
         return
     with ctx.reporting(source, f"cannot move {quote(source)} to {quote(target)}"):
         try:
             ctx.workspace.move(ctx.path(source), ctx.path(target), overwrite=True)
         except IntoItselfError:
-            ctx.complain(f"cannot move {quote(source)} to a subdirectory of itself, {quote(target)}")
+            ctx.error(f"cannot move {quote(source)} to a subdirectory of itself, {quote(target)}")
             return
         if flags.verbose:
-            ctx.say(f"renamed {quote(source)} -> {quote(target)}")
+            ctx.write_line(f"renamed {quote(source)} -> {quote(target)}")

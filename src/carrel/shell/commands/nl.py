@@ -130,7 +130,7 @@ class Flags:
     ] = 6
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -139,7 +139,7 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the lines of all files, numbered as those of one."""
     page = _Page(flags)
     for lines in _all_lines(ctx, files or (STDIN,)):
-        ctx.out_each(map(page.numbered, lines))
+        ctx.write_each(map(page.numbered, lines))
     return ctx.status
 
 

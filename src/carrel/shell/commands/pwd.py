@@ -27,5 +27,5 @@ class Flags:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Print the working directory, as every command, tool and guest understands it."""
     cwd = ctx.state.cwd
-    ctx.say(resolve(ctx, cwd, Missing.NONE) if flags.physical else cwd)
+    ctx.write_line(resolve(ctx, cwd, Missing.NONE) if flags.physical else cwd)
     return 0

@@ -12,7 +12,7 @@ from carrel.shell.command.access import PathAccess, reads
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.errors import strerror
 from carrel.shell.command.flags import UsageError
-from carrel.shell.state import SHELL_ONLY
+from carrel.shell.state import SHELL_VARIABLES
 from carrel.shell.text.quoting import encode, quote_if_needed
 
 USAGE = "FILE [ARG]... | -c CODE [ARG]... | - [ARG]..."
@@ -45,7 +45,7 @@ def _given(argv: Sequence[str]) -> _Given:
     return _Given(None, first, tuple(rest[1:]))
 
 
-def touches(argv: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
     """It reads its file; what the code does is decided when it runs."""
     given = _given(argv)
     return reads(()) if given.code is not None else reads([given.file])
@@ -59,16 +59,16 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
 
 
 def _run(ctx: Context, given: _Given) -> int:
-    guest = ctx.shared.python
+    guest = ctx.resources.python
     if guest is None:
-        ctx.complain("there is no guest in this shell")
+        ctx.error("there is no guest in this shell")
         return 1
     try:
         source, name, file = _source(ctx, given)
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.fail(error, f"can't open file {quote_if_needed(given.file)}", status=2)
+        ctx.report(error, f"can't open file {quote_if_needed(given.file)}", status=2)
         return ctx.status
     state = ctx.state
     call = PythonCall(
@@ -76,7 +76,9 @@ def _run(ctx: Context, given: _Given) -> int:
         name=name,
         file=file,
         argv=given.argv,
-        env={name: state.variables[name] for name in state.exported & state.variables.keys() - SHELL_ONLY},
+        env={
+            name: state.variables[name] for name in state.exported & state.variables.keys() - SHELL_VARIABLES
+        },
         cwd=state.cwd,
         stdin=() if given.file == STDIN else ctx.stdin,
         timeout_seconds=ctx.meter.remaining_seconds(),
@@ -88,7 +90,7 @@ def _run(ctx: Context, given: _Given) -> int:
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.complain(strerror(error))
+        ctx.error(strerror(error))
         return ctx.status
     ctx.meter.check()
     return status
@@ -97,10 +99,10 @@ def _run(ctx: Context, given: _Given) -> int:
 def _print(ctx: Context, stream: str, data: bytes) -> None:
     """Hand on what the guest wrote, which has buffers of its own, as it comes."""
     if stream == "stdout":
-        ctx.out(data)
+        ctx.write(data)
         ctx.flush()
     else:
-        ctx.error_out(data)
+        ctx.write_error(data)
 
 
 def _source(ctx: Context, given: _Given) -> tuple[bytes, str | None, str | None]:
@@ -111,7 +113,7 @@ def _source(ctx: Context, given: _Given) -> tuple[bytes, str | None, str | None]
         pieces = []
         for piece in ctx.chunks(STDIN):
             # Once as it is, and once in the whole.
-            ctx.meter.hold(2 * len(piece))
+            ctx.meter.charge_memory(2 * len(piece))
             pieces.append(piece)
         return b"".join(pieces), STDIN, None
     path = ctx.path(given.file)

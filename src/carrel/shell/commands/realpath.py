@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import CarrelError, ClosedError, MissingError, NotDirectoryError, SessionMissingError
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.command.paths import Missing, absolute, resolve
@@ -42,9 +42,9 @@ class Flags:
     ] = None
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each operand."""
-    return looks_at(operands)
+    return inspects(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
@@ -63,14 +63,14 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         if path is not None:
             if origin is not None and (base is None or _is_beneath(path, base)):
                 path = _relative(path, origin)
-            ctx.out(encode(path) + end)
+            ctx.write(encode(path) + end)
     return ctx.status
 
 
 def _directory(ctx: Context, flags: Flags, operand: str | None) -> str | None:
     path = None if operand is None else _real(ctx, flags, operand)
     if path is not None and flags.missing is Missing.NONE and not ctx.stat(path).is_directory:
-        ctx.fail(NotDirectoryError(f"{operand!r} is not a directory"), quote_if_needed(operand or ""))
+        ctx.report(NotDirectoryError(f"{operand!r} is not a directory"), quote_if_needed(operand or ""))
         return None
     return path
 
@@ -92,7 +92,7 @@ def _real(ctx: Context, flags: Flags, operand: str) -> str | None:
         if flags.quiet:
             ctx.status = 1
         else:
-            ctx.fail(error, quote_if_needed(operand))
+            ctx.report(error, quote_if_needed(operand))
         return None
     return path
 

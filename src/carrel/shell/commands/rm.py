@@ -31,7 +31,7 @@ class Flags:
     ask: Annotated[bool, Opt("-i", "-I", help="not possible: nobody can be asked here")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would remove each operand."""
     return writes(operands)
 
@@ -47,14 +47,14 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
             try:
                 _remove(ctx, flags, operand)
             except (MissingError, NotDirectoryError):
-                if not flags.force or ctx.is_there(operand):
+                if not flags.force or ctx.exists(operand):
                     raise
     return ctx.status
 
 
 def _remove(ctx: Context, flags: Flags, operand: str) -> None:
     if flags.recursive and _is_dotted(operand):
-        ctx.complain(f"refusing to remove '.' or '..' directory: skipping {quote(operand)}")
+        ctx.error(f"refusing to remove '.' or '..' directory: skipping {quote(operand)}")
         return
     info = ctx.stat(operand, follow=False)
     if info.is_directory:
@@ -74,7 +74,7 @@ def _remove_directory(ctx: Context, flags: Flags, operand: str, info: FileInfo) 
     if info.path == "." and not flags.recursive:
         raise NotEmptyError(f"directory {operand!r} is not empty", path=operand)
     if info.path == ".":
-        ctx.complain(f"it is dangerous to operate recursively on {quote(operand)}")
+        ctx.error(f"it is dangerous to operate recursively on {quote(operand)}")
         return
     if not flags.recursive:
         ctx.workspace.remove(ctx.path(operand))
@@ -100,4 +100,4 @@ def _remove_each(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> No
 
 def _tell(ctx: Context, flags: Flags, path: str, info: FileInfo) -> None:
     if flags.verbose:
-        ctx.say(f"removed {'directory ' if info.is_directory else ''}{quote(path)}")
+        ctx.write_line(f"removed {'directory ' if info.is_directory else ''}{quote(path)}")

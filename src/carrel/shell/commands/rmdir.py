@@ -29,7 +29,7 @@ class Flags:
     verbose: Annotated[bool, Opt("-v", "--verbose", help="tell of each directory")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would remove each operand."""
     return writes(operands)
 
@@ -52,25 +52,25 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _remove(ctx: Context, flags: Flags, path: str, about: str) -> bool:
     """Whether the directory is gone."""
     if flags.verbose:
-        ctx.say(f"{ctx.name}: removing directory, {quote(path)}")
+        ctx.write_line(f"{ctx.name}: removing directory, {quote(path)}")
     if path.rstrip("/").rpartition("/")[2] == ".":
-        ctx.complain(f"{about}: Invalid argument")
+        ctx.error(f"{about}: Invalid argument")
         return False
     try:
         # With a slash at the end only a directory can be meant, and no link to one.
         ctx.workspace.remove(ctx.path(path).rstrip("/") + "/")
     except NotEmptyError as error:
         if not flags.ignore:
-            ctx.fail(error, about)
+            ctx.report(error, about)
     except NotDirectoryError as error:
         if path.endswith("/") and is_directory(ctx, path):
-            ctx.complain(f"{about}: Symbolic link not followed")
+            ctx.error(f"{about}: Symbolic link not followed")
         else:
-            ctx.fail(error, about)
+            ctx.report(error, about)
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.fail(error, about)
+        ctx.report(error, about)
     else:
         return True
     return False

@@ -63,10 +63,10 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 def _print(ctx: Context, texts: Iterator[str], separator: bytes) -> None:
     first = next(texts, None)
     if first is not None:
-        ctx.out(encode(first))
-        ctx.out_each(separator + encode(text) for text in texts)
+        ctx.write(encode(first))
+        ctx.write_each(separator + encode(text) for text in texts)
     if first is not None or not separator:
-        ctx.out(b"\n")
+        ctx.write(b"\n")
 
 
 def _numbers(operands: Sequence[str]) -> tuple[_Number, _Number, _Number]:

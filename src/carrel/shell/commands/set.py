@@ -14,7 +14,7 @@ NOTES = "With pipefail, a pipeline fails if any of its commands does. Without it
 def run(ctx: Context, argv: Sequence[str]) -> int:
     """Switch `pipefail` on or off, or print which it is."""
     if list(argv) in (["-o"], ["+o"]):
-        ctx.say(f"pipefail       \t{'on' if ctx.state.pipefail else 'off'}")
+        ctx.write_line(f"pipefail       \t{'on' if ctx.state.pipefail else 'off'}")
         return 0
     if len(argv) != 2 or argv[0] not in ("-o", "+o") or argv[1] != "pipefail":
         raise UsageError("only -o pipefail and +o pipefail are supported")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.text.attributes import OWNER, kind_words, mode_letters, raw_mode
@@ -52,9 +52,9 @@ class StatOperand:
         self.info = info
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each operand."""
-    return looks_at(operands)
+    return inspects(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
@@ -68,12 +68,12 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         with ctx.reporting(operand, f"cannot statx {quote(operand)}"):
             seen = StatOperand(operand, ctx.stat(operand, follow=flags.follow))
             if flags.printf is not None:
-                ctx.out_each(_filled(ctx, flags.printf, seen, escapes=True))
+                ctx.write_each(_filled(ctx, flags.printf, seen, escapes=True))
             elif form is not None:
-                ctx.out_each(_filled(ctx, form, seen, escapes=False))
-                ctx.out(b"\n")
+                ctx.write_each(_filled(ctx, form, seen, escapes=False))
+                ctx.write(b"\n")
             else:
-                ctx.out(encode(_default(seen)))
+                ctx.write(encode(_default(seen)))
     return ctx.status
 
 
@@ -121,7 +121,7 @@ def _escape(ctx: Context, text: str) -> bytes:
     if len(text) > 1:
         return bytes([int(text[1:], 16)])
     if text not in _ESCAPES:
-        ctx.warn(f"{ctx.name}: warning: unrecognized escape '\\{text}'")
+        ctx.write_error_line(f"{ctx.name}: warning: unrecognized escape '\\{text}'")
         return encode(text)
     return bytes([_ESCAPES[text]])
 

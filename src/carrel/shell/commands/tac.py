@@ -28,7 +28,7 @@ class Flags:
     ] = "\n"
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -40,9 +40,9 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
         with ctx.reporting(file, f"failed to open {quote(file)} for reading"):
             try:
                 for piece in _reversed(ctx, blocks_backward(ctx, file), separator, flags):
-                    ctx.out(piece)
+                    ctx.write(piece)
             except IsDirectoryError:
-                ctx.complain(f"{quote_if_needed(file)}: read error: Invalid argument")
+                ctx.error(f"{quote_if_needed(file)}: read error: Invalid argument")
     return ctx.status
 
 
@@ -53,20 +53,20 @@ def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: 
     for block in backward:
         # A separator may lie across the border of two blocks.
         if separator not in block + _beginning(carried, len(separator) - 1):
-            ctx.meter.hold(2 * len(block))
+            ctx.meter.charge_memory(2 * len(block))
             held += 2 * len(block)
             carried.appendleft(block)
             continue
         data = b"".join([block, *carried])
-        with ctx.meter.holding(3 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
+        with ctx.meter.holding_memory(3 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
             # The first record is perhaps only the end of one.
             first, *others = _records(data, separator, flags.before)
             yield b"".join(reversed(others))
         carried = deque([first])
-        ctx.meter.hold(2 * len(first) - held)
+        ctx.meter.charge_memory(2 * len(first) - held)
         held = 2 * len(first)
     yield from carried
-    ctx.meter.hold(-held)
+    ctx.meter.charge_memory(-held)
 
 
 def _beginning(blocks: Iterable[bytes], count: int) -> bytes:

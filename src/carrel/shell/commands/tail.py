@@ -61,7 +61,7 @@ class Flags:
     follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: a command has to end")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(_old_style(flags, operands)[1])
 
@@ -93,12 +93,12 @@ def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
         first = next(pieces, b"")
     except IsDirectoryError:
         headings.print(file)
-        ctx.complain(f"error reading {quote(file)}: Is a directory")
+        ctx.error(f"error reading {quote(file)}: Is a directory")
         return
     headings.print(file)
-    ctx.out(first)
+    ctx.write(first)
     for piece in pieces:
-        ctx.out(piece)
+        ctx.write(piece)
 
 
 def _last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:

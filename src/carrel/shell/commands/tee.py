@@ -25,7 +25,7 @@ class Flags:
     )
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It writes to the files."""
     return writes(files)
 
@@ -53,7 +53,7 @@ def _open(ctx: Context, flags: Flags, file: str) -> Sink:
 def _copy(ctx: Context, sinks: Iterable[Sink]) -> None:
     open_ones = list(sinks)
     for chunk in ctx.chunks(STDIN):
-        ctx.out(chunk)
+        ctx.write(chunk)
         for sink in list(open_ones):
             try:
                 sink.write(chunk)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.rules import Access
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.text.quoting import encode
 from carrel.values import FileInfo, FileKind
@@ -30,25 +30,25 @@ class _WrongError(Exception):
     """An expression that means nothing."""
 
 
-def touches(argv: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at the operands of its tests of files."""
     for before, sign, after in zip(["", *argv], argv, argv[1:], strict=False):
         if sign in _FILE_COMPARISONS:
-            yield from looks_at([before, after])
+            yield from inspects([before, after])
         elif sign in _FILE_TESTS and sign != "-a":
-            yield from looks_at([after])
+            yield from inspects([after])
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
     """Tell by the exit status whether the expression is true."""
     words = list(argv)
     if ctx.name == "[" and (not words or words.pop() != "]"):
-        ctx.complain("missing `]'", status=2)
+        ctx.error("missing `]'", status=2)
         return ctx.status
     try:
         return 0 if _Expression(ctx, words).is_true() else 1
     except _WrongError as error:
-        ctx.complain(str(error), status=2)
+        ctx.error(str(error), status=2)
         return ctx.status
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.errors import CarrelError, ExistsError, MissingError, NotDirectoryError
-from carrel.shell.command.access import PathAccess, looks_at, writes
+from carrel.shell.command.access import PathAccess, inspects, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.errors import strerror
 from carrel.shell.command.flags import Opt, UsageError
@@ -39,9 +39,9 @@ class Flags:
     ignored: Annotated[bool, Opt("-f", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would change each operand, and look at the reference."""
-    yield from looks_at([flags.reference] if flags.reference else [])
+    yield from inspects([flags.reference] if flags.reference else [])
     yield from writes(operands)
 
 

@@ -46,13 +46,13 @@ class CharacterSet:
     has_equivalence: bool = False
     fills: list[tuple[int, bytes]] = field(default_factory=list)
     """Characters repeated as often as is needed, each with the number of parts before it."""
-    hold: Callable[[int], object] = lambda count: None
+    charge_memory: Callable[[int], object] = lambda count: None
     """Charges bytes before they are kept in memory."""
 
     def add(self, part: bytes, times: int = 1) -> None:
         """Go on with the characters of *part*, so many *times*; charged twice, since they are joined."""
         size = len(part) * times
-        self.hold(2 * size + RECORD_BYTES)
+        self.charge_memory(2 * size + RECORD_BYTES)
         self.parts.append(part * times)
         self.size += size
 
@@ -79,14 +79,14 @@ def set_error(problem: str) -> UsageError:
 
 
 def parse_set(
-    text: bytes, warn: Callable[[str], None], hold: Callable[[int], object] = lambda count: None
+    text: bytes, warn: Callable[[str], None], charge_memory: Callable[[int], object] = lambda count: None
 ) -> CharacterSet:
     """Read one string; *hold* charges for what it stands for.
 
     Raises:
         UsageError: It is wrong.
     """
-    return _SetParser(*_unescaped(text, warn), CharacterSet(hold=hold)).parse()
+    return _SetParser(*_unescaped(text, warn), CharacterSet(charge_memory=charge_memory)).parse()
 
 
 def _unescaped(text: bytes, warn: Callable[[str], None]) -> tuple[bytes, list[bool]]:
@@ -257,15 +257,15 @@ def run(ctx: Context, flags: Flags, strings: Sequence[str]) -> int:
     """Copy standard input to standard output, with the characters changed."""
     _require_count(flags, strings)
     warn = partial(_warn, ctx)
-    sets = [parse_set(encode(each), warn, ctx.meter.hold) for each in strings]
+    sets = [parse_set(encode(each), warn, ctx.meter.charge_memory) for each in strings]
     change = _change(flags, sets)
     for chunk in ctx.chunks(STDIN):
-        ctx.out(change(chunk))
+        ctx.write(change(chunk))
     return ctx.status
 
 
 def _warn(ctx: Context, text: str) -> None:
-    ctx.warn(f"{ctx.name}: {text}")
+    ctx.write_error_line(f"{ctx.name}: {text}")
 
 
 def _require_count(flags: Flags, strings: Sequence[str]) -> None:

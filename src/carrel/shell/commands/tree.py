@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError, one_of, whole_number
 from carrel.shell.language.glob import name_pattern
@@ -66,9 +66,9 @@ class Flags:
     color: Annotated[bool, Opt("-n", "-C", help="accepted and ignored")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at everything in each operand."""
-    return looks_at(operands or ["."])
+    return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
@@ -79,7 +79,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     for operand in operands or ["."]:
         drawing.draw(operand)
     if flags.report:
-        ctx.out(drawing.report())
+        ctx.write(drawing.report())
     return ctx.status
 
 
@@ -118,7 +118,7 @@ class _Drawing:
         """Draw one tree, level by level with a stack of what is still to be drawn."""
         top = self._open(operand)
         slash = "/" if self._flags.classify and top is not None and not operand.endswith("/") else ""
-        self._ctx.say(operand + slash if top is not None else f"{operand}  [error opening dir]")
+        self._ctx.write_line(operand + slash if top is not None else f"{operand}  [error opening dir]")
         if top is None:
             self._ctx.status = 2
             return
@@ -146,7 +146,7 @@ class _Drawing:
         signs = self._flags.signs
         lead = indent + (signs.last if is_last else signs.branch) if self._flags.indent else ""
         problem = "  [error opening dir]" if enters and inside is None else ""
-        self._ctx.out(encode(lead + self._facts(branch.info) + self._label(here, branch) + problem) + b"\n")
+        self._ctx.write(encode(lead + self._facts(branch.info) + self._label(here, branch) + problem) + b"\n")
         return inside
 
     def _may_enter(self, indent: str) -> bool:

@@ -105,7 +105,7 @@ class Flags:
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the first operand, and writes to the second."""
     return chain(reads(operands[:1]), writes(each for each in operands[1:2] if each != STDIN))
 
@@ -119,10 +119,10 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         try:
             chunks = ctx.chunks(source)
         except IsDirectoryError:
-            ctx.complain(f"error reading {quote(source)}")
+            ctx.error(f"error reading {quote(source)}")
             return ctx.status
         if target == STDIN:
-            _copy(ctx, flags, chunks, ctx.out)
+            _copy(ctx, flags, chunks, ctx.write)
         else:
             _copy_to_file(ctx, flags, chunks, target)
     return ctx.status

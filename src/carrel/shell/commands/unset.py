@@ -25,7 +25,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Forget each variable; one that is not there is forgotten already."""
     for name in operands:
         if not is_variable_name(name):
-            ctx.complain(f"{quote(name)}: not a valid identifier")
+            ctx.error(f"{quote(name)}: not a valid identifier")
             continue
         ctx.state.variables.pop(name, None)
         ctx.state.exported.discard(name)

@@ -153,7 +153,7 @@ class Flags:
     )
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files."""
     return reads(files)
 
@@ -219,7 +219,7 @@ def _count(ctx: Context, file: str, wanted: Sequence[str]) -> Counts | None:
         try:
             counts = _counts(ctx, file, wanted)
         except IsDirectoryError:
-            ctx.complain(f"{quote_if_needed(file)}: Is a directory")
+            ctx.error(f"{quote_if_needed(file)}: Is a directory")
             counts = _NOTHING
     return counts
 
@@ -239,4 +239,4 @@ def _print(ctx: Context, counts: Counts, wanted: Sequence[str], width: int, name
     numbers = " ".join(f"{getattr(counts, each):{width}}" for each in wanted)
     # A name with a newline would look like two lines.
     shown_name = "" if name is None else " " + (quote_if_needed(name) if "\n" in name else name)
-    ctx.out(encode(numbers + shown_name) + b"\n")
+    ctx.write(encode(numbers + shown_name) + b"\n")

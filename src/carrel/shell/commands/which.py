@@ -27,8 +27,8 @@ class Flags:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Tell about each name whether a command of the shell has it; no command is a file."""
     for name in operands:
-        if name not in COMMANDS or name not in ctx.shared.allowed:
+        if name not in COMMANDS or name not in ctx.resources.allowed:
             ctx.status = 1
         elif not flags.silent:
-            ctx.say(f"{quote_if_needed(name)}: shell built-in command")
+            ctx.write_line(f"{quote_if_needed(name)}: shell built-in command")
     return ctx.status if operands else 1

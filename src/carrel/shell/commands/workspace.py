@@ -29,27 +29,27 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
         _print(ctx)
         return 0
     policy, told = _changed(ctx.workspace.policy, order, arguments)
-    if ctx.shared.operator is None:
+    if ctx.resources.operator is None:
         return _refuse(ctx, order)
     try:
-        ctx.shared.change_rules(policy)
+        ctx.resources.change_rules(policy)
     except CarrelError as error:
-        ctx.complain(strerror(error))
+        ctx.error(strerror(error))
         return 1
-    ctx.say(told)
+    ctx.write_line(told)
     return 0
 
 
 def _print(ctx: Context) -> None:
     policy = ctx.workspace.policy
     mount = ctx.workspace.mount
-    root = mount if ctx.shared.operator is None else f"{mount} ({policy.workspace_root} on the host)"
-    ctx.say(f"Workspace sandbox: {'enabled' if policy.enabled else 'disabled'}")
-    ctx.say(f"Root: {root}")
-    ctx.say("Allowed paths:")
+    root = mount if ctx.resources.operator is None else f"{mount} ({policy.workspace_root} on the host)"
+    ctx.write_line(f"Workspace sandbox: {'enabled' if policy.enabled else 'disabled'}")
+    ctx.write_line(f"Root: {root}")
+    ctx.write_line("Allowed paths:")
     for index, rule in enumerate(policy.allowed_paths):
         path, mark = (rule.root, "") if index else (mount, " (workspace)")
-        ctx.say(f"  {path} [{rule.mode}]{mark}")
+        ctx.write_line(f"  {path} [{rule.mode}]{mark}")
 
 
 def _refuse(ctx: Context, order: str) -> int:
@@ -57,7 +57,7 @@ def _refuse(ctx: Context, order: str) -> int:
         f"sandbox: 'workspace {order}' denied: only an operator may change the rules", path=order
     )
     ctx.workspace.gate.refused("workspace", error)
-    ctx.warn(error.message)
+    ctx.write_error_line(error.message)
     return 1
 
 

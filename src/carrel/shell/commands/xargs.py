@@ -68,7 +68,7 @@ class Words:
         for words in self._by_line():
             yield words
             words.clear()
-            self._meter.hold(-self._held)
+            self._meter.charge_memory(-self._held)
             self._held = 0
 
     def _by_line(self) -> Iterator[list[bytes]]:
@@ -107,7 +107,7 @@ class Words:
     def _charge(self, line: bytes) -> None:
         """Charge for the words of *line*, each of which has at least a byte and a blank."""
         charge = RECORD_BYTES * (len(line) // 2 + 1)
-        self._meter.hold(charge)
+        self._meter.charge_memory(charge)
         self._held += charge
 
     def _taken(self) -> list[bytes]:
@@ -126,11 +126,11 @@ def whole_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
             if pieces:
                 yield b"".join(pieces)
             pieces = []
-            meter.hold(-held)
+            meter.charge_memory(-held)
             held = 0
         elif kind != "blank" or pieces:
             charge = 2 * len(text) + RECORD_BYTES
-            meter.hold(charge)
+            meter.charge_memory(charge)
             held += charge
             pieces.append(text)
     if pieces:
@@ -215,12 +215,12 @@ class Flags:
     ignored: Annotated[str, Opt("-P", "--max-procs", metavar="N", help="ignored")] = ""
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the file named by `-a`; what the commands touch is not known before they run."""
     return reads([flags.arg_file])
 
 
-def inner(flags: Flags, operands: Sequence[str]) -> list[str]:
+def nested_command(flags: Flags, operands: Sequence[str]) -> list[str]:
     """It runs its operands, and adds to them what it reads."""
     return list(operands)
 
@@ -236,7 +236,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
                 if _ends(ctx, flags, argv):
                     break
         except ItemError as error:
-            ctx.complain(str(error))
+            ctx.error(str(error))
     return ctx.status
 
 
@@ -247,7 +247,7 @@ def _mode(ctx: Context, flags: Flags) -> tuple[str, object]:
         if mode[0] == "--replace" and later == ("--max-args", 1):
             continue
         if mode[0] not in ("", later[0]):
-            ctx.warn(
+            ctx.write_error_line(
                 f"{ctx.name}: warning: options {mode[0]} and {_SPELLED[later[0]]} are mutually exclusive,"
                 f" ignoring previous {mode[0]} value"
             )
@@ -273,17 +273,17 @@ def _commands(
 
 def _lines(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
     if flags.delimiter is None:
-        return Words(ctx.split(chunks), ctx.meter).by_line()
-    return ([item] for item in delimited(ctx.split(chunks, flags.delimiter), flags.delimiter))
+        return Words(ctx.split_lines(chunks), ctx.meter).by_line()
+    return ([item] for item in delimited(ctx.split_lines(chunks, flags.delimiter), flags.delimiter))
 
 
 def _with_replacements(
     ctx: Context, flags: Flags, chunks: Iterator[bytes], command: list[str], mark: bytes
 ) -> Iterator[list[str]]:
     items = (
-        whole_lines(ctx.split(chunks), ctx.meter)
+        whole_lines(ctx.split_lines(chunks), ctx.meter)
         if flags.delimiter is None
-        else delimited(ctx.split(chunks, flags.delimiter), flags.delimiter)
+        else delimited(ctx.split_lines(chunks, flags.delimiter), flags.delimiter)
     )
     words = list(map(encode, command))
     for item in items:
@@ -354,15 +354,15 @@ class _Groups:
 def _ends(ctx: Context, flags: Flags, argv: list[str]) -> bool:
     """Run one command, and tell whether no other may follow."""
     if flags.verbose:
-        ctx.warn(" ".join(quote_if_needed(word) for word in argv))
+        ctx.write_error_line(" ".join(quote_if_needed(word) for word in argv))
     ctx.meter.charge_entries(1)
     if argv[0] in COMMANDS and COMMANDS[argv[0]].effect is CommandEffect.SHELL and argv[0] not in _PROGRAMS:
-        ctx.complain(f"{quote_if_needed(argv[0])}: No such file or directory", status=127)
+        ctx.error(f"{quote_if_needed(argv[0])}: No such file or directory", status=127)
         return True
     # What is read from a file leaves standard input to the commands.
     status = ctx.call(argv, ctx.state.copy(), stdin=InputStream() if flags.arg_file == STDIN else None)
     if status == 255:
-        ctx.complain(f"{quote_if_needed(argv[0])}: exited with status 255; aborting", status=_GIVEN_UP)
+        ctx.error(f"{quote_if_needed(argv[0])}: exited with status 255; aborting", status=_GIVEN_UP)
         return True
     if status in _NOT_RUN:
         ctx.status = status

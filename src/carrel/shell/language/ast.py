@@ -27,14 +27,14 @@ WordPart = LiteralText | ParameterExpansion
 class Word:
     """One word, and where it stands in the command line, counted from 1."""
 
-    pieces: tuple[WordPart, ...]
+    parts: tuple[WordPart, ...]
     position: int
 
     @property
-    def plain(self) -> str | None:
+    def unquoted_text(self) -> str | None:
         """Its text, if nothing in it is quoted or to be expanded."""
-        if len(self.pieces) == 1 and isinstance(self.pieces[0], LiteralText) and not self.pieces[0].quoted:
-            return self.pieces[0].text
+        if len(self.parts) == 1 and isinstance(self.parts[0], LiteralText) and not self.parts[0].quoted:
+            return self.parts[0].text
         return None
 
 

@@ -39,17 +39,19 @@ def _free(count: int) -> None:
     """Charge nothing."""
 
 
-def expand_braces(word: Word, *, most: int = MAX_WORDS, hold: ChargeMemory = _free) -> Iterator[Word]:
+def expand_braces(
+    word: Word, *, most: int = MAX_WORDS, charge_memory: ChargeMemory = _free
+) -> Iterator[Word]:
     """The words that *word* stands for, at most *most*; itself, if it has no such braces.
 
     Raises:
         ShellSyntaxError: They are too many, or nested too deeply.
     """
     if not any(
-        isinstance(piece, LiteralText) and not piece.quoted and "{" in piece.text for piece in word.pieces
+        isinstance(piece, LiteralText) and not piece.quoted and "{" in piece.text for piece in word.parts
     ):
         return iter((word,))
-    return _Expansion(word, most, hold).words()
+    return _Expansion(word, most, charge_memory).words()
 
 
 @dataclass(slots=True)
@@ -64,20 +66,20 @@ class _Group:
 class _Expansion:
     """One word, in which each brace and comma that is not quoted is a piece of its own."""
 
-    def __init__(self, word: Word, most: int, hold: ChargeMemory) -> None:
+    def __init__(self, word: Word, most: int, charge_memory: ChargeMemory) -> None:
         self._word = word
         self._most = most
-        self._hold = hold
+        self._hold = charge_memory
         self._held = 0
-        self._charge(_SIGN_BYTES * sum(map(_signs, word.pieces)))
+        self._charge(_SIGN_BYTES * sum(map(_signs, word.parts)))
         self._items = list(_items(word))
         self._groups = {group.begin: group for group in self._closed() if self._stands_for_more(group)}
 
     def words(self) -> Iterator[Word]:
         """The words, each put together only when it is asked for."""
         found = self._expand(0, len(self._items), 0)
-        for pieces in found:
-            yield Word(_joined(pieces), self._word.position)
+        for parts in found:
+            yield Word(_joined(parts), self._word.position)
         self._hold(-self._held)
 
     def _closed(self) -> Iterator[_Group]:
@@ -138,8 +140,8 @@ class _Expansion:
                 parts = self._parts(group, depth)
                 at = group.end + 1
             self._require_few(len(found) * len(parts))
-            pieces = sum(map(len, found)) * len(parts) + sum(map(len, parts)) * len(found)
-            self._charge(_WORD_BYTES * len(found) * len(parts) + _PIECE_BYTES * pieces)
+            part_count = sum(map(len, found)) * len(parts) + sum(map(len, parts)) * len(found)
+            self._charge(_WORD_BYTES * len(found) * len(parts) + _PIECE_BYTES * part_count)
             found = [left + right for left in found for right in parts]
         return found
 
@@ -173,18 +175,18 @@ def _signs(piece: WordPart) -> int:
 
 
 def _items(word: Word) -> Iterator[WordPart]:
-    for piece in word.pieces:
+    for piece in word.parts:
         if isinstance(piece, LiteralText) and not piece.quoted:
             yield from (LiteralText(part, False) for part in _SIGNS.findall(piece.text))
         else:
             yield piece
 
 
-def _joined(pieces: Sequence[WordPart]) -> _Pieces:
+def _joined(parts: Sequence[WordPart]) -> _Pieces:
     """The same, with text that stands together in one piece again."""
     found: list[WordPart] = []
     run: list[str] = []
-    for piece in pieces:
+    for piece in parts:
         if isinstance(piece, LiteralText) and not piece.quoted:
             run.append(piece.text)
             continue

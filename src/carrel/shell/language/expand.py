@@ -30,7 +30,7 @@ class WordExpander:
         self,
         lookup: Lookup,
         match: Callable[[list[PatternSegment]], list[str]],
-        hold: Callable[[int], object],
+        charge_memory: Callable[[int], object],
     ) -> None:
         """Look up variables by *lookup*, and names by *match*.
 
@@ -40,7 +40,7 @@ class WordExpander:
         """Bytes charged so far."""
         self._lookup = lookup
         self._match = match
-        self._hold = hold
+        self._hold = charge_memory
 
     def fields(self, word: Word) -> list[str]:
         """The arguments that *word* stands for; none, if it is an empty variable.
@@ -48,11 +48,11 @@ class WordExpander:
         Raises:
             ShellSyntaxError: It has braces that stand for too much.
         """
-        plain = word.plain
-        if plain is not None and not _SPECIAL.search(plain):
-            return [plain]
+        text = word.unquoted_text
+        if text is not None and not _SPECIAL.search(text):
+            return [text]
         found: list[str] = []
-        for each in expand_braces(word, hold=self._hold):
+        for each in expand_braces(word, charge_memory=self._hold):
             found.extend(self._fields(each))
         return found
 
@@ -70,10 +70,10 @@ class WordExpander:
 
     def _segments(self, word: Word) -> Iterator[tuple[PatternSegment, bool]]:
         """The pieces with their values, and whether each is yet to be split."""
-        for at, piece in enumerate(word.pieces):
+        for at, piece in enumerate(word.parts):
             if isinstance(piece, ParameterExpansion):
                 yield PatternSegment(self._charged(self._lookup(piece.name)), piece.quoted), not piece.quoted
-            elif at == 0 and _is_home(piece, is_whole=len(word.pieces) == 1):
+            elif at == 0 and _is_home(piece, is_whole=len(word.parts) == 1):
                 yield PatternSegment(self._charged(self._lookup("HOME")), True), False
                 yield PatternSegment(piece.text[1:], False), False
             else:

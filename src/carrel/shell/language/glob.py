@@ -36,12 +36,12 @@ class Glob:
         self,
         list_directory: Callable[[str], Iterable[FileInfo]],
         is_there: Callable[[str], bool],
-        hold: Callable[[int], object] = lambda count: None,
+        charge_memory: Callable[[int], object] = lambda count: None,
     ) -> None:
         """Look into directories by *list_directory*; *is_there* tells of one path, *hold* charges memory."""
         self._list = list_directory
         self._is_there = is_there
-        self._hold = hold
+        self._hold = charge_memory
         self._held = 0
 
     def expand(self, segments: Iterable[PatternSegment]) -> list[str]:

@@ -76,41 +76,41 @@ class _Lexer:
 
     def _word(self) -> Word:
         begin = self._at
-        pieces: list[WordPart] = []
+        parts: list[WordPart] = []
         while self._at < len(self._text) and self._text[self._at] not in _ENDS_WORD:
-            self._read_piece(pieces)
-        return Word(tuple(pieces), begin + 1)
+            self._read_piece(parts)
+        return Word(tuple(parts), begin + 1)
 
-    def _read_piece(self, pieces: list[WordPart]) -> None:
+    def _read_piece(self, parts: list[WordPart]) -> None:
         text = self._text
         character = text[self._at]
         if plain := _PLAIN.match(text, self._at):
             self._at = plain.end()
-            pieces.append(LiteralText(plain[0], False))
+            parts.append(LiteralText(plain[0], False))
         elif character == "'":
-            pieces.append(LiteralText(self._until("'", self._at, self._at + 1), True))
+            parts.append(LiteralText(self._until("'", self._at, self._at + 1), True))
         elif character == '"':
-            self._read_double(pieces)
+            self._read_double(parts)
         elif character == "\\":
-            self._read_escape(pieces)
+            self._read_escape(parts)
         elif character == "$":
-            self._read_dollar(pieces, quoted=False)
+            self._read_dollar(parts, quoted=False)
         elif character == "`":
             raise self._refused("`")
         elif character == "\r":
             raise self._refused("\\r")
         else:
             # White space that does not separate words, such as a form feed or a no-break space.
-            pieces.append(LiteralText(character, False))
+            parts.append(LiteralText(character, False))
             self._at += 1
 
-    def _read_escape(self, pieces: list[WordPart]) -> None:
+    def _read_escape(self, parts: list[WordPart]) -> None:
         following = self._text[self._at + 1 : self._at + 2]
         if following == "\r":
             raise self._refused("\\r")
         if following != "\n":
             # A backslash at the very end stands for itself.
-            pieces.append(LiteralText(following or "\\", True))
+            parts.append(LiteralText(following or "\\", True))
         self._at += 2
 
     def _until(self, quote: str, opened: int, begin: int) -> str:
@@ -120,63 +120,63 @@ class _Lexer:
         self._at = end + 1
         return self._text[begin:end]
 
-    def _read_double(self, pieces: list[WordPart]) -> None:
+    def _read_double(self, parts: list[WordPart]) -> None:
         opened = self._at
         self._at += 1
-        pieces.append(LiteralText("", True))
+        parts.append(LiteralText("", True))
         while self._at < len(self._text):
             character = self._text[self._at]
             if character == '"':
                 self._at += 1
                 return
             if run := _QUOTED.match(self._text, self._at):
-                pieces.append(LiteralText(run[0], True))
+                parts.append(LiteralText(run[0], True))
                 self._at = run.end()
             elif character == "$":
-                self._read_dollar(pieces, quoted=True)
+                self._read_dollar(parts, quoted=True)
             elif character == "`":
                 raise self._refused("`")
             else:
-                self._read_escape_in_double(pieces)
+                self._read_escape_in_double(parts)
         raise self._unclosed('"', opened)
 
-    def _read_escape_in_double(self, pieces: list[WordPart]) -> None:
+    def _read_escape_in_double(self, parts: list[WordPart]) -> None:
         following = self._text[self._at + 1 : self._at + 2]
         if following != "\n":
-            pieces.append(
+            parts.append(
                 LiteralText(following if following and following in '$`"\\' else "\\" + following, True)
             )
         self._at += 1 + len(following)
 
-    def _read_dollar(self, pieces: list[WordPart], *, quoted: bool) -> None:
+    def _read_dollar(self, parts: list[WordPart], *, quoted: bool) -> None:
         text, at = self._text, self._at
         following = text[at + 1 : at + 2]
         if following == "(":
             raise self._refused("$(")
         if name := _NAME.match(text, at + 1):
-            pieces.append(ParameterExpansion(name[0], quoted))
+            parts.append(ParameterExpansion(name[0], quoted))
             self._at = name.end()
         elif following == "{":
-            self._read_braces(pieces, quoted=quoted)
+            self._read_braces(parts, quoted=quoted)
         elif following == "?":
-            pieces.append(ParameterExpansion("?", quoted))
+            parts.append(ParameterExpansion("?", quoted))
             self._at += 2
         elif following == "'" and not quoted:
-            self._read_c_string(pieces)
+            self._read_c_string(parts)
         elif following and following in "$!#*@-0123456789":
             raise self._wrong(f"${following} is not supported", at)
         else:
-            pieces.append(LiteralText("$", True))
+            parts.append(LiteralText("$", True))
             self._at += 1
 
-    def _read_braces(self, pieces: list[WordPart], *, quoted: bool) -> None:
+    def _read_braces(self, parts: list[WordPart], *, quoted: bool) -> None:
         begin = self._at
         inside = self._until("}", begin, begin + 2)
         if inside != "?" and not _NAME.fullmatch(inside):
             raise self._wrong("only ${NAME} is supported in braces", begin)
-        pieces.append(ParameterExpansion(inside, quoted))
+        parts.append(ParameterExpansion(inside, quoted))
 
-    def _read_c_string(self, pieces: list[WordPart]) -> None:
+    def _read_c_string(self, parts: list[WordPart]) -> None:
         """Read `$'...'`, whose escapes stand for bytes."""
         opened = self._at
         self._at += 2
@@ -194,7 +194,7 @@ class _Lexer:
         joined = b"".join(found)
         if b"\0" in joined:
             raise self._wrong("a NUL", opened)
-        pieces.append(LiteralText(decode(joined), True))
+        parts.append(LiteralText(decode(joined), True))
 
     def _c_escape(self) -> bytes:
         following = self._text[self._at + 1 : self._at + 2]

@@ -66,7 +66,7 @@ class Pipeline:
     """Commands, each of which reads what the one before it writes."""
 
     commands: tuple[SimpleCommand, ...]
-    joint: Connector
+    connector: Connector
     negated: bool
 
 
@@ -121,16 +121,16 @@ class _Parser:
 
     def line(self) -> list[Pipeline]:
         found: list[Pipeline] = []
-        joint = Connector.ALWAYS
+        connector = Connector.ALWAYS
         while self._at < len(self._tokens):
-            found.append(self._pipeline(joint))
+            found.append(self._pipeline(connector))
             if self._at == len(self._tokens):
                 break
             sign = self._operator()
-            joint = Connector(";" if sign.text == "\n" else sign.text)
+            connector = Connector(";" if sign.text == "\n" else sign.text)
             self._skip_newlines()
-            if joint is not Connector.ALWAYS and self._at == len(self._tokens):
-                raise _wrong(f"nothing follows '{joint}'", sign.position)
+            if connector is not Connector.ALWAYS and self._at == len(self._tokens):
+                raise _wrong(f"nothing follows '{connector}'", sign.position)
         return found
 
     def _skip_newlines(self) -> None:
@@ -146,7 +146,7 @@ class _Parser:
         self._at += 1
         return token
 
-    def _pipeline(self, joint: Connector) -> Pipeline:
+    def _pipeline(self, connector: Connector) -> Pipeline:
         negated = False
         while self._at < len(self._tokens) and _plain(self._tokens[self._at]) == "!":
             negated = not negated
@@ -158,7 +158,7 @@ class _Parser:
             if len(commands) == MAX_PIPELINE_COMMANDS:
                 raise _wrong(f"more than {MAX_PIPELINE_COMMANDS} commands in one pipeline", self._position())
             commands.append(self._command())
-        return Pipeline(tuple(commands), joint, negated)
+        return Pipeline(tuple(commands), connector, negated)
 
     def _command(self) -> SimpleCommand:
         draft = _Draft()
@@ -182,8 +182,8 @@ class _Parser:
         if not draft.words and (assignment := _assignment(word)):
             draft.assignments.append(assignment)
             return
-        if not draft.words and word.plain in _RESERVED:
-            raise _wrong(f"'{word.plain}' is not supported", word.position)
+        if not draft.words and word.unquoted_text in _RESERVED:
+            raise _wrong(f"'{word.unquoted_text}' is not supported", word.position)
         draft.words.append(word)
 
     def _add_redirect(self, draft: _Draft, token: OperatorToken, found: re.Match[str]) -> None:
@@ -197,7 +197,7 @@ class _Parser:
         if stream > 2 or (sign == "<" and stream != 0) or (sign != "<" and stream == 0):
             raise _wrong(f"'{token.text}': only <, >, 1> and 2> are supported", token.position)
         if sign == ">&":
-            if target.plain not in ("1", "2"):
+            if target.unquoted_text not in ("1", "2"):
                 raise _wrong("only streams 1 and 2 can follow '>&'", target.position)
             draft.redirects.append(Redirect(stream, ">&", target))
         elif found[3]:
@@ -227,17 +227,17 @@ def _sign(operator: OperatorToken) -> str:
 
 
 def _plain(token: Token) -> str | None:
-    return token.plain if isinstance(token, Word) else None
+    return token.unquoted_text if isinstance(token, Word) else None
 
 
 def _assignment(word: Word) -> tuple[str, Word] | None:
-    first = word.pieces[0]
+    first = word.parts[0]
     if not isinstance(first, LiteralText) or first.quoted:
         return None
     found = _ASSIGNMENT.match(first.text)
     if found is None:
         return None
-    value = (LiteralText(first.text[found.end() :], False), *word.pieces[1:])
+    value = (LiteralText(first.text[found.end() :], False), *word.parts[1:])
     return found[1], Word(value, word.position)
 
 

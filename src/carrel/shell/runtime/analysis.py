@@ -15,13 +15,14 @@ from carrel.errors import CarrelError, ClosedError, PathError, SessionMissingErr
 from carrel.policy.rules import Access, AccessMode, Decision
 from carrel.shell.budget import Stopped
 from carrel.shell.command.access import PathAccess
-from carrel.shell.command.context import NULL, Context, ShellResources, ShellState
+from carrel.shell.command.context import NULL, Context, ShellResources
 from carrel.shell.command.flags import HelpRequest, UsageError
 from carrel.shell.command.invocation import MAX_NESTED_COMMANDS, Invocation
 from carrel.shell.command.table import COMMANDS, CommandEffect
 from carrel.shell.language.expand import WordExpander, variable_lookup
 from carrel.shell.language.glob import Glob
 from carrel.shell.language.parser import Pipeline, Redirect, SimpleCommand
+from carrel.shell.state import ShellState
 from carrel.shell.text.quoting import quote_if_needed
 from carrel.values import FileInfo
 
@@ -72,9 +73,9 @@ class Analysis:
 class Analyzer:
     """Looks at one command line."""
 
-    def __init__(self, shared: ShellResources, look_from: Callable[[ShellState], Context]) -> None:
+    def __init__(self, resources: ShellResources, look_from: Callable[[ShellState], Context]) -> None:
         """Look at the files by what *look_from* gives, as a command would."""
-        self._shared = shared
+        self._resources = resources
         self._look_from = look_from
         self._commands: list[tuple[str, ...]] = []
         self._uses: list[PathUse] = []
@@ -101,13 +102,13 @@ class Analyzer:
         )
 
     def _add(self, simple: SimpleCommand, state: ShellState) -> None:
-        looking = self._look_from(state)
-        expansion = _expansion(looking)
+        context = self._look_from(state)
+        expansion = _expansion(context)
         try:
             argv = [field for word in simple.words for field in expansion.fields(word)]
             name = argv[0] if argv else ""
             for redirect in simple.redirects:
-                self._add_uses(name, _redirected(redirect, expansion), looking)
+                self._add_uses(name, _redirected(redirect, expansion), context)
             if not argv:
                 for variable, word in simple.assignments:
                     state.assign({variable: expansion.text(word)})
@@ -116,33 +117,33 @@ class Analyzer:
         except CarrelError as error:
             self._problems.append(error.message)
             return
-        self._add_commands(argv, looking)
+        self._add_commands(argv, context)
 
-    def _add_commands(self, argv: list[str], looking: Context) -> None:
+    def _add_commands(self, argv: list[str], context: Context) -> None:
         """Look at a command, at the one that it runs, and so on."""
         self._adds_operands = False
         if argv[:1] == ["cd"]:
-            self._add_command(argv, looking)
-            _follow(argv[1:], looking.state)
+            self._add_command(argv, context)
+            _follow(argv[1:], context.state)
             return
         for _ in range(MAX_NESTED_COMMANDS + 1):
             if not argv:
                 return
-            argv = self._add_command(argv, looking)
+            argv = self._add_command(argv, context)
         if argv:
             self._problems.append(f"more than {MAX_NESTED_COMMANDS} commands run each other")
 
-    def _add_command(self, argv: list[str], looking: Context) -> list[str]:
+    def _add_command(self, argv: list[str], context: Context) -> list[str]:
         """Look at one command; the words of the one that it runs, if it does."""
         name = argv[0]
         self._commands.append(tuple(argv))
         command = COMMANDS.get(name)
-        if command is None or name not in self._shared.allowed:
+        if command is None or name not in self._resources.allowed:
             self._problems.append(f"{quote_if_needed(name)}: command not found or not allowed")
             return []
         try:
             invocation = Invocation.read(command, argv[1:])
-            self._add_uses(name, invocation.touches(), looking)
+            self._add_uses(name, invocation.accesses(), context)
         except HelpRequest:
             return []
         except UsageError as error:
@@ -151,19 +152,19 @@ class Analyzer:
         self._runs_code |= command.effect is CommandEffect.RUN
         self._writes_more |= self._adds_operands and command.effect is CommandEffect.WRITE
         self._adds_operands |= invocation.adds_operands
-        return invocation.inner()
+        return invocation.nested_command()
 
-    def _add_uses(self, name: str, touches: Iterable[PathAccess], looking: Context) -> None:
-        for access, operand in touches:
+    def _add_uses(self, name: str, accesses: Iterable[PathAccess], context: Context) -> None:
+        for access, operand in accesses:
             if not operand:
                 # Nothing is called so, and the command will say it.
                 continue
-            decision = _decision(looking, operand, access)
+            decision = _decision(context, operand, access)
             self._uses.append(
                 PathUse(
                     command=name,
                     access=access,
-                    path=posixpath.join(looking.state.cwd, operand),
+                    path=posixpath.join(context.state.cwd, operand),
                     allowed=decision.allowed,
                     rule=decision.index,
                     mode=None if decision.rule is None else decision.rule.mode,
@@ -172,9 +173,9 @@ class Analyzer:
             )
 
 
-def _decision(looking: Context, operand: str, access: Access) -> Decision:
+def _decision(context: Context, operand: str, access: Access) -> Decision:
     try:
-        return looking.workspace.explain(looking.path(operand), access)
+        return context.workspace.explain(context.path(operand), access)
     except PathError as error:
         return Decision(path=operand, access=access, index=None, rule=None, reason=error.message)
 
@@ -185,19 +186,21 @@ def _redirected(redirect: Redirect, expansion: WordExpander) -> Iterator[PathAcc
         yield PathAccess(Access.READ if redirect.sign == "<" else Access.WRITE, target)
 
 
-def _expansion(looking: Context) -> WordExpander:
+def _expansion(context: Context) -> WordExpander:
     """Expands words; directories that may not be read are not tried, since that would be recorded."""
-    glob = Glob(partial(_list, looking), partial(_is_there, looking))
-    state = looking.state
-    return WordExpander(variable_lookup(state.variables, state.status), glob.expand, looking.meter.hold)
+    glob = Glob(partial(_list, context), partial(_is_there, context))
+    state = context.state
+    return WordExpander(
+        variable_lookup(state.variables, state.status), glob.expand, context.meter.charge_memory
+    )
 
 
-def _list(looking: Context, operand: str) -> list[FileInfo]:
-    return looking.list(operand) if _decision(looking, operand, Access.READ).allowed else []
+def _list(context: Context, operand: str) -> list[FileInfo]:
+    return context.list(operand) if _decision(context, operand, Access.READ).allowed else []
 
 
-def _is_there(looking: Context, operand: str) -> bool:
-    return _decision(looking, operand, Access.READ).allowed and looking.is_there(operand)
+def _is_there(context: Context, operand: str) -> bool:
+    return _decision(context, operand, Access.READ).allowed and context.exists(operand)
 
 
 def _follow(argv: Sequence[str], state: ShellState) -> None:

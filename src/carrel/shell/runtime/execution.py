@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, CommandDeniedError, SessionMissingError
 from carrel.shell.budget import Meter, Stopped
-from carrel.shell.command.context import NULL, Context, ShellResources, ShellState
+from carrel.shell.command.context import NULL, Context, ShellResources
 from carrel.shell.command.errors import is_denied, strerror
 from carrel.shell.command.flags import HelpRequest, UsageError
 from carrel.shell.command.invocation import MAX_NESTED_COMMANDS, Invocation, help_text
@@ -19,6 +19,7 @@ from carrel.shell.language.parser import Connector, Pipeline, Redirect, SimpleCo
 from carrel.shell.language.pattern import PatternSegment
 from carrel.shell.runtime.pipeline import PipelineStage
 from carrel.shell.runtime.redirect import AppendedFile, ReplacedFile
+from carrel.shell.state import ShellState
 from carrel.shell.streams import InputStream, OutputStream, Pipe, PipeClosed
 from carrel.shell.text.quoting import encode, quote_if_needed
 
@@ -28,14 +29,14 @@ STATUS_USAGE = 2
 """That of one whose arguments are wrong."""
 
 
-class StandardStreams(NamedTuple):
+class CommandStreams(NamedTuple):
     """What a command reads from and writes to."""
 
     stdin: InputStream
     stdout: OutputStream
     stderr: OutputStream
 
-    def writing(self, stream: int, output: OutputStream) -> StandardStreams:
+    def writing(self, stream: int, output: OutputStream) -> CommandStreams:
         """The same, with *output* as stream 1 or 2."""
         return self._replace(stdout=output) if stream == 1 else self._replace(stderr=output)
 
@@ -43,27 +44,27 @@ class StandardStreams(NamedTuple):
 class LineExecution:
     """One run of one command line."""
 
-    def __init__(self, shared: ShellResources, state: ShellState, meter: Meter) -> None:
-        self._shared = shared
+    def __init__(self, resources: ShellResources, state: ShellState, meter: Meter) -> None:
+        self._resources = resources
         self._state = state
         self._meter = meter
 
-    def run(self, line: Sequence[Pipeline], streams: StandardStreams) -> int:
+    def run(self, line: Sequence[Pipeline], streams: CommandStreams) -> int:
         """Run all that is to be run, and return the last exit status; 0 if there is only a comment."""
         state = self._state
         if not line:
             state.status = 0
         for pipeline in line:
-            if pipeline.joint is Connector.AND and state.status != 0:
+            if pipeline.connector is Connector.AND and state.status != 0:
                 continue
-            if pipeline.joint is Connector.OR and state.status == 0:
+            if pipeline.connector is Connector.OR and state.status == 0:
                 continue
             self._meter.check()
             status = self._run_pipeline(pipeline, streams)
             state.status = int(not status) if pipeline.negated else status
         return state.status
 
-    def _run_pipeline(self, pipeline: Pipeline, streams: StandardStreams) -> int:
+    def _run_pipeline(self, pipeline: Pipeline, streams: CommandStreams) -> int:
         if len(pipeline.commands) == 1:
             return self._run_simple(pipeline.commands[0], self._state, streams)
         stages: list[PipelineStage] = []
@@ -71,7 +72,7 @@ class LineExecution:
         upstream: Pipe | None = None
         for simple in pipeline.commands[:-1]:
             pipe = Pipe(self._meter)
-            own = StandardStreams(stdin, OutputStream(pipe, self._meter), streams.stderr)
+            own = CommandStreams(stdin, OutputStream(pipe, self._meter), streams.stderr)
             stages.append(self._stage(simple, own, reads=upstream, writes=pipe))
             stdin, upstream = InputStream(pipe), pipe
         own = streams._replace(stdin=stdin)
@@ -90,7 +91,7 @@ class LineExecution:
         return self._status([*stages, last])
 
     def _stage(
-        self, simple: SimpleCommand, streams: StandardStreams, *, reads: Pipe | None, writes: Pipe | None
+        self, simple: SimpleCommand, streams: CommandStreams, *, reads: Pipe | None, writes: Pipe | None
     ) -> PipelineStage:
         """One command of a pipeline, whose changes of the shell do not last."""
 
@@ -111,7 +112,7 @@ class LineExecution:
 
     # One command
 
-    def _run_simple(self, simple: SimpleCommand, state: ShellState, streams: StandardStreams) -> int:
+    def _run_simple(self, simple: SimpleCommand, state: ShellState, streams: CommandStreams) -> int:
         expansion = self.expansion(state)
         try:
             argv = [field for word in simple.words for field in expansion.fields(word)]
@@ -124,7 +125,7 @@ class LineExecution:
             _tell(streams.stderr, None, error)
             return 1
         status = self._redirected(simple.redirects, expansion, argv, state, streams)
-        self._meter.hold(-expansion.held)
+        self._meter.charge_memory(-expansion.held)
         return status
 
     def _assigned(self, simple: SimpleCommand, state: ShellState, *, exports: bool) -> ShellState:
@@ -134,28 +135,28 @@ class LineExecution:
             state.assign({name: expansion.text(word)})
         if exports:
             state.exported.update(name for name, _ in simple.assignments)
-        self._meter.hold(-expansion.held)
+        self._meter.charge_memory(-expansion.held)
         return state
 
     def expansion(self, state: ShellState) -> WordExpander:
         """Expands words as they are seen from *state*."""
 
         def match(segments: list[PatternSegment]) -> list[str]:
-            looking = self.looking(state)
-            return Glob(looking.list, looking.is_there, self._meter.hold).expand(segments)
+            context = self.silent_context(state)
+            return Glob(context.list, context.exists, self._meter.charge_memory).expand(segments)
 
-        return WordExpander(variable_lookup(state.variables, state.status), match, self._meter.hold)
+        return WordExpander(variable_lookup(state.variables, state.status), match, self._meter.charge_memory)
 
-    def looking(self, state: ShellState) -> Context:
+    def silent_context(self, state: ShellState) -> Context:
         """What sees the files as a command would, and prints nothing."""
         return self._context("", state, _nowhere(self._meter))
 
-    def _context(self, name: str, state: ShellState, streams: StandardStreams, depth: int = 0) -> Context:
+    def _context(self, name: str, state: ShellState, streams: CommandStreams, depth: int = 0) -> Context:
         def call(argv: list[str], state: ShellState, *, stdin: InputStream | None = None) -> int:
             own = streams if stdin is None else streams._replace(stdin=stdin)
             return self._call(argv, state, own, depth + 1)
 
-        return Context(name, self._shared, state, self._meter, **streams._asdict(), call=call)
+        return Context(name, self._resources, state, self._meter, **streams._asdict(), call=call)
 
     def _redirected(
         self,
@@ -163,7 +164,7 @@ class LineExecution:
         expansion: WordExpander,
         argv: list[str],
         state: ShellState,
-        streams: StandardStreams,
+        streams: CommandStreams,
     ) -> int:
         """Run a command with its own streams; a redirect that is refused keeps it from running."""
         opened: list[_Opened] = []
@@ -182,9 +183,9 @@ class LineExecution:
         redirects: Sequence[Redirect],
         expansion: WordExpander,
         state: ShellState,
-        streams: StandardStreams,
+        streams: CommandStreams,
         opened: list[_Opened],
-    ) -> StandardStreams | None:
+    ) -> CommandStreams | None:
         """The streams as *redirects* want them; none, if one is refused, which is told."""
         for redirect in redirects:
             target = expansion.text(redirect.target)
@@ -198,7 +199,7 @@ class LineExecution:
                 return None
         return streams
 
-    def _run_to_end(self, argv: list[str], state: ShellState, streams: StandardStreams) -> int:
+    def _run_to_end(self, argv: list[str], state: ShellState, streams: CommandStreams) -> int:
         """Run a command; if nobody reads what it writes, it ends as if that were all."""
         try:
             status = self._call(argv, state, streams) if argv else 0
@@ -212,9 +213,9 @@ class LineExecution:
         redirect: Redirect,
         target: str,
         state: ShellState,
-        streams: StandardStreams,
+        streams: CommandStreams,
         opened: list[_Opened],
-    ) -> StandardStreams:
+    ) -> CommandStreams:
         if redirect.sign == ">&":
             other = streams.stdout if target == "1" else streams.stderr
             return streams.writing(redirect.stream, other)
@@ -226,45 +227,45 @@ class LineExecution:
                 if is_input
                 else streams.writing(redirect.stream, nothing)
             )
-        looking = self._context("", state, streams)
-        path = looking.path(target)
+        context = self._context("", state, streams)
+        path = context.path(target)
         if redirect.sign == "<":
-            size = looking.stat(target).size_bytes
-            return streams._replace(stdin=InputStream(looking.chunks(target), size_bytes=size))
+            size = context.stat(target).size_bytes
+            return streams._replace(stdin=InputStream(context.chunks(target), size_bytes=size))
         file: AppendedFile | ReplacedFile
         if redirect.sign == ">>":
-            file = AppendedFile(self._shared.workspace, path)
+            file = AppendedFile(self._resources.workspace, path)
         else:
-            file = ReplacedFile(self._shared.workspace, path, self._meter)
+            file = ReplacedFile(self._resources.workspace, path, self._meter)
         output = OutputStream(file, self._meter)
         opened.append(_Opened(target, output, file))
         return streams.writing(redirect.stream, output)
 
-    def _call(self, argv: list[str], state: ShellState, streams: StandardStreams, depth: int = 0) -> int:
+    def _call(self, argv: list[str], state: ShellState, streams: CommandStreams, depth: int = 0) -> int:
         """Run the command that *argv* names; *depth* commands wait for it."""
         name = argv[0]
         ctx = self._context(name, state, streams, depth)
         ctx.arguments = argv[1:]
         command = COMMANDS.get(name)
-        if command is None or name not in self._shared.allowed:
+        if command is None or name not in self._resources.allowed:
             return self._not_found(ctx)
         if depth > MAX_NESTED_COMMANDS:
-            ctx.complain(f"more than {MAX_NESTED_COMMANDS} commands run each other")
+            ctx.error(f"more than {MAX_NESTED_COMMANDS} commands run each other")
             return 1
         try:
             return Invocation.read(command, argv[1:]).run(ctx)
         except HelpRequest:
-            ctx.out(encode(help_text(command, command.load())))
+            ctx.write(encode(help_text(command, command.load())))
             return 0
         except UsageError as error:
-            ctx.complain(error.message)
+            ctx.error(error.message)
             if error.hint:
-                ctx.warn(f"Try '{name} --help' for more information.")
+                ctx.write_error_line(f"Try '{name} --help' for more information.")
             return error.status
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
-            ctx.fail(error, quote_if_needed(error.path or ""))
+            ctx.report(error, quote_if_needed(error.path or ""))
             return max(ctx.status, 1)
 
     def _not_found(self, ctx: Context) -> int:
@@ -274,8 +275,8 @@ class LineExecution:
             problem = f"{name}: command not allowed here"
         else:
             problem = f"{name}: command not found: programs of the host are not allowed; try 'help'"
-        ctx.warn(problem)
-        self._shared.workspace.gate.refused("shell", CommandDeniedError(problem, path=ctx.name))
+        ctx.write_error_line(problem)
+        self._resources.workspace.gate.refused("shell", CommandDeniedError(problem, path=ctx.name))
         return STATUS_NOT_FOUND
 
 
@@ -289,9 +290,9 @@ class _Nothing:
         """Nothing is open."""
 
 
-def _nowhere(meter: Meter) -> StandardStreams:
+def _nowhere(meter: Meter) -> CommandStreams:
     output = OutputStream(_Nothing(), meter)
-    return StandardStreams(InputStream(), output, output)
+    return CommandStreams(InputStream(), output, output)
 
 
 class _Opened(NamedTuple):

@@ -88,7 +88,7 @@ class _Writer:
     """Writes a large file in a thread of its own, while it comes."""
 
     def __init__(self, workspace: Workspace, path: str, meter: Meter) -> None:
-        meter.hold(_WRITER_BYTES)
+        meter.charge_memory(_WRITER_BYTES)
         self._meter = meter
         self.pipe = Pipe(meter)
         self._workspace = workspace
@@ -110,14 +110,14 @@ class _Writer:
     def finish(self) -> None:
         self.pipe.close()
         self._thread.join()
-        self._meter.hold(-_WRITER_BYTES)
+        self._meter.charge_memory(-_WRITER_BYTES)
         if self._error is not None:
             raise self._error
 
     def abandon(self) -> None:
         self.pipe.break_off()
         self._thread.join()
-        self._meter.hold(-_WRITER_BYTES)
+        self._meter.charge_memory(-_WRITER_BYTES)
 
 
 class AppendedFile:

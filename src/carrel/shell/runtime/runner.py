@@ -6,10 +6,11 @@ from typing import Protocol
 
 from carrel.errors import ShellSyntaxError
 from carrel.shell.budget import Meter, Stopped
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.language.parser import Pipeline, parse
 from carrel.shell.result import ExitRequest, LineOutcome
-from carrel.shell.runtime.execution import STATUS_USAGE, LineExecution, StandardStreams
+from carrel.shell.runtime.execution import STATUS_USAGE, CommandStreams, LineExecution
+from carrel.shell.state import ShellState
 
 
 class Runner(Protocol):
@@ -18,10 +19,10 @@ class Runner(Protocol):
     def run(
         self,
         command: str,
-        shared: ShellResources,
+        resources: ShellResources,
         state: ShellState,
         meter: Meter,
-        streams: StandardStreams,
+        streams: CommandStreams,
         *,
         pipelines: bool,
     ) -> LineOutcome:
@@ -40,20 +41,20 @@ class InProcessRunner:
     def run(
         self,
         command: str,
-        shared: ShellResources,
+        resources: ShellResources,
         state: ShellState,
         meter: Meter,
-        streams: StandardStreams,
+        streams: CommandStreams,
         *,
         pipelines: bool,
     ) -> LineOutcome:
         try:
             line = parse_line(command, pipelines=pipelines)
-            return _drained(LineOutcome(LineExecution(shared, state, meter).run(line, streams)), streams)
+            return _drained(LineOutcome(LineExecution(resources, state, meter).run(line, streams)), streams)
         except ShellSyntaxError as error:
             return LineOutcome(STATUS_USAGE, error.code, error.message)
         except ExitRequest as asked:
-            return _drained(LineOutcome(asked.status, leaves=True), streams)
+            return _drained(LineOutcome(asked.status, exits=True), streams)
         except Stopped as stopped:
             return _drained(LineOutcome.of(stopped), streams)
 
@@ -71,7 +72,7 @@ def parse_line(command: str, *, pipelines: bool) -> list[Pipeline]:
     return parse(command, pipelines=pipelines)
 
 
-def _drained(ending: LineOutcome, streams: StandardStreams) -> LineOutcome:
+def _drained(ending: LineOutcome, streams: CommandStreams) -> LineOutcome:
     """*ending*, unless what was still to be printed is too much."""
     try:
         streams.stdout.drain()

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TypedDict
 
 from carrel.errors import CarrelError
 from carrel.shell.budget import Budget, Meter, Stopped
-from carrel.shell.command.context import ShellResources, ShellState
+from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.result import LineOutcome, ShellResult
 from carrel.shell.runtime.analysis import Analysis, Analyzer
-from carrel.shell.runtime.execution import LineExecution, StandardStreams
+from carrel.shell.runtime.execution import CommandStreams, LineExecution
 from carrel.shell.runtime.runner import InProcessRunner, Runner, parse_line
+from carrel.shell.state import ShellState
 from carrel.shell.streams import InputStream, OutputCollector, OutputStream
 from carrel.shell.text.quoting import encode
 from carrel.workspace.threads import call_threads
@@ -72,7 +73,9 @@ class BareShell:
         """Open a shell in *workspace*, which stays the caller's to close; the options are `ShellOptions`."""
         self.pipelines = pipelines
         self.budget = budget or Budget()
-        self._shared = ShellResources(workspace, python, operator, COMMANDS if commands is None else commands)
+        self._resources = ShellResources(
+            workspace, python, operator, COMMANDS if commands is None else commands
+        )
         variables = {"HOME": workspace.mount, "LANG": "C.UTF-8", "PATH": "", "PWD": workspace.mount}
         variables |= env or {}
         self._state = ShellState(workspace.mount, variables, set(variables))
@@ -83,7 +86,7 @@ class BareShell:
     @property
     def workspace(self) -> Workspace:
         """The files it works on."""
-        return self._shared.workspace
+        return self._resources.workspace
 
     @property
     def cwd(self) -> str:
@@ -98,7 +101,7 @@ class BareShell:
 
     def may_run(self, name: str) -> bool:
         """Whether there is a command of that name, and it is allowed here."""
-        return name in COMMANDS and name in self._shared.allowed
+        return name in COMMANDS and name in self._resources.allowed
 
     def path(self, operand: str) -> str:
         """A path as it is typed here, as the workspace understands it."""
@@ -156,8 +159,8 @@ class BareShell:
         """
         line = parse_line(command, pipelines=self.pipelines)
         state = self._state.copy()
-        execution = LineExecution(self._shared, state, Meter(self.budget))
-        return Analyzer(self._shared, execution.looking).look(line, state)
+        execution = LineExecution(self._resources, state, Meter(self.budget))
+        return Analyzer(self._resources, execution.silent_context).look(line, state)
 
     def cancel(self) -> int:
         """Stop what runs in this shell, from any thread; how many command lines that were."""
@@ -204,9 +207,9 @@ class BareShell:
         telling = Lock()
         stdout = OutputCollector(meter, _teller(on_output, "stdout", telling))
         stderr = OutputCollector(meter, _teller(on_output, "stderr", telling))
-        pieces = [stdin] if isinstance(stdin, bytes) and stdin else stdin
-        streams = StandardStreams(
-            InputStream(pieces or ()), OutputStream(stdout, meter), OutputStream(stderr, meter)
+        chunks = [stdin] if isinstance(stdin, bytes) and stdin else stdin
+        streams = CommandStreams(
+            InputStream(chunks or ()), OutputStream(stdout, meter), OutputStream(stderr, meter)
         )
         ending = self._execute(command, streams, meter)
         if ending.message is not None:
@@ -220,16 +223,16 @@ class BareShell:
             message=ending.message,
             cwd=self._state.cwd,
             duration_ms=(time.perf_counter() - begin) * 1000,
-            truncated=stdout.is_cut or stderr.is_cut or ending.is_cut,
-            ended=ending.leaves,
+            truncated=stdout.is_truncated or stderr.is_truncated or ending.is_truncated,
+            ended=ending.exits,
         )
 
-    def _execute(self, command: str, streams: StandardStreams, meter: Meter) -> LineOutcome:
+    def _execute(self, command: str, streams: CommandStreams, meter: Meter) -> LineOutcome:
         """Run a line to its end, however it ends."""
-        shared = self._shared
-        ending = self._runner.run(command, shared, self._state, meter, streams, pipelines=self.pipelines)
+        resources = self._resources
+        ending = self._runner.run(command, resources, self._state, meter, streams, pipelines=self.pipelines)
         if ending.error_code is not None:
-            shared.workspace.gate.refused("shell", _Refusal(ending, command))
+            resources.workspace.gate.refused("shell", _Refusal(ending, command))
         return ending
 
 

@@ -38,7 +38,7 @@ class LongLine(Generic[AnyStr]):
     def add(self, piece: AnyStr) -> None:
         """Go on with *piece*."""
         charge = _COPIES * len(piece) + RECORD_BYTES
-        self._meter.hold(charge)
+        self._meter.charge_memory(charge)
         self._charged += charge
         self._pieces.append(piece)
         self.size += len(piece)
@@ -54,7 +54,7 @@ class LongLine(Generic[AnyStr]):
         """Forget the line and give back what was charged for it."""
         self._pieces = []
         self.size = 0
-        self._meter.hold(-self._charged)
+        self._meter.charge_memory(-self._charged)
         self._charged = 0
 
 
@@ -72,7 +72,7 @@ def line_batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterato
                 long.add(chunk[: begin - 1])
                 yield [long.take()]
                 long.release()
-            with meter.holding(RECORD_BYTES * chunk.count(end)):
+            with meter.holding_memory(RECORD_BYTES * chunk.count(end)):
                 lines = chunk[begin:].split(end)
                 last = lines.pop()
                 if lines:

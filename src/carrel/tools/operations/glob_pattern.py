@@ -64,4 +64,4 @@ def _parts(text: str) -> list[str]:
 
 
 def _joined(word: Word) -> str:
-    return "".join(piece.text for piece in word.pieces if isinstance(piece, LiteralText))
+    return "".join(piece.text for piece in word.parts if isinstance(piece, LiteralText))

@@ -126,7 +126,7 @@ class Flags:
     ] = ""
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It reads both files."""
     return reads(operands)
 
@@ -196,11 +196,11 @@ class _Diff:
         if old == new == STDIN:
             return 0
         if one.is_directory != other.is_directory and STDIN in (old, new):
-            self._ctx.complain("cannot compare '-' to a directory", status=2)
+            self._ctx.error("cannot compare '-' to a directory", status=2)
             return 2
         if one.info is None and other.info is None:
             for path in (old, new):
-                self._ctx.complain(f"{path}: No such file or directory", status=2)
+                self._ctx.error(f"{path}: No such file or directory", status=2)
             return 2
         if one.is_directory and other.is_directory:
             return max(self._directories(one, other), self._ctx.status)
@@ -227,7 +227,7 @@ class _Diff:
         except CarrelError as error:
             if isinstance(error, MissingError) and self._flags.new_file:
                 return Side(path, None)
-            self._ctx.fail(error, path, status=2)
+            self._ctx.report(error, path, status=2)
         return None
 
     # Directories
@@ -249,7 +249,7 @@ class _Diff:
 
     def _entry(self, old: Side, new: Side, name: str, in_old: bool, in_new: bool) -> int:
         if not (in_old and in_new) and not self._flags.new_file:
-            self._ctx.say(f"Only in {old.path if in_old else new.path}: {name}")
+            self._ctx.write_line(f"Only in {old.path if in_old else new.path}: {name}")
             return 1
         one = self._side(_join(old.path, name)) if in_old else Side(_join(old.path, name), None)
         other = self._side(_join(new.path, name)) if in_new else Side(_join(new.path, name), None)
@@ -259,18 +259,18 @@ class _Diff:
         if directories == (False, False):
             return self._files(one, other, header=True)
         if not self._flags.recursive and all(directories):
-            self._ctx.say(f"Common subdirectories: {one.path} and {other.path}")
+            self._ctx.write_line(f"Common subdirectories: {one.path} and {other.path}")
             return 0
         if all(directories) or one.info is None or other.info is None:
             return self._only_or_both(one, other, name)
-        self._ctx.say(f"File {one.path} is a {one.kind()} while file {other.path} is a {other.kind()}")
+        self._ctx.write_line(f"File {one.path} is a {one.kind()} while file {other.path} is a {other.kind()}")
         return 1
 
     def _only_or_both(self, one: Side, other: Side, name: str) -> int:
         if self._flags.recursive:
             return self._directories(one, other)
         there = one if one.info is not None else other
-        self._ctx.say(f"Only in {there.path[: -len(name) - 1]}: {name}")
+        self._ctx.write_line(f"Only in {there.path[: -len(name) - 1]}: {name}")
         return 1
 
     # Files
@@ -281,10 +281,10 @@ class _Diff:
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
-            self._ctx.fail(error, error.path or old.path, status=2)
+            self._ctx.report(error, error.path or old.path, status=2)
             return 2
         if status == 0 and self._flags.report:
-            self._ctx.say(f"Files {old.path} and {new.path} are identical")
+            self._ctx.write_line(f"Files {old.path} and {new.path} are identical")
         return status
 
     def _compare(self, old: Side, new: Side, *, header: bool) -> int:
@@ -306,7 +306,7 @@ class _Diff:
         if self._flags.brief:
             return self._tell_differ("Files", old, new)
         if header:
-            self._ctx.say(f"{self._command} {quote_if_needed(old.path)} {quote_if_needed(new.path)}")
+            self._ctx.write_line(f"{self._command} {quote_if_needed(old.path)} {quote_if_needed(new.path)}")
         self._print(files, found, old, new)
         return 1
 
@@ -317,7 +317,7 @@ class _Diff:
         return self._comparison.is_same(old.path, new.path)
 
     def _tell_differ(self, what: str, old: Side, new: Side) -> int:
-        self._ctx.say(f"{what} {old.path} and {new.path} differ")
+        self._ctx.write_line(f"{what} {old.path} and {new.path} differ")
         return 1
 
     # Output
@@ -327,12 +327,12 @@ class _Diff:
         if self._style.name != _NORMAL:
             marks = (b"--- ", b"+++ ") if self._style.name == _UNIFIED else (b"*** ", b"--- ")
             for index, side in enumerate((old, new)):
-                self._ctx.out(marks[index] + encode(self._title(side, index)) + b"\n")
+                self._ctx.write(marks[index] + encode(self._title(side, index)) + b"\n")
             render = partial(
                 unified if self._style.name == _UNIFIED else with_context, context=self._style.lines
             )
         for piece in render(files, found):
-            self._ctx.out(piece)
+            self._ctx.write(piece)
 
     def _title(self, side: Side, index: int) -> str:
         """The name of a file and when it was changed, or its label."""

@@ -71,18 +71,18 @@ class Comparison:
                 binary[side] = binary[side] or (left > 0 and b"\0" in chunk[:left])
                 left -= len(chunk)
                 size = len(chunk) + _LINE_BYTES * chunk.count(b"\n")
-                self._ctx.meter.hold(size)
+                self._ctx.meter.charge_memory(size)
                 held[side] += size
                 yield chunk
 
         try:
             lines = [
-                [] if path is None else list(self._ctx.split(counted(path, side)))
+                [] if path is None else list(self._ctx.split_lines(counted(path, side)))
                 for side, path in enumerate((old, new))
             ]
             yield FilePair(*lines), any(binary)
         finally:
-            self._ctx.meter.hold(-sum(held))
+            self._ctx.meter.charge_memory(-sum(held))
 
     def differences(self, files: FilePair) -> list[ClassifiedChange]:
         """The changes, and whether each of them matters."""

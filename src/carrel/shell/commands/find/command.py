@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from carrel.errors import CarrelError
-from carrel.shell.command.access import PathAccess, looks_at, writes
+from carrel.shell.command.access import PathAccess, inspects, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.paths import WalkedEntry, post_order
 from carrel.shell.commands.find.expression import parse
@@ -26,10 +26,10 @@ Names come in order. Regular expressions are those of RE2. There is no -exec: us
 """
 
 
-def touches(argv: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each starting point, and with `-delete` change it."""
     _, starts, words = _split(argv)
-    yield from looks_at(starts)
+    yield from inspects(starts)
     if "-delete" in words:
         yield from writes(starts)
 
@@ -46,7 +46,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
             _search(search, start, test, follow="-H" in options)
     except ExpressionError as error:
         if error.args[0]:
-            ctx.complain(error.args[0])
+            ctx.error(error.args[0])
     except QuitSearch:
         pass
     return ctx.status

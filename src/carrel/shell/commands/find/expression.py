@@ -239,7 +239,7 @@ def _any(parts: Sequence[Predicate]) -> Predicate:
 
 def _print(search: SearchState, end: bytes) -> Predicate:
     def act(visit: FoundFile) -> bool:
-        search.ctx.out(encode(visit.path) + end)
+        search.ctx.write(encode(visit.path) + end)
         return True
 
     return act
@@ -249,7 +249,7 @@ def _printf(search: SearchState, form: str) -> Predicate:
     render = compile_format(search.ctx, form)
 
     def act(visit: FoundFile) -> bool:
-        search.ctx.out_each(render(visit))
+        search.ctx.write_each(render(visit))
         return True
 
     return act

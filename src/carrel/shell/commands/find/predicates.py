@@ -251,7 +251,7 @@ def newer(search: SearchState, text: str) -> Predicate:
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        search.ctx.fail(error, quote(text))
+        search.ctx.report(error, quote(text))
         raise ExpressionError("") from None
     return lambda visit: visit.info.modified_ns > then
 

@@ -33,7 +33,7 @@ def compile_format(ctx: Context, text: str) -> Callable[[FoundFile], Iterator[by
     Raises:
         ExpressionError: It ends in the middle of a directive.
     """
-    ctx.meter.hold(_PIECE_BYTES * (text.count("%") + text.count("\\")))
+    ctx.meter.charge_memory(_PIECE_BYTES * (text.count("%") + text.count("\\")))
     pieces: list[FormatPiece] = []
     for part in _PART.finditer(text):
         if part["escape"] == "c":
@@ -62,7 +62,7 @@ def _constant(data: bytes) -> FormatPiece:
 
 def _escape(ctx: Context, letter: str) -> FormatPiece:
     if letter not in _ESCAPES:
-        ctx.warn(f"{ctx.name}: warning: unrecognized escape `\\{letter}'")
+        ctx.write_error_line(f"{ctx.name}: warning: unrecognized escape `\\{letter}'")
         return _constant(encode("\\" + letter))
     return _constant(_ESCAPES[letter])
 
@@ -72,7 +72,7 @@ def _directive(ctx: Context, part: re.Match[str]) -> FormatPiece:
         return _constant(b"%")
     value = _value(ctx, part)
     if value is None:
-        ctx.warn(f"{ctx.name}: warning: unrecognized format directive `%{part['letter']}'")
+        ctx.write_error_line(f"{ctx.name}: warning: unrecognized format directive `%{part['letter']}'")
         return _constant(encode(part[0]))
     if not part["flags"] and not part["width"] and part["precision"] is None:
         return lambda visit: encode(value(visit))

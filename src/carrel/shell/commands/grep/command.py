@@ -168,7 +168,7 @@ class Flags:
     ] = ""
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
     """It reads files of patterns, and the files it searches."""
     yield from reads(source.text for source in flags.sources if source.is_file)
     files = operands if flags.sources else operands[1:]
@@ -180,8 +180,8 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     sources, files = flags.sources, operands
     if not sources:
         if not operands:
-            ctx.warn(f"Usage: grep {USAGE}")
-            ctx.warn("Try 'grep --help' for more information.")
+            ctx.write_error_line(f"Usage: grep {USAGE}")
+            ctx.write_error_line("Try 'grep --help' for more information.")
             return 2
         sources, files = (TextSource(False, operands[0]),), operands[1:]
     # In a dictionary, which leaves out those that are given again.
@@ -190,13 +190,13 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         with ctx.reporting(source.text, source.text, status=2):
             for text in _texts(ctx, source):
                 if text not in texts:
-                    ctx.meter.hold(_PATTERN_BYTES * (len(text) + 1))
+                    ctx.meter.charge_memory(_PATTERN_BYTES * (len(text) + 1))
                     texts[text] = None
     if ctx.status:
         return ctx.status
     try:
         find = _patterns(flags, texts).compile(
-            lambda warning: ctx.warn(f"grep: warning: {warning}"), ctx.meter.check
+            lambda warning: ctx.write_error_line(f"grep: warning: {warning}"), ctx.meter.check
         )
     except RegexError as error:
         raise UsageError(str(error), hint=False) from None
@@ -276,7 +276,7 @@ class Grep:
         if self._flags.no_messages:
             self._ctx.status = 2
         else:
-            self._ctx.fail(error, file, status=2)
+            self._ctx.report(error, file, status=2)
 
     def _search_directory(self, file: str, error: CarrelError) -> None:
         paths = suffixes(file.rstrip("/") or file)
@@ -330,7 +330,7 @@ class Grep:
 
     def _list(self, name: bytes, found: bool) -> None:
         if not self._flags.quiet and found == (self._flags.listing == _LISTED):
-            self._ctx.out(name + (b"\0" if self._flags.nul_names else b"\n"))
+            self._ctx.write(name + (b"\0" if self._flags.nul_names else b"\n"))
 
     def _count(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
         limit = self._flags.max_count
@@ -341,7 +341,7 @@ class Grep:
                 count = limit
                 break
         head = name + (b"\0" if self._flags.nul_names else b":") if self._names else b""
-        self._ctx.out(b"%s%d\n" % (head, count))
+        self._ctx.write(b"%s%d\n" % (head, count))
         return count > 0
 
     def _print(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
@@ -365,12 +365,14 @@ class Grep:
         hides = is_binary or (excerpt is not None and excerpt.has_bad_lines)
         if hides and self._flags.binary is not BinaryFiles.SKIP:
             self._has_printed = True
-            self._ctx.warn(f"grep: {decode(name)}: binary file matches")
+            self._ctx.write_error_line(f"grep: {decode(name)}: binary file matches")
         return is_binary or limit.count > 0
 
     def _excerpt(self, name: bytes) -> LinePrinter:
         shown = name if self._names else None
-        return LinePrinter(self._layout, shown, self._ctx.out, self._ctx.meter, has_printed=self._has_printed)
+        return LinePrinter(
+            self._layout, shown, self._ctx.write, self._ctx.meter, has_printed=self._has_printed
+        )
 
 
 def _layout(flags: Flags, find: Find) -> OutputLayout:

@@ -112,7 +112,7 @@ class LinePrinter:
         if begin != self._begin:
             self._set_tail(buffer[begin : run[1]], min(count, before))
             return
-        with self._meter.holding(2 * (len(self._tail) + run[1] - begin)):
+        with self._meter.holding_memory(2 * (len(self._tail) + run[1] - begin)):
             kept = self._tail + buffer[begin : run[1]]
             count += self._tail_lines
             if count > before:
@@ -123,7 +123,7 @@ class LinePrinter:
         """Keep *tail*, which has so many *lines*."""
         self._tail_lines = lines
         if len(tail) != len(self._tail):
-            self._meter.hold(len(tail) - len(self._tail))
+            self._meter.charge_memory(len(tail) - len(self._tail))
         self._tail = tail
 
     def _print_after(self, buffer: bytes, run: Span) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from carrel.shell.command.access import PathAccess, looks_at
+from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError, one_of
 from carrel.shell.commands.ls.entry import Indicator, ListOrder, NameStyle
@@ -146,9 +146,9 @@ class Flags:
     ] = ""  # fmt: skip
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
     """It would look at each operand."""
-    return looks_at(operands or ["."])
+    return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:

@@ -85,7 +85,7 @@ class DirectoryListing:
             files = [entry for entry in found if not entry.info.is_directory]
             directories = [entry.name for entry in found if entry.info.is_directory]
         if files:
-            self._ctx.out(self._arranged(files, found))
+            self._ctx.write(self._arranged(files, found))
             self._is_first = False
         headed = len(operands) > 1 or bool(files) or self._shape.recursive
         for directory in directories:
@@ -177,7 +177,7 @@ class DirectoryListing:
             with self._ctx.reporting(path, f"cannot open directory {quote(path)}", status=status):
                 trail = (*above, self._identity(path))
                 if trail[-1] in above:
-                    self._ctx.complain(
+                    self._ctx.error(
                         f"{quote_if_needed(path)}: not listing already-listed directory", status=2
                     )
                     continue
@@ -200,7 +200,7 @@ class DirectoryListing:
             parts.append(render_heading(path, self._shape.columns.style))
         if self._shape.layout is ListLayout.LONG or self._shape.columns.blocks:
             parts.append(self._shape.columns.total(entries))
-        self._ctx.out(b"".join([*parts, self._arranged(entries, entries)]))
+        self._ctx.write(b"".join([*parts, self._arranged(entries, entries)]))
 
     def _arranged(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
         """The entries as text, in columns that would have room for those in *measured* too."""

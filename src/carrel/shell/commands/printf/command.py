@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from carrel.shell.command.context import MAX_VARIABLES_CHARACTERS, Context
+from carrel.shell.command.context import Context
 from carrel.shell.command.flags import UsageError
 from carrel.shell.commands.printf.conversion import (
     DIRECTIVE,
@@ -15,6 +15,7 @@ from carrel.shell.commands.printf.conversion import (
     of_int,
     parse_long_double,
 )
+from carrel.shell.state import MAX_VARIABLES_CHARACTERS
 from carrel.shell.text.escapes import unescape_argument, unescape_format
 from carrel.shell.text.quoting import decode, encode, quote_for_shell
 
@@ -43,7 +44,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     pieces = printer.print(encode(words[0]))
     if variable is None:
         for piece in pieces:
-            ctx.out(piece)
+            ctx.write(piece)
     else:
         ctx.state.assign({variable: decode(b"".join(_held(ctx, pieces)))})
     return ctx.status
@@ -53,7 +54,7 @@ def _held(ctx: Context, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The pieces of a value, at most one byte more than any variable may have."""
     left = MAX_VARIABLES_CHARACTERS * _LONGEST_CHARACTER + 1
     for piece in pieces:
-        ctx.meter.hold(3 * len(piece))
+        ctx.meter.charge_memory(3 * len(piece))
         yield piece[:left]
         left -= len(piece)
         if left <= 0:
@@ -92,7 +93,7 @@ class _Printer:
 
     def print(self, template: bytes) -> Iterator[bytes]:
         """What is to be printed, piece by piece."""
-        self._ctx.meter.hold(_PART_BYTES * template.count(b"%"))
+        self._ctx.meter.charge_memory(_PART_BYTES * template.count(b"%"))
         parts = list(_parts(template))
         try:
             while True:
@@ -104,7 +105,7 @@ class _Printer:
         except _Ended as ended:
             yield ended.args[0]
         except _FormatError as error:
-            self._ctx.complain(str(error))
+            self._ctx.error(str(error))
 
     def _argument(self) -> str | None:
         self._next += 1
@@ -158,7 +159,7 @@ class _Printer:
     def _within(self, value: int, text: str, *, signed: bool) -> int:
         least, most = (-(2**63), 2**63 - 1) if signed else (-(2**64) + 1, 2**64 - 1)
         if not least <= value <= most:
-            self._ctx.warn(f"{self._ctx.name}: warning: {text}: Numerical result out of range")
+            self._ctx.write_error_line(f"{self._ctx.name}: warning: {text}: Numerical result out of range")
             value = least if signed and value < 0 else most
         return value if signed else value % 2**64
 
@@ -175,7 +176,7 @@ class _Printer:
 
     def _complain_number(self, text: str) -> None:
         kind = "octal " if re.match("0[0-9]", text) else "hex " if text[:2] == "0x" else ""
-        self._ctx.complain(f"{text}: invalid {kind}number")
+        self._ctx.error(f"{text}: invalid {kind}number")
 
     # Conversions
 

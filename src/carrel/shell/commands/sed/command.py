@@ -67,7 +67,7 @@ class Flags:
     ] = False
 
 
-def touches(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
+def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
     """It reads scripts, files, and those that `r` names; with `-i` it writes the files and their backups."""
     sources = flags.sources or tuple(map(from_argument, operands[:1]))
     files = operands if flags.sources else operands[1:]
@@ -97,7 +97,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     try:
         return _run(ctx, flags, operands)
     except ScriptError as error:
-        ctx.warn(f"sed: {error}")
+        ctx.write_error_line(f"sed: {error}")
         return error.status
 
 
@@ -105,8 +105,8 @@ def _run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     sources, files = flags.sources, operands
     if not sources:
         if not operands:
-            ctx.warn(f"Usage: sed {USAGE}")
-            ctx.warn("Try 'sed --help' for more information.")
+            ctx.write_error_line(f"Usage: sed {USAGE}")
+            ctx.write_error_line("Try 'sed --help' for more information.")
             return 1
         sources, files = (TextSource(False, operands[0]),), operands[1:]
     pieces: list[ScriptFragment] = []
@@ -121,7 +121,7 @@ def _piece(ctx: Context, source: TextSource) -> ScriptFragment:
         return ScriptFragment(source.text)
     pieces: list[bytes] = []
     for chunk in ctx.chunks(source.text):
-        ctx.meter.hold(_SCRIPT_BYTES * len(chunk))
+        ctx.meter.charge_memory(_SCRIPT_BYTES * len(chunk))
         pieces.append(chunk)
     return ScriptFragment(decode(b"".join(pieces)), source.text)
 
@@ -134,7 +134,9 @@ class _Sed:
         self._flags = flags
         self.end = b"\0" if flags.nul_lines else b"\n"
         self._machine = Machine(
-            parse(pieces, extended=flags.extended, sandbox=flags.sandbox, hold=ctx.meter.hold),
+            parse(
+                pieces, extended=flags.extended, sandbox=flags.sandbox, charge_memory=ctx.meter.charge_memory
+            ),
             ctx.meter,
             self._content,
             _Input(self, []),
@@ -148,7 +150,7 @@ class _Sed:
         if self._flags.in_place is not None:
             self._run_in_place(files, self._flags.in_place)
         else:
-            self._machine.write_to(self._ctx.out)
+            self._machine.write_to(self._ctx.write)
             names = files or [STDIN]
             for group in [[name] for name in names] if self._flags.separate else [names]:
                 for _ in self._machine.cycles(_Input(self, group)):
@@ -166,7 +168,7 @@ class _Sed:
             except (ClosedError, SessionMissingError):
                 raise
             except IsDirectoryError:
-                self._ctx.complain(f"couldn't edit {file}: not a regular file", status=4)
+                self._ctx.error(f"couldn't edit {file}: not a regular file", status=4)
             except CarrelError as error:
                 self.fail(file, error)
 
@@ -204,11 +206,11 @@ class _Sed:
         """Tell that *file* cannot be read."""
         if isinstance(error, IsDirectoryError):
             raise ScriptError(f"read error on {file}: Is a directory", 4)
-        self._ctx.fail(error, f"can't read {file}", status=2)
+        self._ctx.report(error, f"can't read {file}", status=2)
 
     def lines_of(self, file: str) -> Iterator[bytes]:
         """The lines of *file*, each with its end."""
-        return self._ctx.split(self._ctx.chunks(file), self.end)
+        return self._ctx.split_lines(self._ctx.chunks(file), self.end)
 
 
 class _Input:

@@ -150,18 +150,18 @@ class Machine(AddressMatcher):
         """Charge for the line, what is held, a copy of both and *more* bytes, as soon as that is much."""
         size = 2 * (self._space.size + self._hold.size) + more
         if size > self._held:
-            self._meter.hold(size - self._held)
+            self._meter.charge_memory(size - self._held)
             self._held = size
 
     def _clear_appended(self) -> None:
-        self._meter.hold(-_APPENDED_BYTES * len(self._appended))
+        self._meter.charge_memory(-_APPENDED_BYTES * len(self._appended))
         self._appended.clear()
 
     # Commands
 
     def append(self, command: SedCommand) -> None:
         """`a`, `r`: print a text or a file at the end of the cycle."""
-        self._meter.hold(_APPENDED_BYTES)
+        self._meter.charge_memory(_APPENDED_BYTES)
         self._appended.append(command)
 
     def insert(self, command: SedCommand) -> None:

@@ -31,14 +31,14 @@ def parse(
     *,
     extended: bool,
     sandbox: bool,
-    hold: Callable[[int], object] = lambda count: None,
+    charge_memory: Callable[[int], object] = lambda count: None,
 ) -> list[SedCommand]:
     """The commands of a script; *hold* charges for the memory that its expressions may take.
 
     Raises:
         ScriptError: It cannot be read.
     """
-    parser = _Parser(Syntax.EXTENDED if extended else Syntax.BASIC, sandbox, hold)
+    parser = _Parser(Syntax.EXTENDED if extended else Syntax.BASIC, sandbox, charge_memory)
     for number, piece in _numbered(pieces):
         parser.read(piece, number)
     return parser.finish()
@@ -63,9 +63,9 @@ def _numbered(pieces: Iterable[ScriptFragment]) -> Iterable[tuple[int, ScriptFra
 class _Parser(Scanner):
     """Reads a script, piece by piece."""
 
-    def __init__(self, syntax: Syntax, sandbox: bool, hold: Callable[[int], object]) -> None:
+    def __init__(self, syntax: Syntax, sandbox: bool, charge_memory: Callable[[int], object]) -> None:
         super().__init__()
-        self._hold = hold
+        self._hold = charge_memory
         self._syntax = syntax
         self._sandbox = sandbox
         self._commands: list[SedCommand] = []

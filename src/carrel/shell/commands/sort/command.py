@@ -110,7 +110,7 @@ class Flags:
     ] = ""
 
 
-def touches(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
+def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """It reads the files, and writes to the one named by `-o`."""
     return chain(reads(files), writes([flags.output] if flags.output is not None else []))
 
@@ -138,7 +138,7 @@ class _Failure(Exception):  # it is a line to be printed
     def tell(self, ctx: Context) -> int:
         if isinstance(self._error, ClosedError | SessionMissingError):
             raise self._error
-        ctx.fail(self._error, f"{self._problem}: {quote_if_needed(self._operand)}", status=2)
+        ctx.report(self._error, f"{self._problem}: {quote_if_needed(self._operand)}", status=2)
         return ctx.status
 
 
@@ -222,14 +222,14 @@ def _held(ctx: Context, files: Iterable[Iterable[list[AnyStr]]], weight: int) ->
     held: list[AnyStr] = []
     for batch in chain.from_iterable(files):
         per_line = RECORD_BYTES + (_KEY_BYTES if weight > 1 else 0)
-        ctx.meter.hold(sum(map(len, batch)) * weight + per_line * len(batch))
+        ctx.meter.charge_memory(sum(map(len, batch)) * weight + per_line * len(batch))
         held += batch
     return held
 
 
 def _print(ctx: Context, flags: Flags, pieces: Iterator[bytes]) -> int:
     if flags.output is None:
-        ctx.out_each(pieces)
+        ctx.write_each(pieces)
         return ctx.status
     try:
         sink = ReplacedFile(ctx.workspace, ctx.path(flags.output), ctx.meter)
@@ -255,7 +255,9 @@ def _check(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -
         rank = order.rank(line, ctx.meter.check)
         if previous is not None and (rank < previous or (flags.unique and rank == previous)):
             if flags.check[0] == "c":
-                ctx.warn(f"{ctx.name}: {quote_if_needed(file)}:{number}: disorder: {decode(line)}")
+                ctx.write_error_line(
+                    f"{ctx.name}: {quote_if_needed(file)}:{number}: disorder: {decode(line)}"
+                )
             return 1
         previous = rank
     return 0
