@@ -239,6 +239,7 @@ class WorkspaceManager:
         policy: SandboxPolicy | None = None,
         role: str | None = None,
         labels: Mapping[str, str] | None = None,
+        actor: str = "host",
         absolute_paths: bool = True,
         make_id: Callable[[], str] = new_id,
     ) -> Workspace:
@@ -262,16 +263,16 @@ class WorkspaceManager:
         if os.path.lexists(self.root / record.session_id):
             raise _exists(record.session_id)
         try:
-            workspace = self._create(record, policy, absolute_paths=absolute_paths)
+            workspace = self._create(record, policy, actor=actor, absolute_paths=absolute_paths)
         except LimitError:
             if not self._sweeper().remove_expired(now):
                 raise
-            workspace = self._create(record, policy, absolute_paths=absolute_paths)
+            workspace = self._create(record, policy, actor=actor, absolute_paths=absolute_paths)
         self._log("session.created", record.session_id)
         return workspace
 
     def _create(
-        self, record: SessionRecord, policy: SandboxPolicy | None, *, absolute_paths: bool
+        self, record: SessionRecord, policy: SandboxPolicy | None, *, actor: str, absolute_paths: bool
     ) -> Workspace:
         policy = policy or self._policy(record.session_id)
         with self._store.claim(record.session_id) as claim:
@@ -280,7 +281,7 @@ class WorkspaceManager:
             self._register(record)
             try:
                 claim.make_workspace()
-                return self._opened(claim, record, policy, absolute_paths=absolute_paths)
+                return self._opened(claim, record, policy, actor=actor, absolute_paths=absolute_paths)
             except BaseException:
                 with suppress(OSError):
                     claim.unmake_workspace()
@@ -329,19 +330,21 @@ class WorkspaceManager:
             policy = policy or self._policy(session_id, allow)
             return self._opened(claim, record, policy, limits, actor=actor, absolute_paths=absolute_paths)
 
-    def get_workspace(self, session_id: str, *, absolute_paths: bool = True) -> Workspace:
+    def get_workspace(
+        self, session_id: str, *, actor: str = "host", absolute_paths: bool = True
+    ) -> Workspace:
         """Open the workspace of a session, making it if it is missing; safe to call from many at once."""
         session_id = require_session_id(session_id)
         for _ in range(_TRIES):
             try:
-                workspace = self.open(session_id, absolute_paths=absolute_paths)
+                workspace = self.open(session_id, actor=actor, absolute_paths=absolute_paths)
             except SessionMissingError:
                 self._delete(session_id, only_expired=True)
             else:
                 self._log("session.retrieved", session_id)
                 return workspace
             try:
-                return self.create(session_id, absolute_paths=absolute_paths)
+                return self.create(session_id, actor=actor, absolute_paths=absolute_paths)
             except SessionExistsError:
                 if not os.path.lexists(self.root / session_id):
                     raise

@@ -113,20 +113,22 @@ def _called_here(
     timeout_ms: int | None,
 ) -> ToolResult:
     """Call the tool on a session of the sessions directory."""
+    from carrel.paths.session_id import require_session_id
     from carrel.sandbox.engines import one_shot_engine
     from carrel.tools.toolbox import Toolbox
 
-    place.ensure(session).close()
-    with place.manager() as manager, one_shot_engine() as engine:
+    require_session_id(session)
+    with (
+        place.manager() as manager,
+        one_shot_engine() as engine,
+        manager.get_workspace(session, actor=ACTOR) as workspace,
+    ):
         if role is None:
             role = manager.status(session).record.role or DEFAULT_ROLE
         options: ToolOptions = {"engine": engine}
         if timeout_ms is not None:
             options["timeout_ms"] = timeout_ms
-        with (
-            manager.open(session, actor=ACTOR) as workspace,
-            Toolbox(workspace, role, profile=profile, here=True, **options) as toolbox,
-        ):
+        with Toolbox(workspace, role, profile=profile, here=True, **options) as toolbox:
             return _called(toolbox, name, arguments)
 
 

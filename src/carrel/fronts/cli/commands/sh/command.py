@@ -94,6 +94,7 @@ def sh(
 def _opened(place: CliContext, session: str | None) -> Iterator[tuple[Shell, Settings]]:
     """A shell in a session or, if none is named, in the operator's workspace."""
     from carrel.config.load import load, operator_settings
+    from carrel.paths.session_id import require_session_id
     from carrel.sandbox.operator_workspace import DirectoryOperatorWorkspace, SessionOperatorWorkspace
     from carrel.sandbox.shell import Shell, one_shot_python
 
@@ -112,10 +113,10 @@ def _opened(place: CliContext, session: str | None) -> Iterator[tuple[Shell, Set
                 yield shell, settings
             return
         settings = load(os.environ)
-        place.ensure(session).close()
+        require_session_id(session)
         with place.manager() as manager:
             shell = Shell(
-                manager.open(session, actor="operator"),
+                manager.get_workspace(session, actor="operator"),
                 pipelines=settings.shell.pipelines,
                 python=python,
                 operator=SessionOperatorWorkspace(manager, session),
