@@ -345,9 +345,10 @@ MUTANTS = [
     Mutant(
         "draft: directories taken away on failure",
         "fs/local/root.py",
-        "                if not unmake(made):\n                    account.spoil()\n                raise\n"
-        "            account.changed(*(each.parent for each in made), parent)\n            del held",
-        "                raise\n            account.changed(parent)\n            del held",
+        "                if not unmake(made):\n"
+        "                    account.mark_dirty()\n                raise\n"
+        "            account.flush_on_exit(*(each.parent for each in made), parent)\n            del held",
+        "                raise\n            account.flush_on_exit(parent)\n            del held",
         f"{FILES}::test_a_write_that_cannot_be_put_in_place_leaves_no_directory",
     ),
     Mutant(

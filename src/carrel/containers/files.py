@@ -157,7 +157,7 @@ class ContainerFiles(ContainerPlaces):
                 raise too_large("file_bytes", limit, after, where)
             account.charge(len(data), 0, inode=found.stat.st_ino)
             account.record("append", where.text, before_bytes=before, after_bytes=after)
-            with _spoiling(account):
+            with _marking_dirty(account):
                 now = steps.append(reached.parts, found.stat, data)
             return Change(before_bytes=before, info=info_of(where.text, now))
 
@@ -215,7 +215,7 @@ class ContainerFiles(ContainerPlaces):
             account.charge(0, len(paths))
             for path in paths:
                 account.record("mkdir", path)
-            with _spoiling(account):
+            with _marking_dirty(account):
                 steps.mkdirs(near, (*map(os.fsencode, missing), where.name))
             return paths
 
@@ -251,7 +251,7 @@ class ContainerFiles(ContainerPlaces):
                 raise os_error(errno.ENOENT)
             account.charge(-freed(before), 1 if before is None else 0)
             account.record("link", where.text, other=target)
-            with _spoiling(account):
+            with _marking_dirty(account):
                 steps.link(reached.parts, os.fsencode(target), existing)
 
     # Removing and moving
@@ -266,7 +266,7 @@ class ContainerFiles(ContainerPlaces):
             if is_directory and self._entered(steps, parts, "", None):
                 raise os_error(errno.ENOTEMPTY)
             self._charge_removal(account, where, found)
-            with _spoiling(account):
+            with _marking_dirty(account):
                 (steps.rmdir if is_directory else steps.unlink)(parts)
             return info_of(where.text, found.stat)
 
@@ -283,7 +283,7 @@ class ContainerFiles(ContainerPlaces):
             parts, found = self._require_entry(where, expect)
             if not stat.S_ISDIR(found.stat.st_mode):
                 self._charge_removal(account, where, found)
-                with _spoiling(account):
+                with _marking_dirty(account):
                     steps.unlink(parts)
                 return info_of(where.text, found.stat)
             usage, directories = self._counted(steps, parts, None, shut=OnUnreadable.REFUSE)
@@ -293,7 +293,7 @@ class ContainerFiles(ContainerPlaces):
                 for directory in reversed(directories):
                     steps.purge(directory)
             except BaseException:
-                account.spoil()
+                account.mark_dirty()
                 raise
             return info_of(where.text, found.stat)
 
@@ -334,7 +334,7 @@ class ContainerFiles(ContainerPlaces):
         )
         if problem := _move_problem(parts, reached.parts, before, is_directory=is_directory):
             raise os_error(problem)
-        with _spoiling(account):
+        with _marking_dirty(account):
             steps.move(parts, reached.parts, existing)
 
     # Putting
@@ -354,14 +354,14 @@ class ContainerFiles(ContainerPlaces):
             size = len(content) if isinstance(content, bytes) else content.made.st_size
             made = self._charge_write(account, target, size, place.cause)
             mode = place.mode if before is None else before.stat.st_mode
-            with _spoiling(account):
+            with _marking_dirty(account):
                 if target.missing:
                     steps.mkdirs(target.near, target.parts[len(target.near) : -1])
                 try:
                     now = _put(steps, target.parts, content, mode, place.existing)
                 except BaseException:
                     if not _unmake(steps, target):
-                        account.spoil()
+                        account.mark_dirty()
                     raise
         return Change(
             before_bytes=None if before is None else before.stat.st_size,
@@ -438,12 +438,12 @@ def _put(
 
 
 @contextmanager
-def _spoiling(account: Account) -> Iterator[None]:
+def _marking_dirty(account: Account) -> Iterator[None]:
     """Have the tree counted again if nobody can know whether a change was made."""
     try:
         yield
     except (ContainerError, EngineError, BlockingIOError):
-        account.spoil()
+        account.mark_dirty()
         raise
 
 

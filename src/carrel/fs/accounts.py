@@ -39,20 +39,20 @@ class NullAccount:
     def prepare(self) -> None:
         """Nothing is written down."""
 
-    def changed(self, *held: Handle) -> None:
+    def flush_on_exit(self, *handles: Handle) -> None:
         """Nothing is flushed."""
 
     def flush(self, fd: int) -> None:
         """Nothing is flushed."""
 
-    def spoil(self) -> None:
+    def mark_dirty(self) -> None:
         """Nothing was counted."""
 
-    def postpone(self) -> int:
+    def defer_release(self) -> int:
         """Nothing is owed."""
         return 0
 
-    def give_back(self, mark: int, freed: Usage) -> None:
+    def release(self, mark: int, freed: Usage) -> None:
         """Nothing is owed."""
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
@@ -90,20 +90,20 @@ class UnmeteredAccount:
     def prepare(self) -> None:
         self._account.prepare()
 
-    def changed(self, *held: Handle) -> None:
-        self._account.changed(*held)
+    def flush_on_exit(self, *handles: Handle) -> None:
+        self._account.flush_on_exit(*handles)
 
     def flush(self, fd: int) -> None:
         self._account.flush(fd)
 
-    def spoil(self) -> None:
+    def mark_dirty(self) -> None:
         """Nothing was charged."""
 
-    def postpone(self) -> int:
+    def defer_release(self) -> int:
         """Nothing is owed."""
         return 0
 
-    def give_back(self, mark: int, freed: Usage) -> None:
+    def release(self, mark: int, freed: Usage) -> None:
         """Nothing is owed."""
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:

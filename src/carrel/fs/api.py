@@ -61,11 +61,11 @@ WRITE = Cause()
 
 
 class Account(Protocol):
-    """Answers for every change of a tree.
+    """Charges quota for, and records, every change of one tree.
 
-    A tree changes only inside `with account:`, which one caller has at a time. There, all that the change
-    takes is charged, then it is recorded and prepared, and then it is made. What raises in between has not
-    happened.
+    A tree changes only inside `with account:`, which one caller holds at a time. Inside, a change is charged,
+    recorded, prepared and then carried out, in that order. If any step before the last raises, nothing has
+    changed.
     """
 
     def __enter__(self) -> Account: ...
@@ -75,10 +75,10 @@ class Account(Protocol):
     ) -> None: ...
 
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
-        """Take or, if they are negative, give back; *inode* is what will stand at the recorded path.
+        """Charge bytes and entries, or credit them if negative; *inode* will be at the recorded path.
 
         Raises:
-            QuotaError: It would be too much.
+            QuotaError: The quota would be exceeded.
             DiskLowError: The host's disk has too little free space.
         """
         ...
@@ -92,44 +92,44 @@ class Account(Protocol):
         before_bytes: int | None = None,
         after_bytes: int | None = None,
     ) -> None:
-        """Say what changes."""
+        """Add one record about the change to the journal."""
         ...
 
     def prepare(self) -> None:
-        """Write down what was recorded; the change comes next.
+        """Write the pending records; the change itself comes next.
 
         Raises:
-            DiskError: It cannot be written down, and must be.
+            DiskError: The records cannot be written.
         """
         ...
 
-    def changed(self, *held: Handle) -> None:
-        """Say which directories and files were changed; those are flushed at the end, where that is due."""
+    def flush_on_exit(self, *handles: Handle) -> None:
+        """Flush the changed directories and files on exit, if the durability level requires it."""
         ...
 
     def flush(self, fd: int) -> None:
-        """Flush the content of an open file, where that is due."""
+        """Flush the content of an open file, if the durability level requires it."""
         ...
 
-    def spoil(self) -> None:
-        """Say that the tree is not as it was charged, so that it has to be counted again."""
+    def mark_dirty(self) -> None:
+        """Mark the usage as unknown, so that the tree is counted again."""
         ...
 
-    def postpone(self) -> int:
-        """Say that what is removed now will be given back later; returns the mark for that."""
+    def defer_release(self) -> int:
+        """Announce a removal whose usage is released later; returns the mark to pass to `release`."""
         ...
 
-    def give_back(self, mark: int, freed: Usage) -> None:
-        """Give back what a removal freed; not to be called inside `with account:`."""
+    def release(self, mark: int, freed: Usage) -> None:
+        """Credit what a removal freed; must not be called inside `with account:`."""
         ...
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
-        """Refuse early what cannot be charged now; inside or outside, and nothing is taken.
+        """Check the quota without charging anything; may be called inside or outside `with account:`.
 
-        What others are about to write counts too; *drafted_bytes* of that is the caller's own.
+        Unfinished writes of others count too; *drafted_bytes* is the caller's own part of them.
 
         Raises:
-            QuotaError: It would be too much.
+            QuotaError: The quota would be exceeded.
             DiskLowError: The host's disk has too little free space.
         """
         ...

@@ -81,7 +81,7 @@ class UnmediatedRun:
     @property
     def bypass(self) -> UnmediatedAccess | None:
         """The directory of the host; `None` for files that are elsewhere."""
-        return self.files.bypass() if isinstance(self.files, Root) else None
+        return self.files.unmediated_access() if isinstance(self.files, Root) else None
 
     def require_room(self) -> None:
         """Refuse a workspace that holds more than it may.
@@ -137,11 +137,11 @@ class UnmediatedRun:
         checkpoint()
         self._gate.ledger.begin_direct()
 
-    def spoil(self) -> None:
+    def mark_dirty(self) -> None:
         """Let the next one to look count again."""
         with self._gate.ledger as ledger:
             ledger.charge(0, 0)
-            ledger.spoil()
+            ledger.mark_dirty()
 
     def recount(self) -> None:
         """Count again, where something was left running."""
@@ -196,7 +196,7 @@ class UnmediatedRun:
         for _ in range(_TRIES):
             # Directories that others move meanwhile make it fail.
             with suppress(CarrelError):
-                return self._walk() if bypass is None else bypass.survey(MAX_STATE_ENTRIES)
+                return self._walk() if bypass is None else bypass.read_state(MAX_STATE_ENTRIES)
         return TreeState(is_whole=False)
 
     def _walk(self) -> TreeState:

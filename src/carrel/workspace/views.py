@@ -118,13 +118,13 @@ class RuleRoots:
             path,
             label=path.rstrip("/") + "/",
             confinement=self._confinement,
-            barred=self._barred(area),
+            excluded=self._excluded(area),
         )
         if Access.WRITE in self._policy.allowed(area):
             root.sweep_drafts(time.time())
         return root
 
-    def _barred(self, index: int) -> tuple[tuple[str, ...], ...]:
+    def _excluded(self, index: int) -> tuple[tuple[str, ...], ...]:
         """The places beneath rule *index* that belong to earlier rules, whether they exist yet or not."""
         own = self.places.roots[index][1]
         earlier = (self.places.roots[number][1] for number in range(index))

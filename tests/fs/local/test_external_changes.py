@@ -24,7 +24,7 @@ def test_a_survey_tells_what_there_is(root: Root, directory: Path) -> None:
     (directory / "d" / "f").write_bytes(b"123")
     (directory / "l").symlink_to("/etc")
     os.mkfifo(directory / "p")
-    found = root.bypass().survey(100)
+    found = root.unmediated_access().read_state(100)
     assert {path: (seen.kind, seen.size_bytes, seen.target) for path, seen in found.entries.items()} == {
         "d": (FileKind.DIRECTORY, 0, None),
         "d/f": (FileKind.FILE, 3, None),
@@ -37,8 +37,8 @@ def test_a_survey_tells_what_there_is(root: Root, directory: Path) -> None:
 def test_a_survey_of_too_much_says_so(root: Root, directory: Path) -> None:
     for name in "abc":
         (directory / name).touch()
-    assert root.bypass().survey(3).is_whole
-    found = root.bypass().survey(2)
+    assert root.unmediated_access().read_state(3).is_whole
+    found = root.unmediated_access().read_state(2)
     assert (len(found.entries), found.is_whole) == (2, False)
 
 
@@ -50,12 +50,12 @@ def test_a_survey_ends_where_paths_end(root: Root, directory: Path) -> None:
         os.close(here)
         here = below
     os.close(here)
-    found = root.bypass().survey(1000)
+    found = root.unmediated_access().read_state(1000)
     assert (len(found.entries), found.is_whole) == (20, False)
 
 
 def test_a_mark_is_there_for_the_time(root: Root, directory: Path) -> None:
-    with root.bypass().marked() as name:
+    with root.unmediated_access().marker_file() as name:
         assert os.listdir(directory) == [name]
     assert os.listdir(directory) == []
 
@@ -69,7 +69,7 @@ class TestHandOver:
         (directory / "d").mkdir(0o700)
         (directory / "d" / "f").write_text("x")
         directory.chmod(0o700)
-        assert root.bypass().hand_over(USER, USER) == []
+        assert root.unmediated_access().chown(USER, USER) == []
         for path in ("d", "d/f"):
             assert (directory / path).stat().st_uid == USER
         top = directory.stat()
@@ -78,13 +78,13 @@ class TestHandOver:
     def test_what_belongs_to_others_is_left(self, root: Root, directory: Path) -> None:
         (directory / "f").write_text("x")
         os.chown(directory / "f", 7, 7)
-        root.bypass().hand_over(USER, USER)
+        root.unmediated_access().chown(USER, USER)
         assert (directory / "f").stat().st_uid == 7
 
     def test_links_and_what_they_lead_to_are_left(self, root: Root, directory: Path, outside: Path) -> None:
         (directory / "link").symlink_to(outside / "secret")
         (directory / "up").symlink_to(outside)
-        root.bypass().hand_over(USER, USER)
+        root.unmediated_access().chown(USER, USER)
         assert (outside / "secret").stat().st_uid == 0
         assert outside.stat().st_uid == 0
         assert (directory / "link").lstat().st_uid == 0
@@ -93,10 +93,10 @@ class TestHandOver:
         self, root: Root, directory: Path, outside: Path
     ) -> None:
         os.link(outside / "secret", directory / "linked")
-        assert root.bypass().hand_over(USER, USER) == ["linked"]
+        assert root.unmediated_access().chown(USER, USER) == ["linked"]
         assert (outside / "secret").stat().st_uid == 0
 
     def test_nothing_is_given_to_ourselves(self, root: Root, directory: Path) -> None:
         before = directory.stat().st_ctime_ns
-        assert root.bypass().hand_over(0, 0) == []
+        assert root.unmediated_access().chown(0, 0) == []
         assert directory.stat().st_ctime_ns == before

@@ -232,7 +232,7 @@ class _Chown:
 
 
 _TOP = parse(".")
-_MARK = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+_CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 
 
 class UnmediatedAccess:
@@ -241,13 +241,13 @@ class UnmediatedAccess:
     def __init__(self, beneath: Lookup) -> None:
         self._beneath = beneath
 
-    def survey(self, most: int) -> TreeState:
+    def read_state(self, most: int) -> TreeState:
         """See what there is, up to *most* entries, so that a later survey shows what was changed."""
-        return self._survey(_TOP, most)
+        return self._read_state(_TOP, most)
 
-    def hand_over(self, user: int, group: int) -> list[str]:
+    def chown(self, user: int, group: int) -> list[str]:
         """Give what is ours to another user; the names of the first files that stay ours."""
-        return self._hand_over(_TOP, user, group)
+        return self._chown(_TOP, user, group)
 
     def free_bytes(self) -> int:
         """How much the host's disk has free."""
@@ -262,12 +262,12 @@ class UnmediatedAccess:
         self._flush(_TOP)
 
     @contextmanager
-    def marked(self) -> Iterator[str]:
+    def marker_file(self) -> Iterator[str]:
         """Put an empty file at the top for the time, with a name that nobody can guess; gives the name.
 
         One that a killed process leaves is removed like an unfinished file.
         """
-        top, name = self._mark(_TOP)
+        top, name = self._create_marker(_TOP)
         try:
             yield os.fsdecode(name)
         finally:
@@ -275,11 +275,11 @@ class UnmediatedAccess:
                 os.unlink(name, dir_fd=top.fd)
 
     @translated
-    def _survey(self, where: ParsedPath, most: int) -> TreeState:
+    def _read_state(self, where: ParsedPath, most: int) -> TreeState:
         return read_tree_state(self._beneath.resolver.open, self._open(where), most)
 
     @translated
-    def _hand_over(self, where: ParsedPath, user: int, group: int) -> list[str]:
+    def _chown(self, where: ParsedPath, user: int, group: int) -> list[str]:
         return chown_tree(self._beneath.resolver.open, self._open(where), user=user, group=group)
 
     @translated
@@ -300,9 +300,9 @@ class UnmediatedAccess:
         syscalls.syncfs_unchecked(top.fd)
 
     @translated
-    def _mark(self, where: ParsedPath) -> tuple[Handle, bytes]:
+    def _create_marker(self, where: ParsedPath) -> tuple[Handle, bytes]:
         top, name = self._open(where), DRAFT_PREFIX + os.urandom(16).hex().encode()
-        os.close(os.open(name, _MARK, 0o600, dir_fd=top.fd))
+        os.close(os.open(name, _CREATE, 0o600, dir_fd=top.fd))
         return top, name
 
     def _open(self, where: ParsedPath) -> Handle:

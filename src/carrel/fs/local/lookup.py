@@ -80,8 +80,8 @@ class Lookup:
         parent = directory
         if where.parent != b".":
             parent = Handle(self.resolver.open(directory.fd, where.parent, PARENT))
-        if self.resolver.barred is not None:
-            self.resolver.barred.require_name(parent.fd, where.name)
+        if self.resolver.excluded is not None:
+            self.resolver.excluded.require_name(parent.fd, where.name)
         return parent
 
     def _require_inside(self, directory: Handle, where: ParsedPath) -> None:
@@ -139,26 +139,26 @@ class Lookup:
         raise translate(errno.EAGAIN, where)
 
     def make(
-        self, near: Handle, missing: tuple[str, ...], spoil: Callable[[], None]
+        self, near: Handle, missing: tuple[str, ...], mark_dirty: Callable[[], None]
     ) -> tuple[Handle, list[MadeDirectory]]:
         """Make the directories *missing*, one in the other; returns the last one and those that were made.
 
-        If that fails and they cannot be taken away again, *spoil* is called.
+        If that fails and they cannot be removed again, *mark_dirty* is called.
         """
         made: list[MadeDirectory] = []
         here = near
         try:
             for part in missing:
                 name = os.fsencode(part)
-                if self.resolver.barred is not None:
-                    self.resolver.barred.require_name(here.fd, name)
+                if self.resolver.excluded is not None:
+                    self.resolver.excluded.require_name(here.fd, name)
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o777, dir_fd=here.fd)
                     made.append(MadeDirectory(here, name))
                 here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))
         except BaseException:
             if not unmake(made):
-                spoil()
+                mark_dirty()
             raise
         return here, made
 
@@ -178,8 +178,8 @@ class Lookup:
         found = os.stat(where.name, dir_fd=parent.fd, follow_symlinks=False)
         if where.must_dir and not stat.S_ISDIR(found.st_mode):
             raise translate(errno.ENOTDIR, where)
-        if self.resolver.barred is not None:
-            self.resolver.barred.require_movable(found)
+        if self.resolver.excluded is not None:
+            self.resolver.excluded.require_movable(found)
         return walk.info_of(self.shown(where), found)
 
     def shown(self, where: ParsedPath) -> str:

@@ -40,15 +40,15 @@ Open = Callable[[int, bytes, int], int]
 class Resolver:
     """Opens beneath a base; takes the kernel's way until the kernel turns out not to have it."""
 
-    def __init__(self, demanded: Confinement | None = None, barred: ExcludedPaths | None = None) -> None:
+    def __init__(self, demanded: Confinement | None = None, excluded: ExcludedPaths | None = None) -> None:
         """Take the way that is *demanded*, and never enter what is *barred*.
 
         The kernel cannot be told about barred places, so where there are any, the walk is taken.
         """
-        if barred and demanded is not Confinement.NONE:
+        if excluded and demanded is not Confinement.NONE:
             demanded = Confinement.WALK
         self.confinement = demanded or Confinement.KERNEL
-        self.barred = barred
+        self.excluded = excluded
         self._may_fall_back = demanded is None
         self.open: Open = self._kernel_open
         if demanded is Confinement.WALK:
@@ -67,7 +67,7 @@ class Resolver:
         return self._walk_open(base, path, flags)
 
     def _walk_open(self, base: int, path: bytes, flags: int) -> int:
-        return _Walk(base, flags | os.O_CLOEXEC, self.barred).run(path)
+        return _Walk(base, flags | os.O_CLOEXEC, self.excluded).run(path)
 
 
 def kernel_open(base: int, path: bytes, flags: int) -> int:
@@ -126,9 +126,9 @@ def unconfined_open(base: int, path: bytes, flags: int) -> int:
 class _Walk:
     """One resolution name by name, never letting the kernel follow a link."""
 
-    def __init__(self, base: int, flags: int, barred: ExcludedPaths | None) -> None:
+    def __init__(self, base: int, flags: int, excluded: ExcludedPaths | None) -> None:
         self._base = base
-        self._barred = barred
+        self._excluded = excluded
         self._flags = flags
         self._mount = syscalls.mount_id_unchecked(base)
         self._here = base
@@ -238,8 +238,8 @@ class _Walk:
         try:
             if syscalls.mount_id_unchecked(fd) != self._mount:
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
-            if self._barred is not None:
-                self._barred.require_free(os.fstat(fd))
+            if self._excluded is not None:
+                self._excluded.require_free(os.fstat(fd))
         except OSError:
             os.close(fd)
             raise

@@ -55,14 +55,14 @@ class Root(RootReading):
         label: str = "",
         scratch: Scratch | None = None,
         confinement: Confinement | None = None,
-        barred: tuple[tuple[str, ...], ...] = (),
+        excluded: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         """Take over an open directory.
 
         Paths in answers begin with *label*; *confinement* demands one way of resolving; the places in
         *barred*, given by the names that lead to them, belong to another rule.
         """
-        resolver = Resolver(confinement, ExcludedPaths(directory, barred) if barred else None)
+        resolver = Resolver(confinement, ExcludedPaths(directory, excluded) if excluded else None)
         super().__init__(Lookup(directory, resolver, label))
         self.account: Account = NullAccount()
         self._scratch = scratch if scratch and _same_mount(directory, scratch) else None
@@ -75,7 +75,7 @@ class Root(RootReading):
         label: str = "",
         scratch: Scratch | None = None,
         confinement: Confinement | None = None,
-        barred: tuple[tuple[str, ...], ...] = (),
+        excluded: tuple[tuple[str, ...], ...] = (),
     ) -> Root:
         """Open a directory of the host.
 
@@ -88,7 +88,7 @@ class Root(RootReading):
         except OSError as error:
             reason = os.strerror(error.errno or errno.EIO)
             raise UnavailableError(f"cannot open the directory {Path(directory).name!r}: {reason}") from None
-        return cls(Handle(fd), label=label, scratch=scratch, confinement=confinement, barred=barred)
+        return cls(Handle(fd), label=label, scratch=scratch, confinement=confinement, excluded=excluded)
 
     def close(self) -> None:
         """End all use; the descriptor closes when the last running operation is done."""
@@ -183,11 +183,11 @@ class Root(RootReading):
             account.record("touch", shown)
             account.prepare()
             syscalls.touch_held_unchecked(held.fd, modified_ns)
-            account.changed(held)
+            account.flush_on_exit(held)
             return walk.info_of(shown, os.fstat(held.fd))
 
     @translated
-    def shrink(self, where: ParsedPath, size: int) -> None:
+    def truncate(self, where: ParsedPath, size: int) -> None:
         """Cut what an append that was interrupted left; for the account, which has counted neither."""
         held = Handle(self._beneath.open(where, _APPEND))
         os.ftruncate(held.fd, size)
@@ -225,16 +225,16 @@ class Root(RootReading):
             for path in paths:
                 account.record("mkdir", path)
             account.prepare()
-            parent, made = self._beneath.make(near, missing, account.spoil)
+            parent, made = self._beneath.make(near, missing, account.mark_dirty)
             if len(made) != len(missing):
-                account.spoil()
+                account.mark_dirty()
             try:
                 os.mkdir(where.name, 0o777, dir_fd=parent.fd)
             except BaseException:
                 if not unmake(made):
-                    account.spoil()
+                    account.mark_dirty()
                 raise
-            account.changed(*(each.parent for each in made), parent)
+            account.flush_on_exit(*(each.parent for each in made), parent)
             return paths
 
     def _is_directory(self, where: ParsedPath) -> bool:
@@ -272,7 +272,7 @@ class Root(RootReading):
                 replace_by_link(text, self._names(where), parent, where.name)
             else:
                 os.symlink(text, where.name, dir_fd=parent.fd)
-            account.changed(parent)
+            account.flush_on_exit(parent)
 
     # Removing and moving
 
@@ -290,7 +290,7 @@ class Root(RootReading):
                 os.rmdir(where.name, dir_fd=parent.fd)
             else:
                 os.unlink(where.name, dir_fd=parent.fd)
-            account.changed(parent)
+            account.flush_on_exit(parent)
             del held
             return info
 
@@ -313,22 +313,22 @@ class Root(RootReading):
             if info.kind is not FileKind.DIRECTORY:
                 self._charge_removal(account, where, info)
                 os.unlink(where.name, dir_fd=parent.fd)
-                account.changed(parent)
+                account.flush_on_exit(parent)
                 del held
                 return info
             account.charge(0, 0)
             account.record("remove", self._beneath.shown(where), before_bytes=0)
             account.prepare()
             if scratch is None:
-                account.spoil()
+                account.mark_dirty()
                 Removal(open_child).remove(parent.fd, where.name)
-                account.changed(parent)
+                account.flush_on_exit(parent)
                 return info
-            mark = account.postpone()
+            mark = account.defer_release()
             thrown = scratch.throw_away(open_child, parent, where.name)
-            account.changed(parent, scratch.trash)
+            account.flush_on_exit(parent, scratch.trash)
         # As long as it is in the trash and locked, nobody else takes it for one that was left there.
-        account.give_back(mark, thrown.empty())
+        account.release(mark, thrown.empty())
         thrown.remove()
         return info
 
@@ -373,7 +373,7 @@ class Root(RootReading):
         except OSError as error:
             number = error.errno
         else:
-            account.changed(parent, target_parent)
+            account.flush_on_exit(parent, target_parent)
             return
         raise translate(number, source if number == errno.ENOENT else target)
 
@@ -412,9 +412,9 @@ class Root(RootReading):
                 account.flush(draft.fd)
                 found = os.fstat(draft.fd)
             made_paths = self._charge_write(account, target, found, place.cause)
-            parent, made = self._beneath.make(target.near, target.missing, account.spoil)
+            parent, made = self._beneath.make(target.near, target.missing, account.mark_dirty)
             if len(made) != len(target.missing):
-                account.spoil()
+                account.mark_dirty()
             try:
                 if place.existing is Existing.REFUSE:
                     draft.create(parent, target.where.name)
@@ -422,9 +422,9 @@ class Root(RootReading):
                     draft.replace(parent, target.where.name)
             except BaseException:
                 if not unmake(made):
-                    account.spoil()
+                    account.mark_dirty()
                 raise
-            account.changed(*(each.parent for each in made), parent)
+            account.flush_on_exit(*(each.parent for each in made), parent)
             del held
         if not found.st_nlink:
             found = os.fstat(draft.fd)

@@ -186,6 +186,6 @@ class RootReading:
         top = Handle(self._beneath.open(where, LIST))
         return walk_module.measure(self._beneath.resolver.open, top, limit)
 
-    def bypass(self) -> UnmediatedAccess:
+    def unmediated_access(self) -> UnmediatedAccess:
         """What has to be known about it when programs change it without asking."""
         return UnmediatedAccess(self._beneath)

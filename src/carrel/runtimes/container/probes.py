@@ -18,7 +18,7 @@ OOM_KILLS = (
 
 def has_directory(container: Container, bypass: UnmediatedAccess) -> bool:
     """Whether the container sees a file that is put into the directory of the host now."""
-    with bypass.marked() as name:
+    with bypass.marker_file() as name:
         return run_script(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
 
 

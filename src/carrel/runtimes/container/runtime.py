@@ -292,7 +292,7 @@ class ContainerRuntime:
             with suppress(CarrelError, WalkCancelledError), turn.finishing():
                 use.end()
                 # It may still run, if the engine is gone.
-                use.spoil()
+                use.mark_dirty()
             raise
         with turn.finishing():
             changes = use.end()
@@ -316,7 +316,7 @@ class ContainerRuntime:
             # Somebody was killed while a program ran.
             use.recount()
             use.require_room()
-        left = [] if use.bypass is None else use.bypass.hand_over(*home.owner)
+        left = [] if use.bypass is None else use.bypass.chown(*home.owner)
         container = self._with_the_directory(container, home, use, workspace)
         limit_memory(container, turn.memory_bytes)
         use.begin()

@@ -247,22 +247,22 @@ class FileLedger:
             return
         raise problem
 
-    def changed(self, *held: Handle) -> None:
-        self._changed += held
+    def flush_on_exit(self, *handles: Handle) -> None:
+        self._changed += handles
 
     def flush(self, fd: int) -> None:
         self._durability.require_waiting()
         self._durability.flush(fd)
 
-    def spoil(self) -> None:
+    def mark_dirty(self) -> None:
         self._spoiled = True
 
-    def postpone(self) -> int:
+    def defer_release(self) -> int:
         page = self._next or self._held
         self._next = page._replace(owed=page.owed + 1)
         return page.recounts
 
-    def give_back(self, mark: int, freed: Usage) -> None:
+    def release(self, mark: int, freed: Usage) -> None:
         try:
             with self:
                 page = self._held
@@ -325,7 +325,7 @@ class FileLedger:
     def flush_files(self) -> None:
         """Flush all that programs changed by themselves, where that is due."""
         if self._durability is Durability.DISK:
-            self._root.bypass().flush()
+            self._root.unmediated_access().flush()
 
     def end_direct(self) -> Usage:
         """They do no longer; count what there is."""
@@ -445,7 +445,7 @@ class FileLedger:
         if found is None or found.kind is not FileKind.FILE:
             return False
         if before_bytes < found.size_bytes < (event.after_bytes or 0):
-            self._root.shrink(parse(event.path), before_bytes)
+            self._root.truncate(parse(event.path), before_bytes)
             return False
         return found.size_bytes == event.after_bytes
 

@@ -85,20 +85,20 @@ class MemoryLedger:
     def prepare(self) -> None:
         """It is written down already."""
 
-    def changed(self, *held: Handle) -> None:
+    def flush_on_exit(self, *handles: Handle) -> None:
         """Nothing is flushed."""
 
     def flush(self, fd: int) -> None:
         """Nothing is flushed."""
 
-    def spoil(self) -> None:
+    def mark_dirty(self) -> None:
         self._used = self._next = None
 
     def begin_direct(self) -> None:
         """Programs change the files by themselves from now on."""
         with self as ledger:
             ledger.charge(0, 0)
-            ledger.spoil()
+            ledger.mark_dirty()
 
     def end_direct(self) -> Usage:
         """They do no longer; count what there is."""
@@ -107,11 +107,11 @@ class MemoryLedger:
     def flush_files(self) -> None:
         """Nothing is flushed."""
 
-    def postpone(self) -> int:
-        self.spoil()
+    def defer_release(self) -> int:
+        self.mark_dirty()
         return 0
 
-    def give_back(self, mark: int, freed: Usage) -> None:
+    def release(self, mark: int, freed: Usage) -> None:
         """What was removed is not counted when the count begins anew."""
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
