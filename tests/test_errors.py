@@ -129,7 +129,7 @@ def test_the_errno_is_one_that_python_gives_the_same_builtin(kind: type[CarrelEr
 def test_a_limit_tells_what_was_asked_and_what_is_allowed() -> None:
     error = LimitError("depth", limit=3, asked=5, message="too deep", path="a")
     again = pickle.loads(pickle.dumps(error))
-    assert (again.code, again.limit, again.requested) == ("limit.depth", 3, 5)
+    assert (again.code, again.limit, again.asked) == ("limit.depth", 3, 5)
 
 
 def test_a_wrong_policy_tells_the_field() -> None:
