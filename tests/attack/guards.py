@@ -66,7 +66,7 @@ def open_descriptors() -> dict[int, str]:
 
 def require_no_leak(before: dict[int, str]) -> None:
     """Fail if more is open than in *before*; garbage is collected only if it seems so."""
-    manager_cache().clear()
+    manager_cache().close()
     if len(os.listdir("/proc/self/fd")) <= len(before) + 1:  # the listing itself is one of them
         return
     gc.collect()

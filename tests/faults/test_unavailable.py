@@ -452,7 +452,7 @@ def test_a_change_during_which_a_system_call_fails_is_made_or_not_and_the_next_s
         break_all(patch, root, errno.EIO, [name])
         with suppress(CarrelError):
             every_call(manager)[key]()
-    manager_cache().clear()
+    manager_cache().close()
     assert open_descriptors() <= held + 1, "the trash may have been opened for good"
     there = manager.list_workspaces()
     sweep_all(manager)

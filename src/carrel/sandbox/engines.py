@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING
 from carrel.audit.logger import SandboxLogger
 from carrel.config.settings import ContainerSettings, PythonSettings
 from carrel.errors import ConfigError
+from carrel.process import PROCESS
 from carrel.runtimes.api import Runtime
 from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.runtimes.wasm.pool import Owner, Pool, PoolSettings
@@ -114,13 +113,9 @@ def _state() -> Path:
     return Path(home, ".local", "state", "carrel", "containers")
 
 
-@cache
 def engines() -> Engines:
-    """Those of this process; in a forked child they begin anew."""
-    made = Engines()
-    os.register_at_fork(after_in_child=made.abandon)
-    atexit.register(made.close)
-    return made
+    """Return the engines of this process."""
+    return PROCESS.get(Engines)
 
 
 def owned_engine(owner: Owner, engine: FindEngine | None = None) -> FindEngine:

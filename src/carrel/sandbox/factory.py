@@ -1,4 +1,4 @@
-"""Create a sandbox on a session, on a directory, or on a workspace that is open."""
+"""Create a sandbox on a session, a directory or an open workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
-from carrel.config.settings import ContainerSettings
+from carrel.config.settings import Settings
 from carrel.errors import RuntimeDisabledError
 from carrel.paths.session_id import require_session_id
 from carrel.policy.execution import ExecutionPolicy
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from carrel.sandbox.container import ContainerSandbox
 
 DEFAULT_SESSION = "default"
-"""Where a sandbox works that is given no workspace."""
+"""The session of a sandbox that is given no workspace."""
 
 
 def create_sandbox(
@@ -44,28 +44,30 @@ def create_sandbox(
     *,
     stateful: bool = False,
 ) -> BaseSandbox:
-    """A sandbox on the files of *workspace*.
+    """Create a sandbox on the files of *workspace*.
 
     Args:
-        runtime: What runs the code.
-        policy: What a call may take; the defaults of `ExecutionPolicy` if none is given. It is not changed.
-        workspace: An open workspace, or a directory of the host; the session `default` if none is given.
-        logger: Where events go.
-        stateful: Whether variables and imports last from call to call.
+        runtime: The runtime that executes the code.
+        policy: The limits of a call; the defaults of `ExecutionPolicy` if not given. It is not changed.
+        workspace: An open workspace or a host directory; the session `default` if not given.
+        logger: Receives the events.
+        stateful: Whether variables and imports persist between calls.
 
     Raises:
-        ValueError: There is no such runtime, or it cannot be *stateful*.
+        ValueError: The runtime is unknown, or does not support *stateful*.
         RuntimeMissingError: No image is configured for containers.
-        RuntimeDisabledError: The configuration switches guest code off.
-        UnavailableError: The directory is not there.
+        RuntimeDisabledError: The configuration disables guest code.
+        UnavailableError: The directory does not exist.
     """
     if workspace is None:
         return get_session_sandbox(DEFAULT_SESSION, runtime, policy, None, logger, stateful=stateful)
-    kind = _allowed(runtime, stateful=stateful)
+    kind, settings = _require_runtime(runtime, stateful=stateful)
+    source: WorkspaceSource
     if isinstance(workspace, Workspace):
-        return _sandbox(kind, OpenWorkspaceSource(workspace), policy, logger, stateful=stateful)
-    place = DirectorySource(workspace, SandboxLogger.of(logger))
-    return _sandbox(kind, place, policy, logger, stateful=stateful)
+        source = OpenWorkspaceSource(workspace)
+    else:
+        source = DirectorySource(workspace, SandboxLogger.of(logger))
+    return _sandbox(kind, settings, source, policy, logger, stateful=stateful)
 
 
 def create_session_sandbox(
@@ -79,29 +81,30 @@ def create_session_sandbox(
     limits: Limits | None = None,
     stateful: bool = False,
 ) -> tuple[str, BaseSandbox]:
-    """Make a new session and a sandbox on its files; its id, and the sandbox.
+    """Create a session and a sandbox on its files; return the session id and the sandbox.
 
     Args:
-        runtime: What runs the code.
-        policy: What a call may take; it is not changed.
+        runtime: The runtime that executes the code.
+        policy: The limits of a call; it is not changed.
         workspace_root: The sessions directory; the configured one by default.
-        logger: Where events go.
+        logger: Receives the events.
         session_id: The id of the session; a new UUID by default.
         ttl_seconds: How long it may be idle; the configured time by default.
         limits: Its quotas; the configured ones by default.
-        stateful: Whether variables and imports last from call to call.
+        stateful: Whether variables and imports persist between calls.
 
     Raises:
         ValueError: The id or the runtime is invalid.
         SessionExistsError: The id is taken.
-        RuntimeDisabledError: The configuration switches guest code off.
+        RuntimeDisabledError: The configuration disables guest code.
     """
-    kind = _allowed(runtime, stateful=stateful)
-    manager = _manager(workspace_root, logger)
+    kind, settings = _require_runtime(runtime, stateful=stateful)
+    manager = _manager(workspace_root, logger, settings)
     ttl = UNSET if ttl_seconds is None else ttl_seconds
     with manager.create(session_id, ttl_seconds=ttl, limits=limits) as workspace:
-        made = str(workspace.session_id)
-    return made, _sandbox(kind, SessionSource(manager, made), policy, logger, stateful=stateful)
+        created_id = str(workspace.session_id)
+    source = SessionSource(manager, created_id)
+    return created_id, _sandbox(kind, settings, source, policy, logger, stateful=stateful)
 
 
 def get_session_sandbox(
@@ -113,20 +116,21 @@ def get_session_sandbox(
     *,
     stateful: bool = False,
 ) -> BaseSandbox:
-    """A sandbox on the files of a session, which is made if it is missing.
+    """Create a sandbox on the files of a session, and the session if it does not exist.
 
     The options are those of `create_session_sandbox`. Stateful sandboxes of one session share their variables
     within a process.
 
     Raises:
         ValueError: The id or the runtime is invalid.
-        RuntimeDisabledError: The configuration switches guest code off.
+        RuntimeDisabledError: The configuration disables guest code.
     """
     session_id = require_session_id(session_id)
-    kind = _allowed(runtime, stateful=stateful)
-    manager = _manager(workspace_root, logger)
+    kind, settings = _require_runtime(runtime, stateful=stateful)
+    manager = _manager(workspace_root, logger, settings)
     manager.get_workspace(session_id).close()
-    return _sandbox(kind, SessionSource(manager, session_id), policy, logger, stateful=stateful)
+    source = SessionSource(manager, session_id)
+    return _sandbox(kind, settings, source, policy, logger, stateful=stateful)
 
 
 def workspace_sandbox(
@@ -136,13 +140,13 @@ def workspace_sandbox(
     engine: FindEngine | None = None,
     stateful: bool = False,
 ) -> BaseSandbox:
-    """A sandbox on an open workspace, with what *engine* gives, by default the engine of this process.
+    """Create a sandbox on an open workspace, with the runtime of *engine*, by default that of this process.
 
     Raises:
-        RuntimeDisabledError: The configuration switches guest code off.
+        RuntimeDisabledError: The configuration disables guest code.
     """
-    kind = _allowed(RuntimeType.PYTHON)
-    return _sandbox(kind, OpenWorkspaceSource(workspace), policy, None, engine, stateful=stateful)
+    kind, settings = _require_runtime(RuntimeType.PYTHON)
+    return _sandbox(kind, settings, OpenWorkspaceSource(workspace), policy, None, engine, stateful=stateful)
 
 
 @contextmanager
@@ -152,15 +156,14 @@ def one_shot_sandbox(
     policy: ExecutionPolicy | None = None,
     logger: SandboxLogger | None = None,
 ) -> Iterator[BaseSandbox]:
-    """A sandbox for one call, with an engine of its own that makes nothing ready for a second one.
+    """Create a sandbox for one call, with its own runtime that keeps no interpreter ready.
 
     Raises:
-        RuntimeDisabledError: The configuration switches guest code off.
+        RuntimeDisabledError: The configuration disables guest code.
     """
-    _allowed(RuntimeType.PYTHON)
+    _, settings = _require_runtime(RuntimeType.PYTHON)
     manager.get_workspace(session_id).close()
-    settings = replace(load(os.environ).python, workers=1, ready=0)
-    with closing(make_engine(settings)) as engine:
+    with closing(make_engine(replace(settings.python, workers=1, ready=0))) as engine:
         yield PythonSandbox(SessionSource(manager, session_id), engine=engine, policy=policy, logger=logger)
 
 
@@ -171,24 +174,24 @@ def one_shot_container_sandbox(
     policy: ExecutionPolicy | None = None,
     logger: SandboxLogger | None = None,
 ) -> Iterator[ContainerSandbox]:
-    """A sandbox in a container for one call; the container goes afterwards, unless others use it.
+    """Create a container sandbox for one call; remove the container afterwards unless others use it.
 
     Raises:
         RuntimeMissingError: No image is configured.
-        RuntimeDisabledError: The configuration switches guest code off.
+        RuntimeDisabledError: The configuration disables guest code.
     """
     from carrel.sandbox.container import ContainerSandbox
 
-    _allowed(RuntimeType.CONTAINER)
+    _, settings = _require_runtime(RuntimeType.CONTAINER)
     manager.get_workspace(session_id).close()
-    with closing(make_containers(load(os.environ).containers)) as runtime:
+    with closing(make_containers(settings.containers)) as runtime:
         yield ContainerSandbox(
             SessionSource(manager, session_id), engine=runtime, policy=policy, logger=logger
         )
 
 
-def _allowed(runtime: RuntimeType | str, *, stateful: bool = False) -> RuntimeType:
-    """The runtime, if there is one of that name that can be so, guest code may run, and there is an image."""
+def _require_runtime(runtime: RuntimeType | str, *, stateful: bool = False) -> tuple[RuntimeType, Settings]:
+    """Return the runtime and the loaded settings, if the settings allow the runtime."""
     kind = RuntimeType(runtime)
     settings = load(os.environ)
     if not settings.sandbox:
@@ -197,36 +200,29 @@ def _allowed(runtime: RuntimeType | str, *, stateful: bool = False) -> RuntimeTy
         raise ValueError("a container keeps no interpreter: stateful is not offered")
     if kind is RuntimeType.CONTAINER:
         settings.containers.require_image()
-    return kind
+    return kind, settings
 
 
-def _manager(workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None) -> WorkspaceManager:
-    return manager_cache().get(None if workspace_root is None else Path(workspace_root), logger)
+def _manager(
+    workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None, settings: Settings
+) -> WorkspaceManager:
+    return manager_cache().get(None if workspace_root is None else Path(workspace_root), logger, settings)
 
 
 def _sandbox(
     kind: RuntimeType,
-    place: WorkspaceSource,
+    settings: Settings,
+    source: WorkspaceSource,
     policy: ExecutionPolicy | None,
     logger: SandboxLogger | None,
     engine: FindEngine | None = None,
     *,
     stateful: bool,
 ) -> BaseSandbox:
-    settings = load(os.environ)
     if kind is RuntimeType.CONTAINER:
-        return _container_sandbox(place, settings.containers, policy, logger)
-    found = (engine or engines().get)(settings.python)
-    return PythonSandbox(place, engine=found, policy=policy, logger=logger, stateful=stateful)
+        from carrel.sandbox.container import ContainerSandbox
 
-
-def _container_sandbox(
-    place: WorkspaceSource,
-    settings: ContainerSettings,
-    policy: ExecutionPolicy | None,
-    logger: SandboxLogger | None,
-) -> BaseSandbox:
-    from carrel.sandbox.container import ContainerSandbox
-
-    found = engines().container(settings)
-    return ContainerSandbox(place, engine=found, policy=policy, logger=logger)
+        containers = engines().container(settings.containers)
+        return ContainerSandbox(source, engine=containers, policy=policy, logger=logger)
+    python = (engine or engines().get)(settings.python)
+    return PythonSandbox(source, engine=python, policy=policy, logger=logger, stateful=stateful)

@@ -29,6 +29,8 @@ from carrel.sandbox.workspace_source import WorkspaceSource
 from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
 
+DEFAULT_POLICY = ExecutionPolicy()
+
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
 
@@ -118,7 +120,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
     ) -> None:
         """Work at *place*; most callers want `create_sandbox` or `create_session_sandbox`."""
         self.session_id = place.session_id
-        self.policy = policy or ExecutionPolicy()
+        self.policy = policy or DEFAULT_POLICY
         self.stateful = stateful
         self._place = place
         self._engine: RuntimeT = engine

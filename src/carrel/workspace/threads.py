@@ -1,17 +1,43 @@
-"""The thread pool for awaited calls that may take long, apart from the event loop's default pool."""
+"""The thread pool for awaited calls that may block, separate from the event loop's default pool."""
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from threading import Lock
 
-_THREADS = 256
-"""Most calls that are awaited at the same time."""
+from carrel.process import PROCESS
+
+MAX_THREADS = 256
+"""Maximum number of awaited calls that block at the same time."""
 
 
-@cache
+class CallThreads:
+    """The thread pool of this process, created on first use."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="carrel-call")
+            return self._pool
+
+    def close(self) -> None:
+        """Let the threads end once their calls have returned."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=False)
+
+    def abandon(self) -> None:
+        """Start empty in a forked child, which has none of its parent's threads."""
+        self._lock, self._pool = Lock(), None
+
+
 def call_threads() -> ThreadPoolExecutor:
-    """The threads in which awaited calls wait that may take long; a forked child begins with none."""
-    os.register_at_fork(after_in_child=call_threads.cache_clear)
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-call")
+    """Return the thread pool of this process for awaited calls that may block."""
+    return PROCESS.get(CallThreads).pool

@@ -14,7 +14,7 @@ from carrel.errors import SandboxExecutionError
 from carrel.runtimes.wasm import pool as pool_module
 from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.runtimes.wasm.interpreter import InterpreterHandle
-from carrel.runtimes.wasm.pool import ANYBODY, Owner, Pool, PoolSettings
+from carrel.runtimes.wasm.pool import SHARED, Owner, Pool, PoolSettings
 from carrel.runtimes.wasm.worker_process import WasmWorker
 
 pytestmark = pytest.mark.timeout(60)
@@ -34,7 +34,7 @@ class Lent(Pool):
         super().__init__(cache_directory, settings)
         self._lent: list[InterpreterHandle] = []
 
-    def take(self, *, metered: bool = False, owner: Owner = ANYBODY) -> InterpreterHandle:
+    def take(self, *, metered: bool = False, owner: Owner = SHARED) -> InterpreterHandle:
         self._lent.append(super().take(metered=metered, owner=owner))
         return self._lent[-1]
 
@@ -52,7 +52,7 @@ def pool(directory: str) -> Iterator[Pool]:
 
 
 def test_no_two_owners_share_a_process(pool: Pool) -> None:
-    opened = [pool.take(owner=owner) for owner in (A, B, C, A, B, ANYBODY)]
+    opened = [pool.take(owner=owner) for owner in (A, B, C, A, B, SHARED)]
     first, second, third, fourth, fifth, sixth = (each.worker for each in opened)
     assert fourth is first
     assert fifth is second

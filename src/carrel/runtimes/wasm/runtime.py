@@ -20,7 +20,7 @@ from carrel.runtimes.serializer import SessionSerializer
 from carrel.runtimes.wasm.build.compiled import CompiledGuest, OnProgress
 from carrel.runtimes.wasm.file_server import TEMPORARY, FileServer
 from carrel.runtimes.wasm.interpreter import InterpreterHandle, NotCompiledError
-from carrel.runtimes.wasm.pool import ANYBODY, Owner, Pool
+from carrel.runtimes.wasm.pool import SHARED, Owner, Pool
 from carrel.runtimes.wasm.stateful import StatefulInterpreters
 from carrel.workspace.workspace import Workspace
 
@@ -52,7 +52,7 @@ class PythonRuntime:
         self._kept = kept or StatefulInterpreters()
         self._turns = SessionSerializer()
         self._compiled: set[bool] = set()
-        self._owner = ANYBODY
+        self._owner = SHARED
 
     def owned_by(self, owner: Owner) -> PythonRuntime:
         """The same, for scripts that run in no process in which those of another owner run."""
