@@ -228,7 +228,7 @@ def test_a_file_with_less_in_it_is_read(home: Home, text: str) -> None:
 
 def known_statements() -> st.SearchStrategy[str]:
     """Lines about keys that exist, with values that may suit them."""
-    names = st.sampled_from([".".join(place) for key in KEYS for place in key.places])
+    names = st.sampled_from([".".join(path) for key in KEYS for path in key.paths])
     tables = st.sampled_from(["[session]", "[files]", "[roles.x]", "[[workspace.allow]]", "tools = ['a']"])
     values = st.one_of(VALUES, st.sampled_from(["5", "'ro'", "'none'", "'/a'", "['a']", "true"]))
     return st.one_of(tables, st.builds("{} = {}".format, st.one_of(names, NAMES), values), STATEMENTS)

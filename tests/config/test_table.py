@@ -184,7 +184,7 @@ def test_every_setting_has_a_sample() -> None:
 
 def test_names_and_variables_are_used_once() -> None:
     for used in (
-        [place for key in KEYS for place in key.places],
+        [path for key in KEYS for path in key.paths],
         [name for key in KEYS for name in key.variables],
     ):
         assert len(used) == len(set(used))
@@ -224,7 +224,7 @@ def test_a_setting_comes_from_the_file_with_its_line(key: Key[object], home: Hom
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key.file_alias], ids=lambda key: key.name)
 def test_a_setting_comes_from_the_file_by_its_other_name(key: Key[object], home: Home) -> None:
-    settings = home.load(f"[{key.place[0]}]\n{key.file_alias} = {SAMPLES[key.name].text}\n")
+    settings = home.load(f"[{key.path[0]}]\n{key.file_alias} = {SAMPLES[key.name].text}\n")
     assert SAMPLES[key.name].get(settings) == SAMPLES[key.name].value
     assert value_of(settings, key).origin == Origin(
         source=SettingSource.FILE, name=str(home.file), line=2, is_alias=True
@@ -234,9 +234,9 @@ def test_a_setting_comes_from_the_file_by_its_other_name(key: Key[object], home:
 @pytest.mark.parametrize("key", [key for key in KEYS if key.file_alias], ids=lambda key: key.name)
 def test_a_setting_under_both_names_in_the_file_is_refused(key: Key[object], home: Home) -> None:
     text = SAMPLES[key.name].text
-    message = home.error(f"[{key.place[0]}]\n{key.place[1]} = {text}\n{key.file_alias} = {text}\n")
+    message = home.error(f"[{key.path[0]}]\n{key.path[1]} = {text}\n{key.file_alias} = {text}\n")
     assert message == (
-        f"FILE:3: {key.place[0]}.{key.file_alias} is the same setting as {key.name}; give one of them"
+        f"FILE:3: {key.path[0]}.{key.file_alias} is the same setting as {key.name}; give one of them"
     )
 
 

@@ -1,6 +1,6 @@
-"""The settings of containers: the engine, the image, and how far a container is locked down.
+"""The settings of containers: the engine, the image and the lockdown.
 
-Only whoever runs the program can loosen them: no call, tool or request names any of them.
+Only the operator can loosen them: no call, tool or request can set any of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from carrel.config.key import Key
 from carrel.config.kind import ABSOLUTE, SWITCH, InvalidValueError, SettingKind, many, number
 
 UNCONFINED = "unconfined"
-"""Says that no filter of system calls is wanted."""
+"""The value that disables the seccomp filter."""
 CAPABILITIES = (
     *("AUDIT_CONTROL", "AUDIT_READ", "AUDIT_WRITE", "BLOCK_SUSPEND", "BPF", "CHECKPOINT_RESTORE", "CHOWN"),
     *("DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "IPC_LOCK", "IPC_OWNER", "KILL", "LEASE"),
@@ -20,7 +20,7 @@ CAPABILITIES = (
     *("SYS_ADMIN", "SYS_BOOT", "SYS_CHROOT", "SYS_MODULE", "SYS_NICE", "SYS_PACCT", "SYS_PTRACE"),
     *("SYS_RAWIO", "SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "WAKE_ALARM"),
 )
-"""The privileges that Linux knows, without the `CAP_` before each."""
+"""The Linux capabilities, without the prefix `CAP_`."""
 _IMAGE_CHARACTERS = 512
 _IMAGE = re.compile(
     r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
@@ -35,7 +35,7 @@ _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
 
 
 def _like(pattern: re.Pattern[str], says: str, *, characters: int = 300) -> SettingKind[str]:
-    """A text of one form."""
+    """Accept text that matches a pattern."""
 
     def make(value: object, home: str | None) -> str:
         if not isinstance(value, str) or len(value) > characters or not pattern.fullmatch(value):
@@ -46,10 +46,10 @@ def _like(pattern: re.Pattern[str], says: str, *, characters: int = 300) -> Sett
 
 
 def _decimal(low: float, high: float) -> SettingKind[float]:
-    """A number in a range that need not be whole."""
+    """Accept a decimal number in a range."""
 
     def make(value: object, home: str | None) -> float:
-        # A boolean is an int for Python, but no number in a file; what is not a number is in no range.
+        # bool is a subclass of int, but not a number in TOML; NaN is in no range.
         if type(value) not in (int, float) or not low <= value <= high:  # type: ignore[operator]  # a number
             raise InvalidValueError
         return float(value)  # type: ignore[arg-type]  # a number
@@ -75,70 +75,70 @@ IMAGE: Key[str | None] = Key(
     name="containers.image",
     kind=_like(_IMAGE, "the name of an image", characters=_IMAGE_CHARACTERS),
     default=None,
-    meaning="What containers are made of; without one there are none.",
+    meaning="Image of containers; unset disables containers.",
     variable="CARREL_CONTAINER_IMAGE",
 )
 ADDRESS: Key[str | None] = Key(
     name="containers.address",
     kind=_like(_ENGINE, 'a text like "unix:///path" or "tcp://host:port"'),
     default=None,
-    meaning="Where the Docker engine is; without one, where `DOCKER_HOST` says, or at the usual socket.",
+    meaning="Address of the Docker engine; unset means `DOCKER_HOST`, or the default socket.",
     variable="CARREL_CONTAINER_ENGINE",
 )
 PULL = Key(
     name="containers.pull",
     kind=SWITCH,
     default=False,
-    meaning="Whether an image that the engine does not have is fetched from its registry.",
+    meaning="Whether an image that the engine does not have is pulled from its registry.",
     variable="CARREL_CONTAINER_PULL",
 )
 USER: Key[str | None] = Key(
     name="containers.user",
     kind=_like(_USER, 'two numbers like "1000:1000", of a user and a group'),
     default=None,
-    meaning="Who programs run as; without one, as the user of this process, or as nobody if that is root.",
+    meaning="User and group of programs; unset means those of this process, or `nobody` if that is root.",
     variable="CARREL_CONTAINER_USER",
 )
 MEMORY_MB = Key(
     name="containers.memory_mb",
     kind=number(8, 10**7),
     default=512,
-    meaning="Most MiB (2**20 bytes) of all processes of one container and of its `/tmp`.",
+    meaning="Maximum memory of all processes of one container and its `/tmp`, in MiB (2**20 bytes).",
     variable="CARREL_CONTAINER_MEMORY_MB",
 )
 CPUS = Key(
     name="containers.cpus",
     kind=_decimal(0.01, 1024),
     default=1.0,
-    meaning="How many processors one container may keep busy.",
+    meaning="Number of processors that one container may use.",
     variable="CARREL_CONTAINER_CPUS",
 )
 PIDS = Key(
     name="containers.pids",
     kind=number(8, 10**6),
     default=128,
-    meaning="Most processes and threads of one container.",
+    meaning="Maximum number of processes and threads of one container.",
     variable="CARREL_CONTAINER_PIDS",
 )
 TMP_MB = Key(
     name="containers.tmp_mb",
     kind=number(1, 10**7),
     default=64,
-    meaning="Most MiB (2**20 bytes) in the `/tmp` of one container; they are in memory.",
+    meaning="Maximum size of the `/tmp` of one container, which is in memory, in MiB (2**20 bytes).",
     variable="CARREL_CONTAINER_TMP_MB",
 )
 NETWORK = Key(
     name="containers.network",
     kind=_like(_NETWORK, 'the name of a network of the engine, or "none"'),
     default="none",
-    meaning="The engine's network that containers are in.",
+    meaning="The Docker network that containers join.",
     variable="CARREL_CONTAINER_NETWORK",
 )
 READ_ONLY = Key(
     name="containers.read_only",
     kind=SWITCH,
     default=True,
-    meaning="Whether nothing but `/workspace` and `/tmp` can be written.",
+    meaning="Whether everything but `/workspace` and `/tmp` is read-only.",
     variable="CARREL_CONTAINER_READ_ONLY",
 )
 CAPABILITY_NAMES = Key(
@@ -147,35 +147,35 @@ CAPABILITY_NAMES = Key(
         SettingKind(says='the name of a capability, like "CHOWN"', make=_capability), "a list of capabilities"
     ),
     default=[],
-    meaning="The capabilities that containers keep.",
+    meaning="Linux capabilities that containers keep.",
     variable="CARREL_CONTAINER_CAPABILITIES",
 )
 SECCOMP: Key[str | None] = Key(
     name="containers.seccomp",
     kind=SettingKind(says=f'"{UNCONFINED}" or the absolute path of a file', make=_filter),
     default=None,
-    meaning="Another filter of system calls than the engine's own: a file in JSON, or `unconfined` for none.",
+    meaning="Seccomp profile instead of the engine's default: a JSON file, or `unconfined` for none.",
     variable="CARREL_CONTAINER_SECCOMP",
 )
 NEW_PRIVILEGES = Key(
     name="containers.new_privileges",
     kind=SWITCH,
     default=False,
-    meaning="Whether programs may gain privileges, as by a set-user-id file.",
+    meaning="Whether programs may gain privileges, for example through a setuid file.",
     variable="CARREL_CONTAINER_NEW_PRIVILEGES",
 )
 TIMEOUT_SECONDS = Key(
     name="containers.timeout_seconds",
     kind=number(1, 3600),
     default=30,
-    meaning="Longest time until the engine answers.",
+    meaning="Timeout of requests to the Docker engine, in seconds.",
     variable="CARREL_CONTAINER_TIMEOUT_SECONDS",
 )
 TOOLS = Key(
     name="containers.tools",
     kind=SWITCH,
     default=False,
-    meaning="Whether the tools `bash` and `python_executor` work in containers.",
+    meaning="Whether the tools `bash` and `python_executor` run in containers.",
     variable="CARREL_CONTAINER_TOOLS",
 )
 
@@ -196,4 +196,4 @@ CONTAINER_KEYS: tuple[Key[object], ...] = (
     TIMEOUT_SECONDS,
     TOOLS,
 )
-"""In the order in which they are listed."""
+"""All settings of containers, in the order in which they are listed."""

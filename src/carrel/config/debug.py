@@ -9,5 +9,5 @@ _OFF = ("", "0", "false", "no", "off")
 
 
 def is_debug(environ: Mapping[str, str]) -> bool:
-    """Whether errors are to be told with all that is known about them."""
+    """Whether errors are reported with full details."""
     return environ.get(DEBUG_VARIABLE, "").strip().lower() not in _OFF

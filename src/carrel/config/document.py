@@ -11,28 +11,28 @@ from pathlib import Path
 from carrel.config.kind import KeyPath
 
 FILE_BYTES = 2**20
-"""A larger file is none of ours."""
+"""Maximum size of a file; a larger one is not a configuration file."""
 _LONG_NUMBER = re.compile(rf"[0-9_]{{{sys.int_info.str_digits_check_threshold}}}")
-"""What Python may refuse to read as a number."""
+"""A number that Python may refuse to convert."""
 
 
 class UnreadableDocumentError(ValueError):
-    """A document that cannot be read; `line` is where, if that is known."""
+    """The document cannot be read; `line` is the line of the error, if known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
-        """Tell the *problem* as the end of a sentence that begins with the file."""
+        """Describe the *problem* as the end of a sentence that starts with the file name."""
         super().__init__(problem)
         self.line = line
 
 
 def read_document(path: Path) -> str | None:
-    """The text of the file; `None` if there is none.
+    """Return the text of the file; `None` if it does not exist.
 
     Raises:
-        Unreadable: It cannot be read, is too large, or is not UTF-8 text.
+        UnreadableDocumentError: The file cannot be read, is too large, or is not UTF-8 text.
     """
     try:
-        data = _content(path)
+        data = _read(path)
         return data.decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -46,14 +46,14 @@ def read_document(path: Path) -> str | None:
         raise UnreadableDocumentError(str(error)) from None
 
 
-def _content(path: Path) -> bytes:
-    # A FIFO without a writer would keep us waiting.
+def _read(path: Path) -> bytes:
+    # Opening a FIFO that has no writer would block.
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         mode = os.fstat(fd).st_mode
         if stat.S_ISDIR(mode):
             raise ValueError("is a directory")
-        # People name /dev/null to have no file.
+        # /dev/null is accepted: it is the usual way to configure no file.
         if not (stat.S_ISREG(mode) or stat.S_ISCHR(mode)):
             raise ValueError("is not a regular file")
         data = b""
@@ -67,10 +67,10 @@ def _content(path: Path) -> bytes:
 
 
 def parse_toml(text: str) -> dict[str, object]:
-    """What stands in *text*.
+    """Parse *text* as TOML.
 
     Raises:
-        Unreadable: It is not TOML, or more than can be read.
+        UnreadableDocumentError: The text is not TOML, or exceeds what can be parsed.
     """
     if not text:
         return {}
@@ -90,8 +90,8 @@ def parse_toml(text: str) -> dict[str, object]:
     raise UnreadableDocumentError(f"is not TOML that can be read: {problem}", line)
 
 
-def line_of(text: str, place: KeyPath) -> int:
-    """The line of *text* on which *place* stands, or the nearest thing around it."""
+def line_of(text: str, path: KeyPath) -> int:
+    """Return the line of *path* in *text*, or of its nearest ancestor that has one."""
     from carrel.config.toml_lines import TomlLines
 
-    return TomlLines(text).of(place)
+    return TomlLines(text).of(path)

@@ -1,4 +1,4 @@
-"""The configuration file: where it is, and its contents, checked as a whole."""
+"""`ConfigFile`: locates, reads and validates the configuration file."""
 
 from __future__ import annotations
 
@@ -22,50 +22,50 @@ if TYPE_CHECKING:
 NAME = "carrel/config.toml"
 _MAX_CACHED = 16
 
-_BY_PLACE = {place: key for key in KEYS for place in key.places}
-_TABLES = {place[0] for place in _BY_PLACE if len(place) == 2}
+_KEYS = {path: key for key in KEYS for path in key.paths}
+_TABLES = {path[0] for path in _KEYS if len(path) == 2}
 _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}", re.ASCII)
 
 
 class ConfigFile:
-    """What one file gives."""
+    """The validated values of one file."""
 
     def __init__(self, path: Path | None, text: str | None = None, home: str | None = None) -> None:
-        """Check *text*, which stands in the file at *path*; `None` if there is no such file.
+        """Parse and validate *text*, the content of the file at *path*; `None` if it does not exist.
 
         Raises:
-            ConfigError: It is not TOML, or holds a key or value that is wrong.
+            ConfigError: The text is not TOML, or has an unknown key or an invalid value.
         """
         self.path = path
-        """Where the file is, or would be; `None` if nothing says where."""
+        """Location of the file, which may not exist; `None` if no location is known."""
         self.is_there = text is not None
         self._text = text or ""
         self._home = home
         self._given: dict[str, tuple[tuple[str, ...], object]] = {}
-        for place, value in self._entries():
-            self._take(place, value)
+        for key_path, value in self._entries():
+            self._add(key_path, value)
 
     def find(self, key: Key[object]) -> tuple[object, Origin] | None:
-        """The value of *key* and where it stands, if the file gives one."""
+        """Return the value of *key* and its origin, if the file sets it."""
         if key.name not in self._given:
             return None
-        place, value = self._given[key.name]
-        return value, self.origin(place, is_alias=place != key.place)
+        key_path, value = self._given[key.name]
+        return value, self.origin(key_path, is_alias=key_path != key.path)
 
-    def origin(self, place: KeyPath, *, is_alias: bool = False) -> Origin:
-        """Where *place* is in the file."""
-        line = self._lines.of(place)
+    def origin(self, key_path: KeyPath, *, is_alias: bool = False) -> Origin:
+        """Return the origin of the value at *key_path*."""
+        line = self._lines.of(key_path)
         return Origin(source=SettingSource.FILE, name=str(self.path), line=line, is_alias=is_alias)
 
     def _entries(self) -> Iterator[tuple[tuple[str, ...], object]]:
-        """What stands in the file, and where."""
+        """Iterate over all keys with their values."""
         for name, value in self._document().items():
             if name not in _TABLES:
                 yield (name,), value
             elif isinstance(value, dict):
                 yield from (((name, inner), each) for inner, each in value.items())
             else:
-                self._refuse((name,), f"must be a table, not {short_repr(value)}")
+                self._reject((name,), f"must be a table, not {short_repr(value)}")
 
     def _document(self) -> dict[str, object]:
         try:
@@ -73,21 +73,21 @@ class ConfigFile:
         except UnreadableDocumentError as error:
             raise _config_error(self.path, error) from None
 
-    def _take(self, place: tuple[str, ...], value: object) -> None:
-        key = _BY_PLACE.get(place)
+    def _add(self, key_path: tuple[str, ...], value: object) -> None:
+        key = _KEYS.get(key_path)
         if key is None:
-            self._refuse(place, f"is not a known key{_suggestion(place)}")
+            self._reject(key_path, f"is not a known key{_suggestion(key_path)}")
         if key.name in self._given:
             other, _ = self._given[key.name]
-            self._refuse(place, f"is the same setting as {_render(other)}; give one of them")
+            self._reject(key_path, f"is the same setting as {_render(other)}; give one of them")
         try:
-            self._given[key.name] = place, key.kind.check(value, self._home, *place)
+            self._given[key.name] = key_path, key.kind.check(value, self._home, *key_path)
         except InvalidValueError as error:
-            self._refuse(error.at, str(error))
+            self._reject(error.at, str(error))
 
-    def _refuse(self, place: KeyPath, reason: str) -> NoReturn:
-        where = f"{self.path}:{self._lines.of(place)}"
-        raise ConfigError(f"{where}: {_render(place)} {reason}", path=str(self.path))
+    def _reject(self, key_path: KeyPath, reason: str) -> NoReturn:
+        location = f"{self.path}:{self._lines.of(key_path)}"
+        raise ConfigError(f"{location}: {_render(key_path)} {reason}", path=str(self.path))
 
     @cached_property
     def _lines(self) -> TomlLines:
@@ -97,46 +97,48 @@ class ConfigFile:
 
 
 def home_of(environ: Mapping[str, str]) -> str | None:
-    """The home directory, if the environment names one."""
+    """Return the home directory, if `HOME` is an absolute path."""
     home = environ.get("HOME", "")
     return home if home.startswith("/") else None
 
 
 def read_config_file(environ: Mapping[str, str], path: str | os.PathLike[str] | None = None) -> ConfigFile:
-    """Read the file at *path*, or where the environment says; a missing one is empty unless it was named.
+    """Read the file at *path*, or at the location that the environment gives.
+
+    A missing file counts as empty, unless *path* or the environment names it.
 
     Raises:
-        ConfigError: It cannot be read, is not TOML, or holds a key or value that is wrong.
+        ConfigError: The file cannot be read, is not TOML, or has an unknown key or an invalid value.
     """
     home = home_of(environ)
-    named = _named(environ, home) if path is None else Path(path)
-    where = named or _usual_place(environ, home)
+    explicit = _explicit_path(environ, home) if path is None else Path(path)
+    location = explicit or _default_path(environ, home)
     try:
-        text = None if where is None else read_document(where)
+        text = None if location is None else read_document(location)
     except UnreadableDocumentError as error:
-        raise _config_error(where, error) from None
-    if text is None and named is not None:
+        raise _config_error(location, error) from None
+    if text is None and explicit is not None:
         by = f" (from {CONFIG_VARIABLE})" if path is None else ""
-        raise ConfigError(f"{where}: there is no such file{by}", path=str(where))
-    return _checked(where, text, home)
+        raise ConfigError(f"{location}: there is no such file{by}", path=str(location))
+    return _parse(location, text, home)
 
 
 @lru_cache(maxsize=_MAX_CACHED)
-def _checked(path: Path | None, text: str | None, home: str | None) -> ConfigFile:
+def _parse(path: Path | None, text: str | None, home: str | None) -> ConfigFile:
     return ConfigFile(path, text, home)
 
 
 def config_path(environ: Mapping[str, str]) -> Path | None:
-    """Where the file is looked for; `None` if nothing says where.
+    """Return the path of the configuration file, which may not exist; `None` if no location is known.
 
     Raises:
-        ConfigError: The variable that names it cannot be used.
+        ConfigError: The variable that names the file is invalid.
     """
     home = home_of(environ)
-    return _named(environ, home) or _usual_place(environ, home)
+    return _explicit_path(environ, home) or _default_path(environ, home)
 
 
-def _named(environ: Mapping[str, str], home: str | None) -> Path | None:
+def _explicit_path(environ: Mapping[str, str], home: str | None) -> Path | None:
     text = environ.get(CONFIG_VARIABLE)
     if not text:
         return None
@@ -146,7 +148,7 @@ def _named(environ: Mapping[str, str], home: str | None) -> Path | None:
         raise ConfigError(f"{CONFIG_VARIABLE} {error}") from None
 
 
-def _usual_place(environ: Mapping[str, str], home: str | None) -> Path | None:
+def _default_path(environ: Mapping[str, str], home: str | None) -> Path | None:
     base = environ.get("XDG_CONFIG_HOME", "")
     if base.startswith("/"):
         return Path(base, NAME)
@@ -158,19 +160,19 @@ def _config_error(path: Path | None, error: UnreadableDocumentError) -> ConfigEr
     return ConfigError(f"{path}{line}: {error}", path=str(path))
 
 
-def _suggestion(place: tuple[str, ...]) -> str:
-    """What may have been meant: in the same table, if there is one; anywhere, if not."""
-    if place[0] in _TABLES:
-        known = {each[-1]: each for each in _BY_PLACE if each[0] == place[0]}
+def _suggestion(key_path: tuple[str, ...]) -> str:
+    """Suggest a similar key of the same table, or of any table if the table is unknown."""
+    if key_path[0] in _TABLES:
+        known = {each[-1]: each for each in _KEYS if each[0] == key_path[0]}
     else:
-        known = {each[-1]: each for each in _BY_PLACE} | {name: (name,) for name in _TABLES}
-    return did_you_mean(place[-1], {name: _render(each) for name, each in known.items()})
+        known = {each[-1]: each for each in _KEYS} | {name: (name,) for name in _TABLES}
+    return did_you_mean(key_path[-1], {name: _render(each) for name, each in known.items()})
 
 
-def _render(place: KeyPath) -> str:
-    """A place as one would write it."""
+def _render(key_path: KeyPath) -> str:
+    """Return a key path as it is written in TOML."""
     text = ""
-    for part in place:
+    for part in key_path:
         if isinstance(part, int):
             text += f"[{part}]"
             continue

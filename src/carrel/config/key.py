@@ -1,4 +1,4 @@
-"""One setting: its name in the file, its variables, its default and what it means."""
+"""`Key`: one setting, with its name in the file, its environment variables, default and description."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ class Key(Generic[T_co]):
     """One setting."""
 
     name: str
-    """Its table in the file and its name there, with a dot between."""
+    """Table and key in the file, joined by a dot."""
     kind: SettingKind[T_co]
     default: object
-    """As it would stand in the file; `None` if it is not set."""
+    """Default, as it would be written in the file; `None` for unset."""
     meaning: str
     variable: str | None = None
-    """The variable that goes before the file."""
+    """Environment variable that overrides the file."""
     alias: str | None = None
-    """Another variable, read where the first is not set."""
+    """Environment variable that is read if `variable` is not set."""
     file_alias: str | None = None
-    """Another name in the same table of the file."""
+    """Alternative key in the same table of the file."""
     is_used: bool = True
-    """Whether anything makes use of it yet; one that nothing uses is checked all the same."""
+    """Whether the setting has an effect; one without effect is validated all the same."""
     is_secret: bool = False
-    """Whether its value must not be shown to anybody."""
+    """Whether the value must never be shown."""
 
     @property
-    def place(self) -> tuple[str, ...]:
-        """The names that lead to it in the file."""
+    def path(self) -> tuple[str, ...]:
+        """The names that lead to the setting in the file."""
         return tuple(self.name.split("."))
 
     @property
-    def places(self) -> tuple[tuple[str, ...], ...]:
-        """All the names it goes by in the file, its own first."""
-        return (self.place, (*self.place[:-1], self.file_alias)) if self.file_alias else (self.place,)
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """All paths of the setting in the file, its own first."""
+        return (self.path, (*self.path[:-1], self.file_alias)) if self.file_alias else (self.path,)
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All the variables it is read from, its own first."""
+        """All environment variables that set it, its own first."""
         return tuple(name for name in (self.variable, self.alias) if name)

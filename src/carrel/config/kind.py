@@ -1,4 +1,4 @@
-"""What the value of a setting may be, and how it is read from a file and from the environment."""
+"""`SettingKind`: validates the value of a setting and converts it from the file and the environment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 Mode = Literal["ro", "rw"]
 KeyPath = tuple[str | int, ...]
-"""Names and positions that lead to a value in a document."""
+"""Keys and list indexes that lead to a value in a document."""
 Roles = Mapping[str, tuple[str, ...]]
 
 NONE = "none"
-"""How a setting says that there is no ceiling, as TOML has no word for nothing."""
+"""The value for "no limit", because TOML has no null."""
 SHOWN_CHARACTERS = 60
 _UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 _MODES: dict[str, Mode] = {
@@ -38,16 +38,16 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class InvalidValueError(ValueError):
-    """A value that a setting cannot have; `at` leads from the setting to the part that is wrong."""
+    """The value is invalid; `at` leads from the setting to the invalid part."""
 
     def __init__(self, reason: str = "", at: KeyPath = ()) -> None:
-        """Tell the *reason*; without one the value is not of its kind at all."""
+        """Keep the *reason*; the default is that the value is of another kind."""
         super().__init__(reason)
         self.at = at
 
 
 class AllowedPath(NamedTuple):
-    """A directory of the host, and what may be done beneath it."""
+    """A host directory and the access mode beneath it."""
 
     path: Path
     mode: Mode
@@ -58,17 +58,17 @@ class SettingKind(Generic[T_co]):
     """One kind of value."""
 
     says: str
-    """What it must be."""
+    """Describes valid values, after "must be"."""
     make: Callable[[object, str | None], T_co]
-    """Make a value from what a file says, given the home directory, or raise `InvalidValueError`."""
+    """Convert a value of the file, given the home directory, or raise `InvalidValueError`."""
     spell: Callable[[str], object] = str
-    """Make what would stand in a file from the text of a variable."""
+    """Convert the text of a variable to the value a file would have."""
 
     def check(self, value: object, home: str | None, *at: str | int) -> T_co:
-        """Make a value from what stands in a file, *at* some place below the setting.
+        """Validate and convert a value of the file, found *at* a path below the setting.
 
         Raises:
-            Wrong: It cannot be; the reason ends a sentence that begins with the setting.
+            InvalidValueError: The value is invalid; the reason ends a sentence that starts with the setting.
         """
         try:
             return self.make(value, home)
@@ -78,7 +78,7 @@ class SettingKind(Generic[T_co]):
 
 
 def short_repr(value: object) -> str:
-    """A value as an error tells it: short, whatever it is."""
+    """Return a short text of *value* for error messages."""
     if isinstance(value, dict):
         return "a table"
     if isinstance(value, list):
@@ -95,7 +95,7 @@ def short_repr(value: object) -> str:
 
 
 def number(low: int, high: int) -> SettingKind[int]:
-    """A whole number in a range."""
+    """Accept an integer in a range."""
     return SettingKind(
         says=f"a whole number from {low} to {high}",
         make=lambda value, home: _whole(value, low, high),
@@ -104,7 +104,7 @@ def number(low: int, high: int) -> SettingKind[int]:
 
 
 def ceiling(low: int, high: int) -> SettingKind[int | None]:
-    """A whole number in a range, or no ceiling at all."""
+    """Accept an integer in a range, or no limit."""
     return SettingKind(
         says=f'a whole number from {low} to {high} or "{NONE}"',
         make=lambda value, home: None if value == NONE else _whole(value, low, high),
@@ -113,7 +113,7 @@ def ceiling(low: int, high: int) -> SettingKind[int | None]:
 
 
 def _whole(value: object, low: int, high: int) -> int:
-    # A boolean is an int for Python, but no number in a file.
+    # bool is a subclass of int, but not a number in TOML.
     if type(value) is not int or not low <= value <= high:
         raise InvalidValueError
     return value
@@ -145,7 +145,7 @@ SWITCH = SettingKind(
     make=_switch,
     spell=lambda text: _SWITCHES.get(text.strip().lower(), text),
 )
-"""On or off; a variable may also say 1, 0, yes, no, on or off."""
+"""True or false; a variable may also be 1, 0, yes, no, on or off."""
 
 
 # Texts and paths
@@ -161,7 +161,7 @@ TEXT = SettingKind(says="a text that is not empty", make=_text)
 
 
 def choice(*names: str) -> SettingKind[str]:
-    """One of some names."""
+    """Accept one of *names*."""
 
     def make(value: object, home: str | None) -> str:
         if not isinstance(value, str) or value not in names:
@@ -179,7 +179,7 @@ def _mode(value: object, home: str | None) -> Mode:
 
 
 MODE = SettingKind(says='"ro" or "rw"', make=_mode)
-"""What may be done beneath a directory; `readonly`, `read-only`, `readwrite`, `read-write` are the same."""
+"""Access mode of a directory; `readonly`, `read-only`, `readwrite` and `read-write` are aliases."""
 
 
 def _path(value: object, home: str | None) -> Path:
@@ -187,7 +187,7 @@ def _path(value: object, home: str | None) -> Path:
 
 
 PATH = SettingKind(says="a path", make=_path)
-"""A path of the host; `~` is the home directory."""
+"""A host path; `~` is the home directory."""
 
 
 def _absolute(value: object, home: str | None) -> Path:
@@ -198,14 +198,14 @@ def _absolute(value: object, home: str | None) -> Path:
 
 
 ABSOLUTE = SettingKind(says="an absolute path, or one that begins with ~/", make=_absolute)
-"""For what gives access: that must not depend on where the program is started."""
+"""A path that grants access, which must not depend on the current directory."""
 
 
 def expand(text: str, home: str | None) -> Path:
-    """The path that *text* names, where `~` is the home directory.
+    """Return *text* as a path, with `~` replaced by the home directory.
 
     Raises:
-        Wrong: There is no home directory, or it is that of somebody else.
+        InvalidValueError: There is no home directory, or *text* names that of another user.
     """
     head, _, rest = text.partition("/")
     if not head.startswith("~"):
@@ -223,7 +223,7 @@ def expand(text: str, home: str | None) -> Path:
 
 
 def many(kind: SettingKind[T], says: str) -> SettingKind[tuple[T, ...]]:
-    """A list of values of one kind; a variable has commas between them."""
+    """Accept a list of values of one kind; a variable separates them by commas."""
 
     def make(value: object, home: str | None) -> tuple[T, ...]:
         if not isinstance(value, list):
@@ -259,7 +259,7 @@ def _allowed(value: object, home: str | None) -> AllowedPath:
 
 
 ALLOWED = many(SettingKind(says="a table", make=_allowed), "a list of tables with path and mode")
-"""Directories besides the workspace, in order; one without a mode is read-only."""
+"""Directories besides the workspace, in rule order; read-only by default."""
 
 
 def _tool(value: object, home: str | None) -> str:
@@ -288,14 +288,14 @@ def _roles(value: object, home: str | None) -> Roles:
 
 
 ROLES = SettingKind(says="a table of roles", make=_roles)
-"""The tools of some roles."""
+"""The tools of each role."""
 
 
-# Words
+# Suggestions
 
 
 def did_you_mean(name: str, names: Mapping[str, str]) -> str:
-    """The end of a sentence about a name that one of *names* is like, in full; nothing if none is."""
+    """Return a suffix that suggests the closest of *names*, in full; empty if none is similar."""
     from difflib import get_close_matches
 
     longer = [each for each in names if name and each.startswith(name)]

@@ -42,7 +42,7 @@ DEFAULT = Origin(source=SettingSource.DEFAULT)
 _VARIABLES = frozenset(
     {"HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", *(name for key in KEYS for name in key.variables)}
 )
-"""Every variable that settings depend on; one that only begins with `PREFIX` may be a misspelt name."""
+"""Every variable that settings depend on. Others that start with `PREFIX` may be misspelled."""
 _MAX_CACHED = 16
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ def _variables(environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 
 
 class _Values:
-    """The value of each key."""
+    """Resolves the value of each key."""
 
     def __init__(self, variables: Mapping[str, str], file: ConfigFile) -> None:
         self._variables = variables
@@ -106,11 +106,11 @@ class _Values:
         self._found: dict[str, SettingValue] = {}
 
     def of(self, key: Key[T]) -> T:
-        """The value of *key*."""
-        return cast(T, self.value(key).value)  # what the kind of the key made
+        """Return the value of *key*."""
+        return cast(T, self.value(key).value)  # converted by the kind of the key
 
     def value(self, key: Key[object]) -> SettingValue:
-        """The value of *key*, and where it came from."""
+        """Return the value of *key* with its origin."""
         if key.name not in self._found:
             value, origin = self._find(key)
             self._found[key.name] = SettingValue(
@@ -119,11 +119,11 @@ class _Values:
         return self._found[key.name]
 
     def roles(self) -> Iterator[SettingValue]:
-        """The tools of each role: as given, or as by default."""
+        """Yield the tools of each role, configured or default."""
         key = table.ROLE_TOOLS
         given = self.of(key)
         for name, tools in {**DEFAULT_ROLES, **given}.items():
-            origin = self._file.origin((*key.place, name)) if name in given else DEFAULT
+            origin = self._file.origin((*key.path, name)) if name in given else DEFAULT
             yield SettingValue(name=f"{key.name}.{name}", value=tools, origin=origin, is_used=key.is_used)
 
     def _find(self, key: Key[object]) -> tuple[object, Origin]:
@@ -150,7 +150,7 @@ class _Values:
         try:
             return None if key.default is None else key.kind.check(key.default, self._home)
         except InvalidValueError:
-            # It begins with ~, and there is no home directory.
+            # The default starts with ~, and there is no home directory.
             return None
 
 
@@ -177,7 +177,7 @@ def _settings(variables: tuple[tuple[str, str], ...], file: ConfigFile) -> Setti
         values=tuple(_listed(values)),
         file=file.path,
         has_file=file.is_there,
-        notes=(*_differing(environ), *_misspelt(environ)),
+        notes=(*_conflicts(environ), *_misspelled(environ)),
     )
 
 
@@ -267,7 +267,7 @@ def _with_seccomp_profile(settings: Settings) -> Settings:
         return _with_seccomp(settings, read_document(Path(name)))
     except UnreadableDocumentError as error:
         (value,) = (each for each in settings.values if each.name == container_keys.SECCOMP.name)
-        raise ConfigError(f"{_where(value)} names a file that {error}", path=name) from None
+        raise ConfigError(f"{_location(value)} names a file that {error}", path=name) from None
 
 
 @lru_cache(maxsize=_MAX_CACHED)
@@ -285,8 +285,8 @@ def _with_seccomp(settings: Settings, profile: str | None) -> Settings:
     return replace(settings, containers=replace(settings.containers, seccomp=profile))
 
 
-def _where(value: SettingValue) -> str:
-    """Where a value was given, as the beginning of a sentence."""
+def _location(value: SettingValue) -> str:
+    """Return the location of a value, as the start of a sentence."""
     origin = value.origin
     return f"{origin.name}:{origin.line}: {value.name}" if origin.line else str(origin.name)
 
@@ -326,7 +326,7 @@ def _serve(values: _Values) -> ServeSettings:
 
 
 def _listed(values: _Values) -> Iterator[SettingValue]:
-    """All values in the order of the table."""
+    """Yield all values in the order of the table."""
     for key in KEYS:
         if key is table.ROLE_TOOLS:
             yield from values.roles()
@@ -334,16 +334,16 @@ def _listed(values: _Values) -> Iterator[SettingValue]:
             yield values.value(key)
 
 
-def _differing(environ: Mapping[str, str]) -> Iterator[str]:
-    """Variables that say one thing while their aliases say another."""
+def _conflicts(environ: Mapping[str, str]) -> Iterator[str]:
+    """Warn of variables whose value differs from that of their alias."""
     for key in KEYS:
-        said = [name for name in key.variables if environ.get(name)]
-        if len({environ[name] for name in said}) > 1:
-            yield f"{' and '.join(said)} are both set and differ; {said[0]} is used"
+        names = [name for name in key.variables if environ.get(name)]
+        if len({environ[name] for name in names}) > 1:
+            yield f"{' and '.join(names)} are both set and differ; {names[0]} is used"
 
 
-def _misspelt(environ: Mapping[str, str]) -> Iterator[str]:
-    """Variables that nobody reads but that look like ours."""
+def _misspelled(environ: Mapping[str, str]) -> Iterator[str]:
+    """Warn of variables with our prefix that name no setting."""
     names = (CONFIG_VARIABLE, DEBUG_VARIABLE, *(key.variable for key in KEYS if key.variable))
     known = {name.removeprefix(PREFIX): name for name in names}
     for name in environ:

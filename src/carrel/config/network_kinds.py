@@ -1,4 +1,4 @@
-"""Kinds of values for settings about the network: hosts, addresses, origins, secrets."""
+"""Kinds of values of network settings: hosts, addresses, origins, secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIGNATURES = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "Ed25519"),
 )
-"""How a token may be signed: always with a key that whoever checks it does not need to hide."""
+"""Signature algorithms of tokens: asymmetric ones only, so that verifying needs no secret."""
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*\.?", re.ASCII)
 _ADDRESS = re.compile(r"(?:grpcs?://)?(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/?#@\s]+)):([0-9]{1,5})", re.ASCII)
@@ -22,7 +22,7 @@ _SECRET = re.compile(r"[!-~]{1,4096}", re.ASCII)
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
-    """Whether only programs of the same machine reach *host*, a name or an address."""
+    """Whether *host*, a name or an address, is reachable from this machine only."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -42,18 +42,18 @@ HOST_NAME = SettingKind(says="the name or the address of a host", make=_host)
 
 def _address(value: object, home: str | None) -> str:
     match = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
-    if match is None or not _is_place(match[1], match[2], match[3]):
+    if match is None or not _is_endpoint(match[1], match[2], match[3]):
         raise InvalidValueError
     return match[0]
 
 
 ADDRESS = SettingKind(says='a text like "host:port", or "grpcs://host:port" for TLS', make=_address)
-"""Where a service is."""
+"""The address of a service."""
 
 
 def _origin(value: object, home: str | None) -> str:
     match = _URL.fullmatch(value) if isinstance(value, str) else None
-    if match is None or match[5] is not None or not _is_place(match[2], match[3], match[4]):
+    if match is None or match[5] is not None or not _is_endpoint(match[2], match[3], match[4]):
         raise InvalidValueError
     return match[0].lower()
 
@@ -61,16 +61,16 @@ def _origin(value: object, home: str | None) -> str:
 ORIGINS = many(
     SettingKind(says='a text like "https://host" or "https://host:port"', make=_origin), "a list of origins"
 )
-"""Web pages, as a browser names them."""
+"""Web origins, as a browser sends them."""
 
 
 def _document(value: object, home: str | None) -> str:
     match = _URL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         return str(ABSOLUTE.make(value, home))
-    if not _is_place(match[2], match[3], match[4]):
+    if not _is_endpoint(match[2], match[3], match[4]):
         raise InvalidValueError
-    # Whoever is on the way could put in keys of their own.
+    # Over plain HTTP, anyone on the network path could substitute keys.
     if match[1] == "http" and not is_loopback(match[2] or match[3]):
         raise InvalidValueError
     return match[0]
@@ -84,7 +84,7 @@ ALGORITHMS = many(choice(*SIGNATURES), "a list of " + ", ".join(f'"{name}"' for 
 
 
 def _secret(value: object, home: str | None) -> str:
-    # The reason is given here, as the usual one would tell the value.
+    # The default message would contain the value.
     if not isinstance(value, str) or not _SECRET.fullmatch(value):
         raise InvalidValueError(f"must be {SECRET.says}")
     return value
@@ -93,7 +93,7 @@ def _secret(value: object, home: str | None) -> str:
 SECRET = SettingKind(says="a text of printable ASCII without spaces", make=_secret)
 
 
-def _is_place(address: str | None, name: str | None, port: str | None) -> bool:
+def _is_endpoint(address: str | None, name: str | None, port: str | None) -> bool:
     if port is not None and not 0 < int(port) < 65_536:
         return False
     return _is_address(address) if address else bool(_NAME.fullmatch(name or ""))

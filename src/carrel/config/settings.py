@@ -1,4 +1,4 @@
-"""The settings that are in force, and where each came from."""
+"""The settings in effect, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel.values import MIB
 
 
 class SettingSource(StrEnum):
-    """The kinds of places that a value comes from; later ones go before earlier ones."""
+    """The sources of a value; later ones override earlier ones."""
 
     DEFAULT = "default"
     FILE = "file"
@@ -23,15 +23,15 @@ class SettingSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where one value came from."""
+    """The origin of one value."""
 
     source: SettingSource
     name: str | None = None
-    """The file, the variable or the option."""
+    """Name of the file, variable or option."""
     line: int | None = None
-    """Of the file."""
+    """Line in the file."""
     is_alias: bool = False
-    """Whether the value was given under another name than carrel's own."""
+    """Whether the value was given under an alias."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,117 +39,117 @@ class SettingValue:
     """One setting with its value and its origin."""
 
     name: str
-    """Its table in the file and its name there, with a dot between."""
+    """Table and key in the file, joined by a dot."""
     value: object
-    """As the kind of the setting makes it; `None` if it is not set, or for no ceiling."""
+    """The converted value; `None` for unset or for no limit."""
     origin: Origin
     is_used: bool
-    """Whether anything makes use of it yet."""
+    """Whether the setting has an effect."""
     is_secret: bool = False
-    """Whether it must not be shown to anybody."""
+    """Whether the value must never be shown."""
 
     def __repr__(self) -> str:
-        """Like any other dataclass, but for a secret."""
+        """Return the usual text of a dataclass, without the value of a secret."""
         value = "..." if self.is_secret else repr(self.value)
         return f"Value(name={self.name!r}, value={value}, origin={self.origin!r}, is_used={self.is_used!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """How long sessions live and what they may hold; `None` means no ceiling."""
+    """Lifetime and quotas of sessions; `None` means no limit."""
 
     directory: Path
-    """Holds all workspaces."""
+    """The directory that holds all workspaces."""
     disk_bytes: int | None
-    """Sum of the sizes of the files of one session."""
+    """Maximum total size of the files of one session."""
     entries: int | None
-    """Files and directories of any kind of one session."""
+    """Maximum number of files and directories of one session."""
     min_free_bytes: int
-    """Writes are refused while the host's disk has less than this free."""
+    """Writes are refused while the host disk has less free space than this."""
     durability: str
-    """What an acknowledged change survives: `process` or `disk`."""
+    """What an acknowledged change survives: `process` (a crash of any process) or `disk` (a power loss)."""
     ttl_seconds: int | None
-    """A session that is not used for so long expires."""
+    """Idle time after which a session expires."""
     max_sessions: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonSettings:
-    """What guest Python may take of the host."""
+    """Host resources for guest Python."""
 
     workers: int
-    """Processes that run guests; 0 is one a core."""
+    """Number of worker processes; 0 means one per core."""
     ready: int
-    """Interpreters that are kept ready."""
+    """Number of interpreters kept ready."""
     memory_bytes: int
-    """Most that the ready interpreters may take together."""
+    """Maximum memory of the ready interpreters together."""
     stateful: int
-    """Most interpreters that are kept for stateful sessions."""
+    """Maximum number of interpreters kept for stateful sessions."""
     idle_seconds: int
-    """A stateful interpreter that is not used for so long is ended."""
+    """Idle time after which a stateful interpreter is ended."""
     cache: Path | None
-    """Holds the compiled guest; `None` if nothing names it and there is no home directory."""
+    """The directory of the compiled guest; `None` if it is not configured and there is no home directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSettings:
-    """The engine for containers, what they are made of, and what they may take; locked down by default."""
+    """Docker engine, image and limits of containers; locked down by default."""
 
     image: str | None = None
-    """What containers are made of; `None`: there are none."""
+    """Image of containers; `None` disables containers."""
     address: str | None = None
-    """Where the Docker engine is; `None`: where `DOCKER_HOST` says, or at the usual socket."""
+    """Address of the Docker engine; `None` means `DOCKER_HOST`, or the default socket."""
     pull: bool = False
-    """Whether a missing image is fetched from its registry."""
+    """Whether a missing image is pulled from its registry."""
     user: str | None = None
-    """Who programs run as, `uid:gid`; `None`: the user of this process, or nobody if that is root."""
+    """User of programs as `uid:gid`; `None` means the user of this process, or `nobody` if that is root."""
     memory_bytes: int = 512 * MIB
-    """Of all processes of one container and of its `/tmp`."""
+    """Maximum memory of all processes of one container and its `/tmp`."""
     cpus: float = 1.0
     pids: int = 128
-    """Most processes and threads of one container."""
+    """Maximum number of processes and threads of one container."""
     tmp_bytes: int = 64 * MIB
-    """What its `/tmp` may hold, in memory."""
+    """Maximum size of its `/tmp`, which is in memory."""
     network: str = "none"
-    """The engine's network that containers are in."""
+    """The Docker network that containers join."""
     read_only: bool = True
-    """Whether their root cannot be written."""
+    """Whether the root file system is read-only."""
     capabilities: tuple[str, ...] = ()
-    """Those that they keep."""
+    """The capabilities that containers keep."""
     seccomp: str | None = None
-    """Another filter of system calls than the engine's own: `unconfined`, or its text as JSON."""
+    """Seccomp profile instead of the engine's default: `unconfined`, or the profile as JSON text."""
     new_privileges: bool = False
-    """Whether programs may gain privileges, as by a set-user-id file."""
+    """Whether programs may gain privileges, for example through a setuid file."""
     timeout_seconds: float = 30.0
-    """Longest time until the engine answers."""
+    """Timeout of requests to the engine."""
     tools: bool = False
-    """Whether the tools `bash` and `python_executor` work in containers."""
+    """Whether the tools `bash` and `python_executor` run in containers."""
 
     def require_image(self) -> str:
-        """What containers are made of.
+        """Return the image of containers.
 
         Raises:
             RuntimeMissingError: No image is configured.
         """
         if self.image is None:
             raise RuntimeMissingError(
-                "no image for containers: name one by containers.image or CARREL_CONTAINER_IMAGE"
+                "no image for containers: set containers.image or CARREL_CONTAINER_IMAGE"
             )
         return self.image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellSettings:
-    """What command lines may do and take; `None` means no ceiling."""
+    """Limits of command lines; `None` means no limit."""
 
     pipelines: bool
-    """Whether more than one command may be on a line."""
+    """Whether a line may contain operators such as `|`, `;` and `&&`."""
     timeout_seconds: int | None
     output_bytes: int | None
     workers: int
-    """Most processes of a service that run command lines; 0: they run in the service itself."""
+    """Maximum number of worker processes of a service; 0 runs command lines in the service itself."""
     worker_bytes: int
-    """Most memory that a command line may take in such a process."""
+    """Maximum memory of a command line in a worker process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,7 @@ class OperatorSettings:
     """The rules of the operator's shell."""
 
     root: Path | None
-    """Where it works; `None` if nothing names it and there is no home directory."""
+    """Its root directory; `None` if it is not configured and there is no home directory."""
     mode: Mode
     enabled: bool
     allow: tuple[AllowedPath, ...]
@@ -165,18 +165,18 @@ class OperatorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesSettings:
-    """Ceilings of single file operations."""
+    """Limits of single file operations."""
 
     default_encoding: str
     max_file_bytes: int
     allowed_paths: tuple[str, ...]
-    """Within a workspace; all, if there are none."""
+    """Paths within a workspace that may be used; empty means all."""
     timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSettings:
-    """Where the service listens, whom it knows and what it takes on; the table says what each means."""
+    """Addresses, authentication and limits of the service; `serve_keys` describes each field."""
 
     host: str
     port: int
@@ -189,7 +189,7 @@ class ServeSettings:
     rate_per_minute: int | None
     max_body_bytes: int
     uploads_bytes: int
-    """Most bytes of archives that are held on the disk at one time for one tenant."""
+    """Maximum bytes of one tenant's archive uploads on disk at the same time."""
     max_requests: int
     executions: int
     executions_per_caller: int
@@ -211,13 +211,13 @@ class ServeSettings:
 
     @property
     def scheme(self) -> str:
-        """How URLs of the service begin."""
+        """The scheme of the service's URLs."""
         return "http" if self.tls_cert is None else "https"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
-    """Every setting, resolved and checked; compared and hashed by identity."""
+    """All settings, resolved and validated; compared and hashed by identity."""
 
     session: SessionSettings
     shared_workspace: Path | None
@@ -227,11 +227,11 @@ class Settings:
     sandbox: bool
     """Whether sessions may run guest code."""
     sandbox_address: str | None
-    """The `host:port` of the gRPC service that runs the calls of a toolbox; `None`: they run here."""
+    """`host:port` of the gRPC service that runs the calls of a toolbox; `None` runs them locally."""
     sandbox_key: str | None = field(repr=False)
-    """The key that is shown to it."""
+    """API key for that service."""
     sandbox_ca: Path | None
-    """The authorities that may vouch for it; `None`: the usual ones."""
+    """PEM file of CA certificates to verify that service with; `None` means the system's."""
     python: PythonSettings
     shell: ShellSettings
     operator: OperatorSettings
@@ -241,13 +241,13 @@ class Settings:
     roles: Roles
     """The tools of each role."""
     values: tuple[SettingValue, ...]
-    """The same settings one by one, in the order of the table."""
+    """All settings one by one, in the order of the table."""
     file: Path | None
-    """Where the file is looked for; `None` if nothing says where."""
+    """Path of the configuration file, which may not exist; `None` if no location is known."""
     has_file: bool
-    """Whether there is one."""
+    """Whether the configuration file exists."""
     notes: tuple[str, ...]
-    """What is not wrong but may not be meant."""
+    """Warnings about settings that are valid but probably not intended."""
 
     @property
     def sessions_dir(self) -> Path:
@@ -256,12 +256,12 @@ class Settings:
 
 
 def session_rules(settings: Settings, cwd: str | os.PathLike[str]) -> tuple[AllowedPath, ...]:
-    """The directories besides its workspace that every session may use, in the order of their rules."""
+    """Return the host directories that every session may use besides its workspace, in rule order."""
     rules = []
     if settings.shared_workspace is not None:
         rules.append(AllowedPath(settings.shared_workspace, "rw"))
     if settings.dev_allow_cwd:
         rules.append(AllowedPath(Path(cwd), "rw"))
     if settings.allow_global_tmp:
-        rules.append(AllowedPath(Path("/tmp"), "rw"))  # noqa: S108  # the one that users asked for
+        rules.append(AllowedPath(Path("/tmp"), "rw"))  # noqa: S108  # enabled by allow_global_tmp
     return tuple(rules)

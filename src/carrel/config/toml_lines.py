@@ -19,33 +19,33 @@ _TOKEN = re.compile(
 
 
 class TomlLines:
-    """The lines of all keys, tables and list items in a text that has been parsed already."""
+    """The lines of all keys, tables and list items in a text that is known to be valid TOML."""
 
     def __init__(self, text: str) -> None:
         self.found: dict[KeyPath, int] = {}
-        """The line on which each place begins."""
+        """The line on which each key, table or item starts."""
         self._table: KeyPath = ()
         self._lists: dict[KeyPath, int] = {}
-        """How many tables each list of tables has so far."""
+        """The number of tables read so far in each array of tables."""
         self._names: list[str] = []
-        """The names of the key or header that is being read."""
+        """The names of the key or header being read."""
         self._brackets = 0
-        """How many opened the header that is being read."""
+        """The number of opening brackets of the header being read."""
         self._in_value = False
         self._here: KeyPath = ()
-        """The value that is being read."""
+        """The path of the value being read."""
         self._nested: list[tuple[KeyPath, int | None]] = []
-        """The lists and inline tables around it; a list with the number of its items so far."""
+        """The enclosing lists and inline tables; a list with the number of items read so far."""
         self._line = 1
         for token in _TOKEN.finditer(text + "\n"):
             self._take(token)
             self._line += token[0].count("\n")
 
-    def of(self, place: KeyPath) -> int:
-        """The line of *place*, or of the nearest thing around it that has one."""
-        while place and place not in self.found:
-            place = place[:-1]
-        return self.found.get(place, 1)
+    def of(self, path: KeyPath) -> int:
+        """Return the line of *path*, or of its nearest ancestor that has one."""
+        while path and path not in self.found:
+            path = path[:-1]
+        return self.found.get(path, 1)
 
     def _take(self, token: re.Match[str]) -> None:
         if token["mark"] and self._in_value:
@@ -61,8 +61,8 @@ class TomlLines:
         else:
             self._names.append(token["bare"])
 
-    def _record(self, place: KeyPath) -> None:
-        self.found.setdefault(place, self._line)
+    def _record(self, path: KeyPath) -> None:
+        self.found.setdefault(path, self._line)
 
     # Keys and headers
 
@@ -86,7 +86,7 @@ class TomlLines:
         self._in_value = True
 
     def _open_table(self) -> None:
-        """Enter the table of a header; a name that stands for a list means its last table."""
+        """Enter the table of a header; the name of an array of tables means its last table."""
         *above, last = self._names
         self._table = ()
         for name in above:
@@ -101,8 +101,8 @@ class TomlLines:
         self._names.clear()
         self._brackets = 0
 
-    def _last_item(self, place: KeyPath) -> KeyPath:
-        return (*place, self._lists[place] - 1) if place in self._lists else place
+    def _last_item(self, path: KeyPath) -> KeyPath:
+        return (*path, self._lists[path] - 1) if path in self._lists else path
 
     # Values
 
@@ -120,9 +120,9 @@ class TomlLines:
             self._in_value = False
 
     def _next_item(self) -> None:
-        place, count = self._nested[-1]
+        path, count = self._nested[-1]
         if count is None:
             self._in_value = False
             return
-        self._nested[-1] = (place, count + 1)
-        self._here = (*place, count + 1)
+        self._nested[-1] = (path, count + 1)
+        self._here = (*path, count + 1)

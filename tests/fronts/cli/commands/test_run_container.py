@@ -65,7 +65,7 @@ def test_what_is_missing_is_told(environ: dict[str, str]) -> None:
     assert b"There is no script" in carrel(environ, "--container", "demo", "--")[2]
     del environ["CARREL_CONTAINER_IMAGE"]
     assert (
-        b"no image for containers: name one by containers.image"
+        b"no image for containers: set containers.image"
         in carrel(environ, "--container", "demo", "--", "ls")[2]
     )
 
