@@ -192,14 +192,14 @@ MUTANTS = [
     Mutant(
         "shell: the output of a command",
         "shell/language/lexer.py",
-        'raise self._refused("$(")',
-        'return pieces.append(LiteralText("$", True))',
+        'raise self._metacharacter_error("$(")',
+        'return parts.append(LiteralText("$", True))',
         "tests/shell/test_requirements.py::test_every_metacharacter_is_refused_and_named",
     ),
     Mutant(
         "shell: one command a line",
         "shell/language/parser.py",
-        "    if not pipelines:\n        _refuse_operators(tokens)\n",
+        "    if not pipelines:\n        _reject_operators(tokens)\n",
         "",
         "tests/shell/test_requirements.py::test_every_metacharacter_is_refused_and_named",
     ),
@@ -220,7 +220,7 @@ MUTANTS = [
     Mutant(
         "shell: what prints too much is stopped",
         "shell/streams.py",
-        "            raise self._meter.end_output()\n",
+        "            raise self._meter.stop_output()\n",
         "            return\n",
         "tests/shell/test_budget.py",
     ),

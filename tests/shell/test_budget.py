@@ -14,7 +14,7 @@ import pytest
 
 from carrel.shell.budget import STATUS_CANCELLED, STATUS_LIMIT, STATUS_TIMED_OUT, Budget, Meter, Stopped
 from carrel.shell.runtime.shell import BareShell
-from carrel.shell.streams import PIECE_BYTES, OutputCollector, OutputStream
+from carrel.shell.streams import BUFFER_BYTES, OutputCollector, OutputStream
 from carrel.workspace.workspace import Workspace
 
 LONG = "sleep 1000"
@@ -213,9 +213,9 @@ def test_many_small_pieces_are_handed_on_together() -> None:
     meter = Meter(Budget())
     told: list[bytes] = []
     output = OutputStream(OutputCollector(meter, told.append), meter)
-    for _ in range(PIECE_BYTES):
+    for _ in range(BUFFER_BYTES):
         output.write(b"x")
-    assert told == [b"x" * PIECE_BYTES]
+    assert told == [b"x" * BUFFER_BYTES]
 
 
 def test_nothing_that_several_threads_write_is_lost(restless: None) -> None:

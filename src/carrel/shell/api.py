@@ -1,4 +1,4 @@
-"""Protocols that the shell is handed from above: what runs guest Python, and what reopens a workspace."""
+"""Protocols implemented by the layers above the shell: running guest Python and reopening a workspace."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ class PythonCall:
 
     source: bytes
     name: str | None
-    """What `sys.argv[0]` and tracebacks call it, if it is not given by `-c`."""
+    """Name of the script in `sys.argv[0]` and tracebacks; `None` with `-c`."""
     file: str | None
-    """Its absolute path, if it is a file of the workspace."""
+    """Absolute path of the script, if it is a file in the workspace."""
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
     stdin: Iterable[bytes]
-    """An empty piece says that nothing is there yet."""
+    """An empty chunk means that no input is available yet."""
     timeout_seconds: float | None
     on_output: Callable[[str, bytes], None]
-    """Is given `stdout` or `stderr`, and bytes."""
+    """Called with `stdout` or `stderr`, and the bytes."""
     on_start: Callable[[Callable[[], object]], None]
-    """Is given a function that stops the run."""
+    """Called with a function that stops the run."""
 
 
 class PythonRunner(Protocol):
     """Runs guest code on the files of a workspace."""
 
     def run(self, workspace: Workspace, call: PythonCall) -> int:
-        """Run it to its end, and return its exit status."""
+        """Run *call* to completion and return its exit status."""
         ...
 
 
 class Operator(Protocol):
-    """Opens a workspace again, under other rules."""
+    """Reopens a workspace under other rules."""
 
     def reopen(self, policy: SandboxPolicy) -> Workspace:
-        """The same files under *policy*; whoever asks closes the old workspace."""
+        """Open the same files under *policy*; the caller closes the old workspace."""
         ...

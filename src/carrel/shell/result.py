@@ -1,4 +1,4 @@
-"""How a command line ended: `ShellResult` for callers, `LineOutcome` inside, and the request to exit."""
+"""Outcome of a command line: `ShellResult` for callers, `LineOutcome` for the runners, and `exit`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from carrel.shell.budget import CODE_MEMORY, STATUS_LIMIT, Budget, Stopped, memo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellResult:
-    """What a command line printed, and how it ended."""
+    """Output and exit status of a command line."""
 
     stdout: bytes
     stderr: bytes
     exit_code: int
     error_code: str | None = None
-    """Why it was refused or stopped: `shell.*` or `limit.*`, or `runtime.failed` if its process ended
-    unexpectedly; `None` if it ran to its end."""
+    """Why the line was refused or stopped: `shell.*` or `limit.*`, or `runtime.failed` if its process ended
+    unexpectedly; `None` if it ran to completion."""
     message: str | None = None
-    """What to tell about that; it is also the last line of `stderr`."""
+    """Message of that error; also the last line of `stderr`."""
     cwd: str = "/workspace"
-    """Where the shell is now."""
+    """Working directory of the shell after the line."""
     duration_ms: float = 0.0
     ended: bool = False
-    """Whether it asked to leave the shell, by `exit`."""
+    """Whether the line left the shell with `exit`."""
     truncated: bool = False
-    """Whether there was more output than the budget allows."""
+    """Whether output was cut off at the limit of the budget."""
 
     @property
     def success(self) -> bool:
@@ -35,7 +35,7 @@ class ShellResult:
 
 
 class ExitRequest(BaseException):
-    """The command `exit` ends the whole line."""
+    """Raised by the command `exit` to end the whole line."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -49,16 +49,16 @@ class LineOutcome(NamedTuple):
     error_code: str | None = None
     message: str | None = None
     exits: bool = False
-    """Whether it asked to leave the shell, by `exit`."""
+    """Whether the line left the shell with `exit`."""
     is_truncated: bool = False
-    """Whether another process cut its output."""
+    """Whether a worker process truncated the output."""
 
     @classmethod
     def of(cls, stopped: Stopped) -> LineOutcome:
-        """That of a line which was stopped."""
+        """Return the outcome of a line that was stopped."""
         return cls(stopped.status, stopped.code, stopped.message)
 
 
 def out_of_memory(budget: Budget) -> LineOutcome:
-    """That of a line which took more memory than its process may have."""
+    """Return the outcome of a line that exceeded the memory of its process."""
     return LineOutcome(STATUS_LIMIT, CODE_MEMORY, memory_message(budget))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.errors import MetacharacterError, ShellSyntaxError
-from carrel.shell.language.ast import LiteralText, Word
-from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS, Connector, Pipeline, SimpleCommand, parse
+from carrel.shell.language.ast import Connector, LiteralText, Pipeline, SimpleCommand, Word
+from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS, parse
 
 
 def text(word: Word) -> str:
@@ -28,7 +28,7 @@ def shape(line: str) -> list[str]:
 def simple(command: SimpleCommand) -> str:
     parts = [f"{name}={text(word)}" for name, word in command.assignments]
     parts += [text(word) for word in command.words]
-    parts += [f"{each.stream}{each.sign}{text(each.target)}" for each in command.redirects]
+    parts += [f"{each.stream}{each.operator}{text(each.target)}" for each in command.redirects]
     return " ".join(parts)
 
 

@@ -13,10 +13,10 @@ from carrel.shell.budget import Budget, Meter, Stopped
 from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.language.parser import parse
-from carrel.shell.runtime.execution import CommandStreams, LineExecution
+from carrel.shell.runtime.execution import LineExecution
 from carrel.shell.runtime.shell import BareShell
 from carrel.shell.state import ShellState
-from carrel.shell.streams import PIPE_BYTES, InputStream, OutputStream, Pipe, PipeClosed
+from carrel.shell.streams import PIPE_BYTES, CommandStreams, InputStream, OutputStream, Pipe, PipeClosed
 from carrel.workspace.workspace import Workspace
 
 GOOD = "which -s pwd"
@@ -229,7 +229,7 @@ def test_many_stages_whose_time_is_over_at_once_all_end(shell: BareShell) -> Non
 def test_a_pipe_that_is_broken_off_is_not_taken_for_complete() -> None:
     pipe = Pipe(Meter(Budget()))
     pipe.write(b"x")
-    pipe.break_off()
+    pipe.abort()
     with pytest.raises(PipeClosed):
         list(pipe)
 
@@ -303,7 +303,7 @@ def test_commands_that_run_each_other_are_limited(shell: BareShell) -> None:
 def test_a_redirect_that_fails_into_a_pipe_that_nobody_reads_is_no_trouble(workspace: Workspace) -> None:
     meter = Meter(Budget())
     pipe = Pipe(meter)
-    pipe.stop_reading()
+    pipe.close_reader()
     output = OutputStream(pipe, meter)
     execution = LineExecution(
         ShellResources(workspace, None, None, COMMANDS), ShellState("/workspace"), meter

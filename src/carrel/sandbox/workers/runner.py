@@ -33,10 +33,9 @@ from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.language.parser import MAX_PIPELINE_COMMANDS
 from carrel.shell.result import LineOutcome, out_of_memory
-from carrel.shell.runtime.execution import CommandStreams
 from carrel.shell.runtime.runner import InProcessRunner
 from carrel.shell.state import ShellState
-from carrel.shell.streams import InputStream
+from carrel.shell.streams import CommandStreams, InputStream
 from carrel.shell.text.records import split_chunk
 from carrel.values import MIB
 

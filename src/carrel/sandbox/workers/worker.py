@@ -37,10 +37,9 @@ from carrel.shell.budget import Budget, Meter
 from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.result import LineOutcome, out_of_memory
-from carrel.shell.runtime.execution import CommandStreams
 from carrel.shell.runtime.runner import InProcessRunner
 from carrel.shell.state import ShellState
-from carrel.shell.streams import InputStream, OutputCollector, OutputStream
+from carrel.shell.streams import CommandStreams, InputStream, OutputCollector, OutputStream
 from carrel.values import MIB
 from carrel.workspace.workspace import Workspace
 

@@ -11,23 +11,23 @@ from carrel.shell.command.flags import HelpRequest, NoFlags, parser_of
 from carrel.shell.command.table import CommandSpec
 
 MAX_NESTED_COMMANDS = 20
-"""Most commands that run each other, as `env` and `xargs` do."""
+"""Deepest nesting of commands that run another one, as `env` and `xargs` do."""
 
 
 class Invocation(NamedTuple):
-    """A command that could be run, with arguments that it understands."""
+    """One command with its parsed arguments."""
 
-    module: Any  # a module of `commands`, which fulfils no type that could be named
+    module: Any  # a module of `commands`; modules have no common type
     arguments: tuple[Any, ...]
-    """Flags and operands, or all words as they are."""
+    """Flags and operands; all words unparsed if the command has no `Flags`."""
 
     @classmethod
-    def read(cls, command: CommandSpec, argv: Sequence[str]) -> Invocation:
-        """Read *argv*, the words after the name.
+    def parse(cls, command: CommandSpec, argv: Sequence[str]) -> Invocation:
+        """Parse *argv*, the words after the name.
 
         Raises:
-            UsageError: The command does not take them.
-            HelpAsked: They ask for its help.
+            UsageError: The arguments are wrong.
+            HelpRequest: The arguments include `--help`.
         """
         module = command.load()
         flags_class = getattr(module, "Flags", None)
@@ -39,30 +39,31 @@ class Invocation(NamedTuple):
         return cls(module, parser.parse(argv))
 
     def run(self, ctx: Context) -> int:
-        """Run it, and return its exit status."""
+        """Run the command and return its exit status."""
         return int(self.module.run(ctx, *self.arguments))
 
     def accesses(self) -> Iterable[PathAccess]:
-        """What it says that it would read and write."""
+        """Return the paths that the command declares it would read and write."""
         declare = getattr(self.module, "accesses", None)
         return () if declare is None else list(declare(*self.arguments))
 
     @property
     def adds_operands(self) -> bool:
-        """Whether the command that it runs gets words that are not known before, as by `xargs`."""
+        """Whether it adds operands to the command that it runs, as `xargs` does; they are unknown before."""
         return bool(getattr(self.module, "ADDS_OPERANDS", False))
 
     def nested_command(self) -> list[str]:
-        """The words of the command that it would run in its turn, if it is one that does."""
+        """Return the words of the command that this one would run; empty if there is none."""
         declare = getattr(self.module, "nested_command", None)
         return [] if declare is None else list(declare(*self.arguments))
 
 
-_WIDTH = 26
+_HELP_COLUMN = 26
+"""Column where the descriptions of options begin."""
 
 
 def help_text(command: CommandSpec, module: Any) -> str:
-    """What `NAME --help` prints."""
+    """Return the text that `NAME --help` prints."""
     summary = command.summary
     lines = [
         f"Usage: {command.name} {module.USAGE}".rstrip(),
@@ -70,10 +71,10 @@ def help_text(command: CommandSpec, module: Any) -> str:
         "",
     ]
     for spelling, text in parser_of(getattr(module, "Flags", NoFlags)).rows():
-        if len(spelling) + 2 < _WIDTH:
-            lines.append(f"  {spelling:<{_WIDTH - 2}}{text}")
+        if len(spelling) + 2 < _HELP_COLUMN:
+            lines.append(f"  {spelling:<{_HELP_COLUMN - 2}}{text}")
         else:
-            lines += [f"  {spelling}", " " * _WIDTH + text]
+            lines += [f"  {spelling}", " " * _HELP_COLUMN + text]
     if notes := getattr(module, "NOTES", ""):
         lines += ["", notes.strip("\n")]
     return "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from carrel.shell.budget import RECORD_BYTES, Meter
 from carrel.shell.command.access import PathAccess, reads
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import Opt, UsageError
-from carrel.shell.streams import PIECE_BYTES
+from carrel.shell.streams import BUFFER_BYTES
 from carrel.shell.text.quoting import encode, quote_argument
 from carrel.shell.text.records import line_batches
 
@@ -190,7 +190,7 @@ class _Joint:
 
     def line(self, parts: Sequence[bytes]) -> Iterable[bytes]:
         """The parts with the joint between them and the end behind; piece by piece if that is long."""
-        if len(parts) * len(self._joint) <= PIECE_BYTES:
+        if len(parts) * len(self._joint) <= BUFFER_BYTES:
             return (self._joint.join(parts), self.end)
         between = chain.from_iterable((self._joint, part) for part in parts[1:])
         return chain(parts[:1], between, (self.end,))

@@ -13,7 +13,7 @@ from carrel.shell.command.access import PathAccess, reads, writes
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import NUMBER, Opt, UsageError, one_of
 from carrel.shell.runtime.redirect import ReplacedFile
-from carrel.shell.streams import PIECE_BYTES, OutputStream
+from carrel.shell.streams import BUFFER_BYTES, OutputStream
 from carrel.shell.text.quoting import quote, quote_argument
 from carrel.shell.text.records import line_batches
 
@@ -157,7 +157,7 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
     else:
         chosen = _first_lines(flags, groups)
     for line in chosen:
-        if len(line) <= PIECE_BYTES:
+        if len(line) <= BUFFER_BYTES:
             write(line + end)
         else:
             write(line)

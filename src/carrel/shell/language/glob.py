@@ -1,7 +1,7 @@
 """Pathname expansion: match patterns of a command line against existing names, in linear time.
 
-`*`, `?` and `[...]` match within one name, `**` any number of directories. Hidden names are matched only by a
-pattern that begins with a dot. Directories are listed through the gate; links are not followed by `**`.
+`*`, `?` and `[...]` match within one name, `**` matches any number of directories. Only a pattern that begins
+with a dot matches hidden names. Directories are listed through the gate; `**` does not follow links.
 """
 
 from __future__ import annotations
@@ -11,105 +11,108 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, LimitError, SessionMissingError
+from carrel.shell.budget import ChargeMemory
 from carrel.shell.language.pattern import Matcher, PatternSegment, is_magic, matcher
 from carrel.shell.text.quoting import encode
 from carrel.values import FileInfo
 
 _PATH_BYTES = 256
-"""Memory that a path takes besides its characters while it is matched: in sets, in lists, as sort key."""
+"""Memory charged for a path during matching, besides its characters: in sets, in lists, as sort key."""
 
 
 class PathComponent(NamedTuple):
-    """What one name of a path must be like, or several that are simply given."""
+    """A pattern for one name of a path, or several literal names joined by slashes."""
 
     text: str
-    matches: Matcher | None = None
-    """`None` for what is simply given."""
+    match: Matcher | None = None
+    """`None` for literal names and `**`."""
     any_depth: bool = False
     """Whether it is `**`."""
 
 
 class Glob:
-    """Expands patterns, seen from where a shell is."""
+    """Expands patterns relative to the working directory of a shell."""
 
     def __init__(
         self,
         list_directory: Callable[[str], Iterable[FileInfo]],
-        is_there: Callable[[str], bool],
-        charge_memory: Callable[[int], object] = lambda count: None,
+        exists: Callable[[str], bool],
+        charge_memory: ChargeMemory = lambda count: None,
     ) -> None:
-        """Look into directories by *list_directory*; *is_there* tells of one path, *hold* charges memory."""
+        """List directories with *list_directory*, check single paths with *exists*, and charge the memory."""
         self._list = list_directory
-        self._is_there = is_there
-        self._hold = charge_memory
-        self._held = 0
+        self._exists = exists
+        self._charge_memory = charge_memory
+        self._charged_bytes = 0
 
     def expand(self, segments: Iterable[PatternSegment]) -> list[str]:
-        """The paths that match, in the order of their bytes; if there are none, the pattern itself.
+        """Return the paths that match, in byte order; if there are none, the pattern itself.
 
         Raises:
-            LimitError: A directory has too many entries to be listed.
+            LimitError: A directory has too many entries to list.
         """
         try:
             return self._expand(list(segments))
         finally:
-            self._hold(-self._held)
+            self._charge_memory(-self._charged_bytes)
 
     def _expand(self, segments: list[PatternSegment]) -> list[str]:
         text = "".join(segment.text for segment in segments)
-        found = sorted(self._match("/" if text.startswith("/") else "", _parts(segments)), key=encode)
+        paths = sorted(
+            self._match_components("/" if text.startswith("/") else "", _components(segments)), key=encode
+        )
         if text.endswith("/"):
-            found = [path + "/" for path in found if self._is_directory(path)]
-        return found or [text]
+            paths = [path + "/" for path in paths if self._is_directory(path)]
+        return paths or [text]
 
-    def _match(self, start: str, parts: list[PathComponent]) -> set[str]:
-        found = {start}
-        for part in parts[:-1]:
-            found = self._directories(found, part)
-        return self._last(found, parts[-1])
+    def _match_components(self, start: str, components: list[PathComponent]) -> set[str]:
+        paths = {start}
+        for component in components[:-1]:
+            paths = self._match_directories(paths, component)
+        return self._match_last(paths, components[-1])
 
-    def _directories(self, bases: set[str], part: PathComponent) -> set[str]:
-        """What *part* matches in each of *bases* and may be a directory."""
-        if part.any_depth:
-            return bases | {path for path, info in self._beneath(bases) if info.is_directory}
-        if part.matches is None:
-            return {self._held_path(base, part.text) for base in bases}
-        return {path for path, info in self._matching(bases, part) if not info.is_file}
+    def _match_directories(self, bases: set[str], component: PathComponent) -> set[str]:
+        """Return the paths in *bases* that match *component* and may be directories."""
+        if component.any_depth:
+            return bases | {path for path, info in self._descendants(bases) if info.is_directory}
+        if component.match is None:
+            return {self._charged_path(base, component.text) for base in bases}
+        return {path for path, info in self._match_entries(bases, component) if not info.is_file}
 
-    def _last(self, bases: set[str], part: PathComponent) -> set[str]:
-        """What *part* matches in each of *bases*."""
-        if part.any_depth:
-            return {path for path, _ in self._beneath(bases)}
-        if part.matches is None:
-            return {path for base in bases if self._is_there(path := self._held_path(base, part.text))}
-        return {path for path, _ in self._matching(bases, part)}
+    def _match_last(self, bases: set[str], component: PathComponent) -> set[str]:
+        """Return the paths in *bases* that match *component*, the last one of the pattern."""
+        if component.any_depth:
+            return {path for path, _ in self._descendants(bases)}
+        if component.match is None:
+            return {path for base in bases if self._exists(path := self._charged_path(base, component.text))}
+        return {path for path, _ in self._match_entries(bases, component)}
 
-    def _matching(self, bases: set[str], part: PathComponent) -> Iterator[tuple[str, FileInfo]]:
+    def _match_entries(self, bases: set[str], component: PathComponent) -> Iterator[tuple[str, FileInfo]]:
         for base in bases:
             for info in self._entries(base):
-                if _may_match(part, info.name):
-                    yield self._held_path(base, info.name), info
+                if _matches(component, info.name):
+                    yield self._charged_path(base, info.name), info
 
-    def _beneath(self, bases: set[str]) -> Iterator[tuple[str, FileInfo]]:
-        """All that is in *bases* and in the directories there, at any depth."""
-        waiting = list(bases)
+    def _descendants(self, bases: set[str]) -> Iterator[tuple[str, FileInfo]]:
+        """Yield everything in *bases* and in their subdirectories, at any depth."""
+        pending = list(bases)
         seen = set(bases)
-        while waiting:
-            here = waiting.pop()
-            for info in self._entries(here):
+        while pending:
+            directory = pending.pop()
+            for info in self._entries(directory):
                 if info.name.startswith("."):
                     continue
-                path = self._held_path(here, info.name)
+                path = self._charged_path(directory, info.name)
                 yield path, info
                 if info.is_directory and path not in seen:
                     seen.add(path)
-                    waiting.append(path)
+                    pending.append(path)
 
-    def _held_path(self, base: str, name: str) -> str:
-        """The path of *name* in *base*, charged for until all patterns are matched."""
+    def _charged_path(self, base: str, name: str) -> str:
+        """Return the path of *name* in *base*, charged until the whole pattern is matched."""
         charge = len(base) + len(name) + _PATH_BYTES
-        self._hold(charge)
-        self._held += charge
+        self._charge_memory(charge)
+        self._charged_bytes += charge
         return _join(base, name)
 
     def _entries(self, base: str) -> Iterable[FileInfo]:
@@ -132,43 +135,43 @@ class Glob:
         return True
 
 
-def _may_match(part: PathComponent, name: str) -> bool:
-    if name.startswith(".") and not part.text.startswith("."):
+def _matches(component: PathComponent, name: str) -> bool:
+    if name.startswith(".") and not component.text.startswith("."):
         return False
-    return part.matches is not None and part.matches(name)
+    return component.match is not None and component.match(name)
 
 
 def _join(base: str, name: str) -> str:
     return name if not base else f"{base}{name}" if base.endswith("/") else f"{base}/{name}"
 
 
-def _parts(segments: Iterable[PatternSegment]) -> list[PathComponent]:
-    """What the names of a path must be like; names that are simply given stand together."""
-    parts: list[PathComponent] = []
-    for name in _split(segments):
-        part = _part(name)
-        if not part.text or (part.any_depth and parts and parts[-1].any_depth):
+def _components(segments: Iterable[PatternSegment]) -> list[PathComponent]:
+    """Parse the components of a pattern; adjacent literal names become one component."""
+    components: list[PathComponent] = []
+    for name in _split_names(segments):
+        component = _component(name)
+        if not component.text or (component.any_depth and components and components[-1].any_depth):
             continue
-        parts.append(part)
-    return list(_joined(parts))
+        components.append(component)
+    return list(_join_literals(components))
 
 
-def _joined(parts: list[PathComponent]) -> Iterator[PathComponent]:
-    given: list[str] = []
-    for part in parts:
-        if part.matches is None and not part.any_depth:
-            given.append(part.text)
+def _join_literals(components: list[PathComponent]) -> Iterator[PathComponent]:
+    literals: list[str] = []
+    for component in components:
+        if component.match is None and not component.any_depth:
+            literals.append(component.text)
             continue
-        if given:
-            yield PathComponent("/".join(given))
-            given = []
-        yield part
-    if given:
-        yield PathComponent("/".join(given))
+        if literals:
+            yield PathComponent("/".join(literals))
+            literals = []
+        yield component
+    if literals:
+        yield PathComponent("/".join(literals))
 
 
-def _split(segments: Iterable[PatternSegment]) -> Iterator[list[PatternSegment]]:
-    """The segments of each name of a path."""
+def _split_names(segments: Iterable[PatternSegment]) -> Iterator[list[PatternSegment]]:
+    """Yield the segments of each name of a path."""
     current: list[PatternSegment] = []
     for text, quoted in segments:
         names = text.split("/")
@@ -180,7 +183,7 @@ def _split(segments: Iterable[PatternSegment]) -> Iterator[list[PatternSegment]]
     yield current
 
 
-def _part(segments: list[PatternSegment]) -> PathComponent:
+def _component(segments: list[PatternSegment]) -> PathComponent:
     text = "".join(segment.text for segment in segments)
     if not is_magic(segments):
         return PathComponent(text)
@@ -190,7 +193,7 @@ def _part(segments: list[PatternSegment]) -> PathComponent:
 
 
 def name_pattern(text: str) -> Matcher:
-    """A matcher of one whole name, as `find -name` and `grep --include` have it; a backslash quotes."""
+    """Return a matcher of a whole name, as `find -name` and `grep --include` use; a backslash quotes."""
     segments: list[PatternSegment] = []
     for found in re.finditer(r"\\(.)|([^\\]+)|\\$", text, re.DOTALL):
         segments.append(PatternSegment(found[1] or found[2] or "\\", found[2] is None))

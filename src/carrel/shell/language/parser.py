@@ -5,22 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from carrel.errors import MetacharacterError, ShellSyntaxError
-from carrel.shell.language.ast import LiteralText, OperatorToken, Token, Word
+from carrel.shell.language.ast import (
+    Connector,
+    LiteralText,
+    OperatorToken,
+    Pipeline,
+    Redirect,
+    SimpleCommand,
+    Token,
+    Word,
+)
 from carrel.shell.language.lexer import lex
 
 MAX_PIPELINE_COMMANDS = 100
-"""Most commands of one pipeline; each of them takes a thread."""
+"""Most commands in one pipeline; each takes a thread."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _REDIRECT = re.compile(r"([0-9]?)(>>|>&|>\||>|<)|(&>>|&>)")
-_RESERVED = frozenset((
+_RESERVED_WORDS = frozenset((
     "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select", "then",
     "until", "while", "{", "}", "[[",
 ))  # fmt: skip
-_NOT_OFFERED = {
+_UNSUPPORTED_OPERATORS = {
     "&": "commands in the background",
     "(": "subshells",
     ")": "subshells",
@@ -33,213 +41,172 @@ _NOT_OFFERED = {
 }
 
 
-class Connector(StrEnum):
-    """When a pipeline is run, seen from the one before it."""
-
-    ALWAYS = ";"
-    AND = "&&"
-    OR = "||"
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """Where one stream of a command goes or comes from."""
-
-    stream: int
-    """0, 1 or 2."""
-    sign: str
-    """`<`, `>`, `>>`, or `>&` for another stream."""
-    target: Word
-
-
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
-    """One command: the variables set for it, its words and its redirects."""
-
-    assignments: tuple[tuple[str, Word], ...]
-    words: tuple[Word, ...]
-    redirects: tuple[Redirect, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Commands, each of which reads what the one before it writes."""
-
-    commands: tuple[SimpleCommand, ...]
-    connector: Connector
-    negated: bool
-
-
 def parse(text: str, *, pipelines: bool) -> list[Pipeline]:
-    """The commands of *text*; more than one, and redirects, only with *pipelines*.
+    """Parse a command line; more than one command, and redirections, are allowed only with *pipelines*.
 
     Raises:
-        MetacharacterError: A sign is not allowed.
-        ShellSyntaxError: It cannot be read otherwise.
+        MetacharacterError: The line has an operator that is not allowed.
+        ShellSyntaxError: The line has another syntax error.
     """
-    tokens = _without_outer_newlines(lex(text))
+    tokens = _strip_newlines(lex(text))
     if not pipelines:
-        _refuse_operators(tokens)
-    return _Parser(tokens).line()
+        _reject_operators(tokens)
+    return _LineParser(tokens).parse_line()
 
 
-def _without_outer_newlines(tokens: list[Token]) -> list[Token]:
+def _strip_newlines(tokens: list[Token]) -> list[Token]:
     begin, end = 0, len(tokens)
-    while begin < end and _is(tokens[begin], "\n"):
+    while begin < end and _is_operator(tokens[begin], "\n"):
         begin += 1
-    while begin < end and _is(tokens[end - 1], "\n"):
+    while begin < end and _is_operator(tokens[end - 1], "\n"):
         end -= 1
     return tokens[begin:end]
 
 
-def _refuse_operators(tokens: Sequence[Token]) -> None:
+def _reject_operators(tokens: Sequence[Token]) -> None:
     for token in tokens:
         if isinstance(token, OperatorToken):
-            sign = _sign(token)
-            raise MetacharacterError.of("\\n" if sign == "\n" else sign, token.position)
+            operator = _without_stream(token)
+            raise MetacharacterError.of("\\n" if operator == "\n" else operator, token.position)
 
 
 @dataclass(slots=True)
-class _Draft:
-    """A command that is being read."""
+class _CommandBuilder:
+    """A command that is still being parsed."""
 
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     words: list[Word] = field(default_factory=list)
     redirects: list[Redirect] = field(default_factory=list)
 
-    def finish(self) -> SimpleCommand:
+    def build(self) -> SimpleCommand:
         return SimpleCommand(tuple(self.assignments), tuple(self.words), tuple(self.redirects))
 
     def __bool__(self) -> bool:
         return bool(self.assignments or self.words or self.redirects)
 
 
-class _Parser:
+class _LineParser:
+    """Recursive-descent parser of one line: each `_parse_*` method consumes one rule of the grammar."""
+
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._index = 0
 
-    def line(self) -> list[Pipeline]:
-        found: list[Pipeline] = []
+    def _peek(self) -> Token | None:
+        """The next token; `None` at the end of the line."""
+        return self._tokens[self._index] if self._index < len(self._tokens) else None
+
+    def parse_line(self) -> list[Pipeline]:
+        pipelines: list[Pipeline] = []
         connector = Connector.ALWAYS
-        while self._at < len(self._tokens):
-            found.append(self._pipeline(connector))
-            if self._at == len(self._tokens):
+        while self._peek() is not None:
+            pipelines.append(self._parse_pipeline(connector))
+            operator = self._peek()
+            if operator is None:
                 break
-            sign = self._operator()
-            connector = Connector(";" if sign.text == "\n" else sign.text)
+            assert isinstance(operator, OperatorToken)  # noqa: S101  # a command takes every word
+            self._index += 1
+            connector = Connector(";" if operator.text == "\n" else operator.text)
             self._skip_newlines()
-            if connector is not Connector.ALWAYS and self._at == len(self._tokens):
-                raise _wrong(f"nothing follows '{connector}'", sign.position)
-        return found
+            if connector is not Connector.ALWAYS and self._peek() is None:
+                raise _syntax_error(f"nothing follows '{connector}'", operator.position)
+        return pipelines
 
     def _skip_newlines(self) -> None:
-        while self._at < len(self._tokens) and _is(self._tokens[self._at], "\n"):
-            self._at += 1
+        while _is_operator(self._peek(), "\n"):
+            self._index += 1
 
-    def _position(self) -> int:
-        return self._tokens[min(self._at, len(self._tokens) - 1)].position
-
-    def _operator(self) -> OperatorToken:
-        token = self._tokens[self._at]
-        assert isinstance(token, OperatorToken)  # noqa: S101  # a command ends only before one
-        self._at += 1
-        return token
-
-    def _pipeline(self, connector: Connector) -> Pipeline:
+    def _parse_pipeline(self, connector: Connector) -> Pipeline:
         negated = False
-        while self._at < len(self._tokens) and _plain(self._tokens[self._at]) == "!":
+        while isinstance(token := self._peek(), Word) and token.unquoted_text == "!":
             negated = not negated
-            self._at += 1
-        commands = [self._command()]
-        while self._at < len(self._tokens) and _is(self._tokens[self._at], "|"):
-            self._at += 1
+            self._index += 1
+        commands = [self._parse_command()]
+        while _is_operator(self._peek(), "|"):
+            self._index += 1
             self._skip_newlines()
             if len(commands) == MAX_PIPELINE_COMMANDS:
-                raise _wrong(f"more than {MAX_PIPELINE_COMMANDS} commands in one pipeline", self._position())
-            commands.append(self._command())
+                position = (self._peek() or self._tokens[-1]).position
+                raise _syntax_error(f"more than {MAX_PIPELINE_COMMANDS} commands in one pipeline", position)
+            commands.append(self._parse_command())
         return Pipeline(tuple(commands), connector, negated)
 
-    def _command(self) -> SimpleCommand:
-        draft = _Draft()
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
+    def _parse_command(self) -> SimpleCommand:
+        builder = _CommandBuilder()
+        while (token := self._peek()) is not None:
             if isinstance(token, Word):
-                self._at += 1
-                self._add_word(draft, token)
-            elif redirect := _REDIRECT.fullmatch(token.text):
-                self._at += 1
-                self._add_redirect(draft, token, redirect)
-            elif what := _NOT_OFFERED.get(_sign(token)):
-                raise MetacharacterError.of(_sign(token), token.position, f"; not supported: {what}")
+                self._index += 1
+                self._add_word(builder, token)
+            elif match := _REDIRECT.fullmatch(token.text):
+                self._index += 1
+                self._add_redirect(builder, token, match)
+            elif feature := _UNSUPPORTED_OPERATORS.get(operator := _without_stream(token)):
+                raise MetacharacterError.of(operator, token.position, f"; not supported: {feature}")
             else:
                 break
-        if not draft:
-            raise self._no_command()
-        return draft.finish()
+        if not builder:
+            raise self._missing_command_error()
+        return builder.build()
 
-    def _add_word(self, draft: _Draft, word: Word) -> None:
-        if not draft.words and (assignment := _assignment(word)):
-            draft.assignments.append(assignment)
+    def _add_word(self, builder: _CommandBuilder, word: Word) -> None:
+        if not builder.words and (assignment := _parse_assignment(word)):
+            builder.assignments.append(assignment)
             return
-        if not draft.words and word.unquoted_text in _RESERVED:
-            raise _wrong(f"'{word.unquoted_text}' is not supported", word.position)
-        draft.words.append(word)
+        if not builder.words and word.unquoted_text in _RESERVED_WORDS:
+            raise _syntax_error(f"'{word.unquoted_text}' is not supported", word.position)
+        builder.words.append(word)
 
-    def _add_redirect(self, draft: _Draft, token: OperatorToken, found: re.Match[str]) -> None:
-        if self._at == len(self._tokens) or not isinstance(self._tokens[self._at], Word):
-            raise _wrong(f"nothing follows '{token.text}'", token.position)
-        target = self._tokens[self._at]
-        assert isinstance(target, Word)  # noqa: S101  # for the type checker
-        self._at += 1
-        sign = found[2] or found[3]
-        stream = int(found[1]) if found[1] else (0 if sign == "<" else 1)
-        if stream > 2 or (sign == "<" and stream != 0) or (sign != "<" and stream == 0):
-            raise _wrong(f"'{token.text}': only <, >, 1> and 2> are supported", token.position)
-        if sign == ">&":
+    def _add_redirect(self, builder: _CommandBuilder, token: OperatorToken, match: re.Match[str]) -> None:
+        target = self._peek()
+        if not isinstance(target, Word):
+            raise _syntax_error(f"nothing follows '{token.text}'", token.position)
+        self._index += 1
+        operator = match[2] or match[3]
+        stream = int(match[1]) if match[1] else (0 if operator == "<" else 1)
+        if stream > 2 or (operator == "<" and stream != 0) or (operator != "<" and stream == 0):
+            raise _syntax_error(f"'{token.text}': only <, >, 1> and 2> are supported", token.position)
+        if operator == ">&":
             if target.unquoted_text not in ("1", "2"):
-                raise _wrong("only streams 1 and 2 can follow '>&'", target.position)
-            draft.redirects.append(Redirect(stream, ">&", target))
-        elif found[3]:
-            draft.redirects.append(Redirect(1, sign[1:], target))
-            draft.redirects.append(Redirect(2, ">&", Word((LiteralText("1", False),), target.position)))
+                raise _syntax_error("only streams 1 and 2 can follow '>&'", target.position)
+            builder.redirects.append(Redirect(stream, ">&", target))
+        elif match[3]:
+            # `&>file` is `>file 2>&1`.
+            builder.redirects.append(Redirect(1, operator[1:], target))
+            builder.redirects.append(Redirect(2, ">&", Word((LiteralText("1", False),), target.position)))
         else:
-            draft.redirects.append(Redirect(stream, ">" if sign == ">|" else sign, target))
+            builder.redirects.append(Redirect(stream, ">" if operator == ">|" else operator, target))
 
-    def _no_command(self) -> ShellSyntaxError:
-        if self._at == len(self._tokens):
+    def _missing_command_error(self) -> ShellSyntaxError:
+        token = self._peek()
+        if token is None:
             last = self._tokens[-1]
             name = last.text if isinstance(last, OperatorToken) else "!"
-            return _wrong(f"nothing follows '{name}'", last.position)
-        token = self._tokens[self._at]
-        assert isinstance(token, OperatorToken)  # noqa: S101  # a word would have been taken
-        shown = "\\n" if token.text == "\n" else token.text
-        return _wrong(f"unexpected '{shown}'", token.position)
+            return _syntax_error(f"nothing follows '{name}'", last.position)
+        assert isinstance(token, OperatorToken)  # noqa: S101  # a command takes every word
+        display = "\\n" if token.text == "\n" else token.text
+        return _syntax_error(f"unexpected '{display}'", token.position)
 
 
-def _is(token: Token, sign: str) -> bool:
-    return isinstance(token, OperatorToken) and token.text == sign
+def _is_operator(token: Token | None, text: str) -> bool:
+    return isinstance(token, OperatorToken) and token.text == text
 
 
-def _sign(operator: OperatorToken) -> str:
-    """What it is, without the number of a stream."""
+def _without_stream(operator: OperatorToken) -> str:
+    """Return the text of an operator without the number of its stream."""
     return operator.text.lstrip("0123456789")
 
 
-def _plain(token: Token) -> str | None:
-    return token.unquoted_text if isinstance(token, Word) else None
-
-
-def _assignment(word: Word) -> tuple[str, Word] | None:
+def _parse_assignment(word: Word) -> tuple[str, Word] | None:
+    """Return the name and the value of an assignment; `None` for any other word."""
     first = word.parts[0]
     if not isinstance(first, LiteralText) or first.quoted:
         return None
-    found = _ASSIGNMENT.match(first.text)
-    if found is None:
+    match = _ASSIGNMENT.match(first.text)
+    if match is None:
         return None
-    value = (LiteralText(first.text[found.end() :], False), *word.parts[1:])
-    return found[1], Word(value, word.position)
+    value = (LiteralText(first.text[match.end() :], False), *word.parts[1:])
+    return match[1], Word(value, word.position)
 
 
-def _wrong(problem: str, position: int) -> ShellSyntaxError:
+def _syntax_error(problem: str, position: int) -> ShellSyntaxError:
     return ShellSyntaxError(f"syntax error at character {position}: {problem}", position=position)

@@ -20,34 +20,34 @@ _LONGEST_CLASS = max(map(len, _CLASSES))
 
 
 class PatternSegment(NamedTuple):
-    """Part of a pattern; what is quoted matches only itself."""
+    """Part of a pattern; a quoted part is literal."""
 
     text: str
     quoted: bool
 
 
 Matcher = Callable[[str], bool]
-"""Tells whether a whole name matches."""
+"""Returns whether a whole name matches."""
 
 
 def is_magic(segments: Sequence[PatternSegment]) -> bool:
-    """Whether anything in *segments* may match more than itself."""
+    """Whether *segments* have an unquoted pattern character."""
     return any(not quoted and _MAGIC.search(text) for text, quoted in segments)
 
 
 def matcher(segments: Sequence[PatternSegment]) -> Matcher:
-    """What matches *segments*; nothing, if they are longer than a pattern may be."""
+    """Return a matcher for *segments*; one that matches nothing if the pattern is too long."""
     if sum(len(text) for text, _ in segments) > PATTERN_CHARACTERS:
         return lambda name: False
-    match = _compiled(tuple(segments)).fullmatch
+    match = _compile(tuple(segments)).fullmatch
     return lambda name: match(name) is not None
 
 
 @lru_cache(maxsize=256)
-def _compiled(segments: tuple[PatternSegment, ...]) -> re.Pattern[str]:
-    """A regular expression in which no star is tried again after a later one has matched."""
+def _compile(segments: tuple[PatternSegment, ...]) -> re.Pattern[str]:
+    """Compile a regular expression without backtracking: a star is fixed once a later star has matched."""
     runs: list[list[str]] = [[]]
-    for item in _items([(character, quoted) for text, quoted in segments for character in text]):
+    for item in _translate([(character, quoted) for text, quoted in segments for character in text]):
         if item is None:
             runs.append([])
         else:
@@ -62,14 +62,14 @@ def _compiled(segments: tuple[PatternSegment, ...]) -> re.Pattern[str]:
 _Characters = Sequence[tuple[str, bool]]
 
 
-def _items(characters: _Characters) -> Iterator[str | None]:
-    """What each character of a name must be, as a regular expression; `None` for a star."""
+def _translate(characters: _Characters) -> Iterator[str | None]:
+    """Yield a regular expression for each character of the pattern; `None` for a star."""
     last_close = max((at for at, each in enumerate(characters) if each == ("]", False)), default=-1)
     at = 0
     while at < len(characters):
         character, quoted = characters[at]
-        may_begin = character == "[" and not quoted and at < last_close
-        bracket = _bracket(characters, at) if may_begin else None
+        may_open = character == "[" and not quoted and at < last_close
+        bracket = _parse_bracket(characters, at) if may_open else None
         if bracket is not None:
             at = bracket.end
             yield bracket.expression
@@ -86,28 +86,28 @@ class _Bracket(NamedTuple):
     end: int
 
 
-def _bracket(characters: _Characters, begin: int) -> _Bracket | None:
-    """The set of characters that begins there, unless nothing closes it."""
+def _parse_bracket(characters: _Characters, begin: int) -> _Bracket | None:
+    """Return the bracket expression at *begin*; `None` if nothing closes it."""
     negated = characters[begin + 1 : begin + 2] in ([("!", False)], [("^", False)])
     first = at = begin + 1 + negated
-    members: list[str] = []
+    items: list[str] = []
     while at < len(characters):
         if characters[at] == ("]", False) and at > first:
-            return _Bracket(_set_of(members, negated=negated), at + 1)
-        member, at = _member(characters, at)
-        members.append(member)
+            return _Bracket(_character_set(items, negated=negated), at + 1)
+        item, at = _parse_bracket_item(characters, at)
+        items.append(item)
     return None
 
 
-def _set_of(members: list[str], *, negated: bool) -> str:
-    inside = "".join(members)
-    if not inside:
+def _character_set(items: list[str], *, negated: bool) -> str:
+    content = "".join(items)
+    if not content:
         return "." if negated else "(?!)"
-    return f"[^{inside}]" if negated else f"[{inside}]"
+    return f"[^{content}]" if negated else f"[{content}]"
 
 
-def _member(characters: _Characters, at: int) -> tuple[str, int]:
-    """One class, range or character of a set, and where the next begins; a range backwards is empty."""
+def _parse_bracket_item(characters: _Characters, at: int) -> tuple[str, int]:
+    """Return one class, range or character of a bracket, and its end; a reversed range is empty."""
     ahead = "".join("\0" if quoted else each for each, quoted in characters[at : at + _LONGEST_CLASS])
     if ahead.startswith("[:") and (name := ahead[: ahead.find(":]") + 2]) in _CLASSES:
         return _CLASSES[name], at + len(name)

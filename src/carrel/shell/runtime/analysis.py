@@ -1,7 +1,7 @@
-"""Report what a command line would read and write, and by which rule, without running it.
+"""Report what a command line would read and write, and which rules decide, without running it.
 
-Names are expanded as they would be now. What guest code would do, and what a command would find inside the
-directories that it is given, is not known before it runs; the gate decides about that then.
+Words are expanded against the files as they are now. The accesses of guest code, and those inside the
+directories that a command walks, are unknown before the line runs; the gate decides about them then.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from carrel.shell.command.context import NULL, Context, ShellResources
 from carrel.shell.command.flags import HelpRequest, UsageError
 from carrel.shell.command.invocation import MAX_NESTED_COMMANDS, Invocation
 from carrel.shell.command.table import COMMANDS, CommandEffect
+from carrel.shell.language.ast import Pipeline, Redirect, SimpleCommand
 from carrel.shell.language.expand import WordExpander, variable_lookup
 from carrel.shell.language.glob import Glob
-from carrel.shell.language.parser import Pipeline, Redirect, SimpleCommand
 from carrel.shell.state import ShellState
 from carrel.shell.text.quoting import quote_if_needed
 from carrel.values import FileInfo
@@ -29,39 +29,39 @@ from carrel.values import FileInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathUse:
-    """One path that a command would read or write, and what the rules say to that."""
+    """One path that a command would read or write, and the decision of the rules."""
 
     command: str
-    """The name of the command; empty for a redirect without one."""
+    """Name of the command; empty for a redirection without a command."""
     access: Access
     path: str
-    """Absolute, as those inside call it."""
+    """Absolute path, as the guest sees it."""
     allowed: bool
     rule: int | None
-    """The number of the rule that decides, 0 for that of the workspace; `None` if no rule has the path."""
+    """Number of the rule that decides, 0 for that of the workspace; `None` if no rule covers the path."""
     mode: AccessMode | None
-    """What that rule allows."""
+    """Mode of that rule."""
     reason: str | None
-    """Why not, if it is not allowed."""
+    """Why the access is denied; `None` if it is allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What a command line would do."""
+    """Effects of a command line, as far as they are known before it runs."""
 
     commands: tuple[tuple[str, ...], ...]
-    """The words of each command, expanded; also of one that another runs, as `env` does."""
+    """Expanded words of each command, including commands that another one runs, as `env` does."""
     uses: tuple[PathUse, ...]
     problems: tuple[str, ...]
-    """What would be refused at once: commands that are not there, wrong options, too much to look at."""
+    """Reasons why the line would fail at once: unknown commands, wrong options, a limit reached."""
     runs_code: bool
-    """Whether guest code would run, which may use any path that the rules allow."""
+    """Whether guest code would run; it may use any path that the rules allow."""
     writes_more: bool
-    """Whether a command would write to paths that are known only when it runs, as those from `xargs`."""
+    """Whether a command would write to paths known only when it runs, such as those from `xargs`."""
 
     @property
     def allowed(self) -> bool:
-        """Whether nothing that is known would be refused."""
+        """Whether no known access would be denied, and there are no problems."""
         return not self.problems and all(use.allowed for use in self.uses)
 
     @property
@@ -71,12 +71,12 @@ class Analysis:
 
 
 class Analyzer:
-    """Looks at one command line."""
+    """Analyzes one command line."""
 
-    def __init__(self, resources: ShellResources, look_from: Callable[[ShellState], Context]) -> None:
-        """Look at the files by what *look_from* gives, as a command would."""
+    def __init__(self, resources: ShellResources, context_for: Callable[[ShellState], Context]) -> None:
+        """Examine files through the contexts that *context_for* returns, as a command would."""
         self._resources = resources
-        self._look_from = look_from
+        self._context_for = context_for
         self._commands: list[tuple[str, ...]] = []
         self._uses: list[PathUse] = []
         self._problems: list[str] = []
@@ -84,13 +84,13 @@ class Analyzer:
         self._adds_operands = False
         self._writes_more = False
 
-    def look(self, line: Sequence[Pipeline], state: ShellState) -> Analysis:
-        """What *line* would do from *state* on, if each of its commands were run; *state* goes along."""
+    def analyze(self, line: Sequence[Pipeline], state: ShellState) -> Analysis:
+        """Analyze *line* as if all of its commands ran, starting from *state*, which is updated."""
         try:
             for pipeline in line:
                 is_single = len(pipeline.commands) == 1
-                for simple in pipeline.commands:
-                    self._add(simple, state if is_single else state.copy())
+                for command in pipeline.commands:
+                    self._analyze_command(command, state if is_single else state.copy())
         except Stopped as stopped:
             self._problems.append(stopped.message)
         return Analysis(
@@ -101,40 +101,40 @@ class Analyzer:
             writes_more=self._writes_more,
         )
 
-    def _add(self, simple: SimpleCommand, state: ShellState) -> None:
-        context = self._look_from(state)
-        expansion = _expansion(context)
+    def _analyze_command(self, command: SimpleCommand, state: ShellState) -> None:
+        context = self._context_for(state)
+        expander = _expander(context)
         try:
-            argv = [field for word in simple.words for field in expansion.fields(word)]
+            argv = [field for word in command.words for field in expander.fields(word)]
             name = argv[0] if argv else ""
-            for redirect in simple.redirects:
-                self._add_uses(name, _redirected(redirect, expansion), context)
+            for redirect in command.redirects:
+                self._add_uses(name, _redirect_accesses(redirect, expander), context)
             if not argv:
-                for variable, word in simple.assignments:
-                    state.assign({variable: expansion.text(word)})
+                for variable, word in command.assignments:
+                    state.assign({variable: expander.text(word)})
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
             self._problems.append(error.message)
             return
-        self._add_commands(argv, context)
+        self._analyze_argv(argv, context)
 
-    def _add_commands(self, argv: list[str], context: Context) -> None:
-        """Look at a command, at the one that it runs, and so on."""
+    def _analyze_argv(self, argv: list[str], context: Context) -> None:
+        """Analyze a command, the command that it runs, and so on."""
         self._adds_operands = False
         if argv[:1] == ["cd"]:
-            self._add_command(argv, context)
-            _follow(argv[1:], context.state)
+            self._analyze_invocation(argv, context)
+            _change_directory(argv[1:], context.state)
             return
         for _ in range(MAX_NESTED_COMMANDS + 1):
             if not argv:
                 return
-            argv = self._add_command(argv, context)
+            argv = self._analyze_invocation(argv, context)
         if argv:
             self._problems.append(f"more than {MAX_NESTED_COMMANDS} commands run each other")
 
-    def _add_command(self, argv: list[str], context: Context) -> list[str]:
-        """Look at one command; the words of the one that it runs, if it does."""
+    def _analyze_invocation(self, argv: list[str], context: Context) -> list[str]:
+        """Analyze one command, and return the words of the command that it runs; empty if there is none."""
         name = argv[0]
         self._commands.append(tuple(argv))
         command = COMMANDS.get(name)
@@ -142,7 +142,7 @@ class Analyzer:
             self._problems.append(f"{quote_if_needed(name)}: command not found or not allowed")
             return []
         try:
-            invocation = Invocation.read(command, argv[1:])
+            invocation = Invocation.parse(command, argv[1:])
             self._add_uses(name, invocation.accesses(), context)
         except HelpRequest:
             return []
@@ -157,9 +157,9 @@ class Analyzer:
     def _add_uses(self, name: str, accesses: Iterable[PathAccess], context: Context) -> None:
         for access, operand in accesses:
             if not operand:
-                # Nothing is called so, and the command will say it.
+                # The command itself reports an empty operand.
                 continue
-            decision = _decision(context, operand, access)
+            decision = _decide(context, operand, access)
             self._uses.append(
                 PathUse(
                     command=name,
@@ -173,22 +173,22 @@ class Analyzer:
             )
 
 
-def _decision(context: Context, operand: str, access: Access) -> Decision:
+def _decide(context: Context, operand: str, access: Access) -> Decision:
     try:
         return context.workspace.explain(context.path(operand), access)
     except PathError as error:
         return Decision(path=operand, access=access, index=None, rule=None, reason=error.message)
 
 
-def _redirected(redirect: Redirect, expansion: WordExpander) -> Iterator[PathAccess]:
-    target = expansion.text(redirect.target)
-    if redirect.sign != ">&" and target != NULL:
-        yield PathAccess(Access.READ if redirect.sign == "<" else Access.WRITE, target)
+def _redirect_accesses(redirect: Redirect, expander: WordExpander) -> Iterator[PathAccess]:
+    target = expander.text(redirect.target)
+    if redirect.operator != ">&" and target != NULL:
+        yield PathAccess(Access.READ if redirect.operator == "<" else Access.WRITE, target)
 
 
-def _expansion(context: Context) -> WordExpander:
-    """Expands words; directories that may not be read are not tried, since that would be recorded."""
-    glob = Glob(partial(_list, context), partial(_is_there, context))
+def _expander(context: Context) -> WordExpander:
+    """Return an expander that skips unreadable directories, since trying them would be recorded."""
+    glob = Glob(partial(_list, context), partial(_exists, context))
     state = context.state
     return WordExpander(
         variable_lookup(state.variables, state.status), glob.expand, context.meter.charge_memory
@@ -196,15 +196,15 @@ def _expansion(context: Context) -> WordExpander:
 
 
 def _list(context: Context, operand: str) -> list[FileInfo]:
-    return context.list(operand) if _decision(context, operand, Access.READ).allowed else []
+    return context.list(operand) if _decide(context, operand, Access.READ).allowed else []
 
 
-def _is_there(context: Context, operand: str) -> bool:
-    return _decision(context, operand, Access.READ).allowed and context.exists(operand)
+def _exists(context: Context, operand: str) -> bool:
+    return _decide(context, operand, Access.READ).allowed and context.exists(operand)
 
 
-def _follow(argv: Sequence[str], state: ShellState) -> None:
-    """Go where `cd` would go."""
+def _change_directory(argv: Sequence[str], state: ShellState) -> None:
+    """Change the directory of *state* as `cd` would."""
     operands = [word for word in argv if word not in ("-L", "--")]
     target = operands[0] if operands else state.variables.get("HOME", state.cwd)
     if target == "-":

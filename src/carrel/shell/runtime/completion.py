@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from carrel.shell.runtime.shell import BareShell
 
 DELIMITERS = " \t\n|&;<>"
-"""What ends a word for the one who types."""
+"""Characters that end a word at the prompt."""
 
 _SPECIAL = re.compile(r"[\s|&;()<>$`\\\"'*?\[#~!{}]")
 _BEGINS_COMMAND = re.compile(r"(?:^|[|&;])\s*$")
-_MOST = 1_000
+_MAX_COMPLETIONS = 1_000
 
 
 def complete(shell: BareShell, before: str, word: str) -> list[str]:
-    """All words that begin with *word*, which stands after *before*; a directory ends in a slash.
+    """Return the completions of *word*, which follows *before* on the line.
 
-    A word that is certain ends in a space. Names are escaped, so that they are read as they are.
+    Directories end in a slash, other complete words in a space. Special characters in names are escaped.
     """
     if word.startswith("$"):
         names = sorted(name for name in shell.env if name.startswith(word[1:]))
@@ -34,22 +34,22 @@ def complete(shell: BareShell, before: str, word: str) -> list[str]:
 
 def _paths(shell: BareShell, word: str) -> list[str]:
     plain = re.sub(r"\\(.)", r"\1", word)
-    above, slash, begin = plain.rpartition("/")
-    directory = (above or slash) if slash else "."
+    parent, slash, prefix = plain.rpartition("/")
+    directory = (parent or slash) if slash else "."
     if directory == "~" or directory.startswith("~/"):
         directory = shell.env.get("HOME", shell.workspace.mount) + directory[1:]
     try:
         entries = shell.workspace.list(shell.path(directory))
     except CarrelError:
         return []
-    prefix = word[: len(word) - len(word.rpartition("/")[2])]
-    found = [entry for entry in entries if _begins(entry.name, begin)]
+    typed = word[: len(word) - len(word.rpartition("/")[2])]
+    found = [entry for entry in entries if _is_candidate(entry.name, prefix)]
     return [
-        prefix + _SPECIAL.sub(r"\\\g<0>", entry.name) + ("/" if entry.is_directory else " ")
-        for entry in found[:_MOST]
+        typed + _SPECIAL.sub(r"\\\g<0>", entry.name) + ("/" if entry.is_directory else " ")
+        for entry in found[:_MAX_COMPLETIONS]
     ]
 
 
-def _begins(name: str, begin: str) -> bool:
-    """Whether *name* begins so; a hidden one only if that was typed, and none that a terminal could obey."""
-    return name.startswith(begin) and (begin != "" or name[0] != ".") and name.isprintable()
+def _is_candidate(name: str, prefix: str) -> bool:
+    """Whether to offer *name*: hidden ones only after a typed dot, and none with control characters."""
+    return name.startswith(prefix) and (prefix != "" or name[0] != ".") and name.isprintable()

@@ -1,4 +1,4 @@
-"""Run one command line to its end, in this process or wherever another `Runner` does."""
+"""Run one command line to completion, in this process or wherever another `Runner` does."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Protocol
 from carrel.errors import ShellSyntaxError
 from carrel.shell.budget import Meter, Stopped
 from carrel.shell.command.context import ShellResources
-from carrel.shell.language.parser import Pipeline, parse
+from carrel.shell.language.ast import Pipeline
+from carrel.shell.language.parser import parse
 from carrel.shell.result import ExitRequest, LineOutcome
-from carrel.shell.runtime.execution import STATUS_USAGE, CommandStreams, LineExecution
+from carrel.shell.runtime.execution import STATUS_USAGE, LineExecution
 from carrel.shell.state import ShellState
+from carrel.shell.streams import CommandStreams
 
 
 class Runner(Protocol):
@@ -26,7 +28,7 @@ class Runner(Protocol):
         *,
         pipelines: bool,
     ) -> LineOutcome:
-        """Run *command* to its end, however it ends; what the shell remembers of it is put into *state*.
+        """Run *command* to completion and update *state*; every way it can end is an outcome.
 
         Raises:
             ClosedError: The workspace was closed.
@@ -36,7 +38,7 @@ class Runner(Protocol):
 
 
 class InProcessRunner:
-    """Runs command lines in the thread that calls."""
+    """Runs command lines in the calling thread."""
 
     def run(
         self,
@@ -50,20 +52,21 @@ class InProcessRunner:
     ) -> LineOutcome:
         try:
             line = parse_line(command, pipelines=pipelines)
-            return _drained(LineOutcome(LineExecution(resources, state, meter).run(line, streams)), streams)
+            outcome = LineOutcome(LineExecution(resources, state, meter).run(line, streams))
         except ShellSyntaxError as error:
             return LineOutcome(STATUS_USAGE, error.code, error.message)
-        except ExitRequest as asked:
-            return _drained(LineOutcome(asked.status, exits=True), streams)
+        except ExitRequest as request:
+            outcome = LineOutcome(request.status, exits=True)
         except Stopped as stopped:
-            return _drained(LineOutcome.of(stopped), streams)
+            outcome = LineOutcome.of(stopped)
+        return _drain(streams, outcome)
 
 
 def parse_line(command: str, *, pipelines: bool) -> list[Pipeline]:
-    """What *command* asks for.
+    """Parse *command*, which must not be empty.
 
     Raises:
-        ShellSyntaxError: It cannot be read, or holds nothing.
+        ShellSyntaxError: The command is empty or cannot be parsed.
     """
     if not isinstance(command, str):
         raise TypeError(f"a command must be str, not {type(command).__name__}")
@@ -72,11 +75,11 @@ def parse_line(command: str, *, pipelines: bool) -> list[Pipeline]:
     return parse(command, pipelines=pipelines)
 
 
-def _drained(ending: LineOutcome, streams: CommandStreams) -> LineOutcome:
-    """*ending*, unless what was still to be printed is too much."""
+def _drain(streams: CommandStreams, outcome: LineOutcome) -> LineOutcome:
+    """Write what is still buffered, and return *outcome*, or another if that exceeds the output limit."""
     try:
         streams.stdout.drain()
         streams.stderr.drain()
     except Stopped as stopped:
         return LineOutcome.of(stopped)
-    return ending
+    return outcome

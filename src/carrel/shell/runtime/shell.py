@@ -16,10 +16,10 @@ from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
 from carrel.shell.result import LineOutcome, ShellResult
 from carrel.shell.runtime.analysis import Analysis, Analyzer
-from carrel.shell.runtime.execution import CommandStreams, LineExecution
+from carrel.shell.runtime.execution import LineExecution
 from carrel.shell.runtime.runner import InProcessRunner, Runner, parse_line
 from carrel.shell.state import ShellState
-from carrel.shell.streams import InputStream, OutputCollector, OutputStream
+from carrel.shell.streams import CommandStreams, InputStream, OutputCollector, OutputStream
 from carrel.shell.text.quoting import encode
 from carrel.workspace.threads import call_threads
 
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from carrel.workspace.workspace import Workspace
 
 OnOutput = Callable[[str, bytes], None]
-"""Is given `stdout` or `stderr`, and bytes."""
+"""Called with `stdout` or `stderr`, and the bytes."""
 OnStart = Callable[[Callable[[], object]], object]
-"""Is given a function that stops the line, from any thread."""
+"""Called with a function that stops the line, from any thread."""
 
 _SLICE_SECONDS = 0.05
-"""So often a line that waits for another looks whether it still may run."""
+"""How often a line that waits for another one checks whether it must stop."""
 
 
 class ShellOptions(TypedDict, total=False):
-    """How a shell may be set up; what is left out has a default."""
+    """Options of a shell; each has a default."""
 
     pipelines: bool
-    """Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are read; otherwise they are refused."""
+    """Whether `|`, `&&`, `||`, `;`, `<`, `>` and `>>` are allowed; by default they are refused."""
     budget: Budget | None
-    """What each command line may use; the defaults of `Budget` if none is given."""
+    """Limits of each command line; by default those of `Budget()`."""
     commands: Container[str] | None
-    """The commands that may be run; all by default."""
+    """Names of the commands that may run; all by default."""
     env: Mapping[str, str] | None
     """Variables besides `HOME`, `LANG`, `PATH` and `PWD`."""
     python: PythonRunner | None
-    """What runs guest code."""
+    """Runs guest code."""
     operator: Operator | None
-    """Given to those who may change the rules by `workspace`; what it opens, the shell closes."""
+    """Lets the command `workspace` change the rules; the shell closes the workspaces that it opens."""
     runner: Runner | None
-    """What runs the command lines; this process by default."""
+    """Runs the command lines; this process by default."""
 
 
 class BareShell:
-    """Runs command lines in one workspace; no process is started, and nothing but its files is reached."""
+    """Runs command lines in one workspace; starts no process and reaches nothing but the files."""
 
     def __init__(
         self,
@@ -70,12 +70,11 @@ class BareShell:
         operator: Operator | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Open a shell in *workspace*, which stays the caller's to close; the options are `ShellOptions`."""
+        """Open a shell in *workspace*, which the caller closes; the options are `ShellOptions`."""
         self.pipelines = pipelines
         self.budget = budget or Budget()
-        self._resources = ShellResources(
-            workspace, python, operator, COMMANDS if commands is None else commands
-        )
+        allowed = COMMANDS if commands is None else commands
+        self._resources = ShellResources(workspace, python, operator, allowed)
         variables = {"HOME": workspace.mount, "LANG": "C.UTF-8", "PATH": "", "PWD": workspace.mount}
         variables |= env or {}
         self._state = ShellState(workspace.mount, variables, set(variables))
@@ -85,26 +84,26 @@ class BareShell:
 
     @property
     def workspace(self) -> Workspace:
-        """The files it works on."""
+        """The workspace that the commands work on."""
         return self._resources.workspace
 
     @property
     def cwd(self) -> str:
-        """Where it is, as those inside call it."""
+        """Working directory, as the guest sees it."""
         return self._state.cwd
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables that commands are given."""
+        """The exported variables, which commands and guest code get."""
         variables = self._state.variables
         return {name: variables[name] for name in sorted(self._state.exported & variables.keys())}
 
     def may_run(self, name: str) -> bool:
-        """Whether there is a command of that name, and it is allowed here."""
+        """Whether the command *name* exists and is allowed here."""
         return name in COMMANDS and name in self._resources.allowed
 
     def path(self, operand: str) -> str:
-        """A path as it is typed here, as the workspace understands it."""
+        """Return *operand*, a path as typed at this shell, as a path that the workspace accepts."""
         return self._state.path(operand, self.workspace.mount)
 
     def run(
@@ -116,10 +115,11 @@ class BareShell:
         budget: Budget | None = None,
         on_start: OnStart | None = None,
     ) -> ShellResult:
-        """Run one command line and tell what it printed; one that fails or is refused is a result.
+        """Run one command line and return its output and status; one that fails or is refused is a result.
 
-        With *on_output*, output is handed over as it comes instead of being kept. What *on_start* is given
-        stops this line alone. Lines that several threads run in one shell run one after another.
+        With *on_output*, output is delivered as it is produced instead of being kept. The function that
+        *on_start* receives stops this line alone. Lines that several threads run in one shell run one after
+        another.
 
         Raises:
             ClosedError: The workspace was closed.
@@ -128,7 +128,7 @@ class BareShell:
         meter = Meter(budget or self.budget)
         if on_start is not None:
             on_start(meter.cancel)
-        return self._run_alone(command, stdin, on_output, meter)
+        return self._run_exclusively(command, stdin, on_output, meter)
 
     async def arun(
         self,
@@ -138,10 +138,10 @@ class BareShell:
         on_output: OnOutput | None = None,
         budget: Budget | None = None,
     ) -> ShellResult:
-        """The same as `run`, awaitable; a task that is cancelled stops the command first."""
+        """Run one command line, awaitable; if the task is cancelled, the command is stopped first."""
         meter = Meter(budget or self.budget)
         loop = asyncio.get_running_loop()
-        run = partial(copy_context().run, self._run_alone, command, stdin, on_output, meter)
+        run = partial(copy_context().run, self._run_exclusively, command, stdin, on_output, meter)
         running = loop.run_in_executor(call_threads(), run)
         try:
             return await asyncio.shield(running)
@@ -151,31 +151,31 @@ class BareShell:
             raise
 
     def analyze(self, command: str) -> Analysis:
-        """What *command* would read and write, and by which rule; nothing is run or changed.
+        """Report what *command* would read and write, and the rules that decide; nothing runs or changes.
 
         Raises:
-            ShellSyntaxError: It cannot be read.
+            ShellSyntaxError: The command cannot be parsed.
             ClosedError: The workspace was closed.
         """
         line = parse_line(command, pipelines=self.pipelines)
         state = self._state.copy()
         execution = LineExecution(self._resources, state, Meter(self.budget))
-        return Analyzer(self._resources, execution.silent_context).look(line, state)
+        return Analyzer(self._resources, execution.silent_context).analyze(line, state)
 
     def cancel(self) -> int:
-        """Stop what runs in this shell, from any thread; how many command lines that were."""
+        """Stop all running command lines of this shell, from any thread, and return how many there were."""
         meters = list(self._meters)
         for meter in meters:
             meter.cancel()
         return len(meters)
 
-    def _run_alone(
+    def _run_exclusively(
         self, command: str, stdin: bytes | Iterable[bytes], on_output: OnOutput | None, meter: Meter
     ) -> ShellResult:
-        """Run a line when no other runs; meanwhile it can be cancelled."""
+        """Run a line once no other line runs; it can be cancelled while it waits."""
         self._meters.add(meter)
         try:
-            if (stopped := self._wait(meter)) is not None:
+            if (stopped := self._acquire_lock(meter)) is not None:
                 return ShellResult(
                     stdout=b"",
                     stderr=encode(stopped.message) + b"\n",
@@ -191,8 +191,8 @@ class BareShell:
         finally:
             self._meters.discard(meter)
 
-    def _wait(self, meter: Meter) -> Stopped | None:
-        """Wait until no other line runs, and keep others waiting; what stopped the line before that."""
+    def _acquire_lock(self, meter: Meter) -> Stopped | None:
+        """Acquire the lock of the shell, or return what stopped the line while it waited."""
         while not self._lock.acquire(timeout=_SLICE_SECONDS):
             try:
                 meter.check()
@@ -203,54 +203,51 @@ class BareShell:
     def _run(
         self, command: str, stdin: bytes | Iterable[bytes], on_output: OnOutput | None, meter: Meter
     ) -> ShellResult:
+        """Run a line, collect its output, and record in the journal if it was refused or stopped."""
         begin = time.perf_counter()
-        telling = Lock()
-        stdout = OutputCollector(meter, _teller(on_output, "stdout", telling))
-        stderr = OutputCollector(meter, _teller(on_output, "stderr", telling))
+        lock = Lock()
+        stdout = OutputCollector(meter, _locked_callback(on_output, "stdout", lock))
+        stderr = OutputCollector(meter, _locked_callback(on_output, "stderr", lock))
         chunks = [stdin] if isinstance(stdin, bytes) and stdin else stdin
         streams = CommandStreams(
             InputStream(chunks or ()), OutputStream(stdout, meter), OutputStream(stderr, meter)
         )
-        ending = self._execute(command, streams, meter)
-        if ending.message is not None:
-            stderr.add(encode(ending.message) + b"\n")
-        self._state.status = ending.status
+        outcome = self._runner.run(
+            command, self._resources, self._state, meter, streams, pipelines=self.pipelines
+        )
+        if outcome.error_code is not None:
+            self.workspace.gate.refused("shell", _LineError(outcome, command))
+        if outcome.message is not None:
+            stderr.add(encode(outcome.message) + b"\n")
+        self._state.status = outcome.status
         return ShellResult(
             stdout=stdout.content(),
             stderr=stderr.content(),
-            exit_code=ending.status,
-            error_code=ending.error_code,
-            message=ending.message,
+            exit_code=outcome.status,
+            error_code=outcome.error_code,
+            message=outcome.message,
             cwd=self._state.cwd,
             duration_ms=(time.perf_counter() - begin) * 1000,
-            truncated=stdout.is_truncated or stderr.is_truncated or ending.is_truncated,
-            ended=ending.exits,
+            truncated=stdout.is_truncated or stderr.is_truncated or outcome.is_truncated,
+            ended=outcome.exits,
         )
 
-    def _execute(self, command: str, streams: CommandStreams, meter: Meter) -> LineOutcome:
-        """Run a line to its end, however it ends."""
-        resources = self._resources
-        ending = self._runner.run(command, resources, self._state, meter, streams, pipelines=self.pipelines)
-        if ending.error_code is not None:
-            resources.workspace.gate.refused("shell", _Refusal(ending, command))
-        return ending
 
-
-class _Refusal(CarrelError):
+class _LineError(CarrelError):
     """A line that was refused or stopped, for the journal."""
 
-    def __init__(self, ending: LineOutcome, command: str) -> None:
-        super().__init__(ending.message or "", path=command)
-        self.code = ending.error_code or self.code  # type: ignore[misc]  # one class, a code per reason
+    def __init__(self, outcome: LineOutcome, command: str) -> None:
+        super().__init__(outcome.message or "", path=command)
+        self.code = outcome.error_code or self.code  # type: ignore[misc]  # one class, a code per reason
 
 
-def _teller(on_output: OnOutput | None, stream: str, telling: Lock) -> Callable[[bytes], None] | None:
-    """Hands bytes over, never from two threads at once."""
+def _locked_callback(on_output: OnOutput | None, stream: str, lock: Lock) -> Callable[[bytes], None] | None:
+    """Return a callback for *stream* that is never called from two threads at once."""
     if on_output is None:
         return None
 
-    def tell(data: bytes) -> None:
-        with telling:
+    def deliver(data: bytes) -> None:
+        with lock:
             on_output(stream, data)
 
-    return tell
+    return deliver

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import AnyStr, Generic
 
 from carrel.shell.budget import RECORD_BYTES, Meter
-from carrel.shell.streams import PIECE_BYTES
+from carrel.shell.streams import BUFFER_BYTES
 
 CHUNK_BYTES = 2**18
 """Bytes of a file that a command reads at a time."""
@@ -94,7 +94,7 @@ def join_lines(lines: Iterable[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
     for line in lines:
         batch.append(line)
         size += len(line) + 1
-        if size >= PIECE_BYTES or len(batch) >= _MOST_LINES:
+        if size >= BUFFER_BYTES or len(batch) >= _MOST_LINES:
             yield end.join(batch) + end
             batch, size = [], 0
     if batch:

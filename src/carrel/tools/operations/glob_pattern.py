@@ -54,7 +54,7 @@ def _parts(text: str) -> list[str]:
     try:
         found = [
             _joined(word)
-            for word in expand_braces(Word((LiteralText(text, quoted=False),), 1), most=MAX_PATTERNS)
+            for word in expand_braces(Word((LiteralText(text, quoted=False),), 1), max_words=MAX_PATTERNS)
         ]
     except ShellSyntaxError:
         found = []
