@@ -66,3 +66,19 @@ def test_decisions_are_numbered_without_a_gap() -> None:
 def test_a_decision_says_why_and_what_follows(page: Path) -> None:
     titles = HEADING.findall(page.read_text())
     assert titles[1:] == ["Context", "Decision", "Consequences"]
+
+
+def test_the_codes_of_troubleshooting_are_codes_of_errors() -> None:
+    rows = re.findall(
+        r"^\|.*?\| (`[a-z]+\.[^|]*) \|", (ROOT / "docs/how-to/troubleshooting.md").read_text(), re.MULTILINE
+    )
+    codes = {code for row in rows for code in re.findall(r"`([a-z_.]+)`", row)}
+    assert len(codes) > 30
+    assert codes <= set(re.findall(r"`([a-z]+\.[a-z_]+)`", (ROOT / "docs/reference/errors.md").read_text()))
+
+
+def test_the_glossary_is_in_order() -> None:
+    page = (ROOT / "docs/reference/glossary.md").read_text()
+    terms = re.findall(r"^\| ([\w ]+) \|", page, re.MULTILINE)[1:]
+    assert terms == sorted(terms, key=str.lower)
+    assert len(terms) > 40

@@ -38,8 +38,9 @@ def test_a_made_page_is_not_stale(name: str) -> None:
     assert (DOCS / name).read_text() == PAGES[name](), "run: make docs"
 
 
-def test_every_page_of_the_reference_is_made() -> None:
-    assert {f"reference/{page.name}" for page in (DOCS / "reference").glob("*.md")} == set(PAGES)
+def test_every_page_of_the_reference_but_the_glossary_is_generated() -> None:
+    found = {f"reference/{page.name}" for page in (DOCS / "reference").glob("*.md")}
+    assert found - {"reference/glossary.md"} == set(PAGES)
 
 
 def test_every_public_name_has_its_place_in_the_reference() -> None:
