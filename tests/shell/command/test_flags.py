@@ -27,9 +27,11 @@ class Flags:
     all: Annotated[bool, Opt("-a", "--all", help="all")] = False
     brief: Annotated[bool, Opt("-b", "--brief", "--short", help="brief")] = False
     lines: Annotated[
-        int, Opt("-n", "--lines", NUMBER, metavar="NUM", help="lines", read=whole_number("bad"))
+        int, Opt("-n", "--lines", NUMBER, metavar="NUM", help="lines", parse=whole_number("bad"))
     ] = 10
-    order: Annotated[str, Opt("-t", to="time", help="by time"), Opt("-S", to="size", help="by size")] = "name"
+    order: Annotated[
+        str, Opt("-t", const="time", help="by time"), Opt("-S", const="size", help="by size")
+    ] = "name"
     include: Annotated[tuple[str, ...], Opt("--include", metavar="GLOB", help="some")] = ()
     color: Annotated[str | None, Opt("-c", "--color", metavar="[WHEN]", help="colors")] = None
 

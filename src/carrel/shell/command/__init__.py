@@ -1,6 +1,6 @@
-"""What a command is written against.
+"""The interface that commands are written against, and code that several of them share.
 
-Its `Context`, its options, its row in the table, and code that several commands share. Start with `context`
-and `flags`, then `table` and `invocation`. A single command's code belongs to `shell.commands`, running a
-command line to `shell.runtime`.
+Start with `context` (what a command may reach) and `flags` (its options), then `table` (all commands) and
+`invocation` (one call). The code of a single command belongs to `shell.commands`, running a command line to
+`shell.runtime`.
 """

@@ -10,22 +10,22 @@ from carrel.shell.command.context import NULL, STDIN
 
 
 class PathAccess(NamedTuple):
-    """One path that a command would use."""
+    """One path that a command would use, and how."""
 
     access: Access
     operand: str
 
 
 def reads(operands: Iterable[str]) -> Iterator[PathAccess]:
-    """It would read each of *operands*; `-` and `/dev/null` are no files."""
+    """Declare that each of *operands* is read, except `-` and `/dev/null`."""
     return (PathAccess(Access.READ, operand) for operand in operands if operand not in (STDIN, NULL))
 
 
 def inspects(operands: Iterable[str]) -> Iterator[PathAccess]:
-    """It would look at each of *operands*; `-` is a name like others."""
+    """Declare that each of *operands* is examined; `-` is a file name here."""
     return (PathAccess(Access.READ, operand if operand != "-" else "./-") for operand in operands)
 
 
 def writes(operands: Iterable[str]) -> Iterator[PathAccess]:
-    """It would change each of *operands*."""
+    """Declare that each of *operands* is written."""
     return (PathAccess(Access.WRITE, operand) for operand in operands)

@@ -1,4 +1,4 @@
-"""Everything that a command may reach: files, streams, state and the meter."""
+"""`Context`: everything that a command may reach, which is files, streams, state and the meter."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ if TYPE_CHECKING:
     from carrel.workspace.workspace import Workspace
 
 STDIN = "-"
-"""The operand that stands for standard input."""
+"""Operand that means standard input."""
 NULL = "/dev/null"
-"""What is always empty, and takes anything; no file has that name here."""
+"""Path that reads as empty and discards writes; no file has that name here."""
 
-_BATCH = 64
-"""So many names are charged at once, where there are many."""
+_BATCH_NAMES = 64
+"""Number of names that are charged at once during a walk."""
 
 EntryFilter = Callable[[str, FileInfo], bool]
-"""Says about a shown path, and what is there, whether to go on with it."""
+"""Decides from a display path and the entry there whether to descend into it."""
 
 
 @dataclass(slots=True)
 class ShellResources:
-    """What all commands of a shell share."""
+    """Resources shared by all commands of a shell."""
 
     workspace: Workspace
     python: PythonRunner | None
-    """Runs guest code, if there is a guest."""
+    """Runs guest code; `None` where there is no guest."""
     operator: Operator | None
-    """Changes the rules, if the one who types may."""
+    """Changes the rules; `None` where the user may not."""
     allowed: Container[str]
-    """The names of the commands that may be run."""
+    """Names of the commands that may run."""
 
     def change_rules(self, policy: SandboxPolicy) -> None:
-        """Open the workspace again under *policy*; only where there is an operator.
+        """Reopen the workspace under *policy*; requires an operator.
 
         Raises:
-            CarrelError: It cannot be opened; the old rules hold.
+            CarrelError: The workspace cannot be reopened; the old rules stay in force.
         """
-        assert self.operator is not None  # noqa: S101  # whoever calls has looked
+        assert self.operator is not None  # noqa: S101  # checked by the caller
         opened = self.operator.reopen(policy)
         self.workspace.close()
         self.workspace = opened
 
 
 class NestedCall(Protocol):
-    """Runs another command."""
+    """Runs a nested command."""
 
     def __call__(self, argv: list[str], state: ShellState, *, stdin: InputStream | None = None) -> int:
         """Run the command that *argv* names, with the same streams or another standard input."""
@@ -67,7 +67,7 @@ class NestedCall(Protocol):
 
 
 class Context:
-    """What one run of one command is given."""
+    """Everything that one run of a command may reach."""
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class Context:
     ) -> None:
         self.name = name
         self.arguments: Sequence[str] = ()
-        """All that was given to the command, options too."""
+        """All arguments of the command, options included."""
         self.resources = resources
         self.state = state
         self.meter = meter
         self.stdin = stdin
         self.call = call
-        """Runs another command, given its words."""
+        """Runs a nested command, given its words."""
         self.status = 0
         """The exit status so far."""
         self._stdout = stdout
@@ -97,7 +97,7 @@ class Context:
 
     @property
     def workspace(self) -> Workspace:
-        """For what changes files: `ctx.workspace.mkdir(ctx.path(operand))`."""
+        """The workspace, for operations that change files: `ctx.workspace.mkdir(ctx.path(operand))`."""
         return self.resources.workspace
 
     # Writing
@@ -106,28 +106,28 @@ class Context:
         """Write to standard output."""
         self._stdout.write(data)
 
-    def write_each(self, pieces: Iterable[bytes]) -> None:
-        """Write *pieces* to standard output, each as soon as it is made: they are never held together."""
+    def write_each(self, chunks: Iterable[bytes]) -> None:
+        """Write *chunks* to standard output, each as soon as it is produced."""
         write = self._stdout.write
-        for piece in pieces:
-            write(piece)
+        for chunk in chunks:
+            write(chunk)
 
     def write_line(self, text: str) -> None:
         """Write a line of text to standard output."""
         self._stdout.write(encode(text) + b"\n")
 
     def flush(self) -> None:
-        """Hand on what was written to standard output so far, for those who wait for it."""
+        """Flush standard output, for a reader that waits for it."""
         self._stdout.flush()
 
     def write_error(self, data: bytes) -> None:
-        """Write to standard error, after what was written to standard output so far."""
+        """Write to standard error, after flushing standard output."""
         self._stdout.flush()
         self._stderr.write(data)
         self._stderr.flush()
 
     def error(self, message: str, *, status: int = 1) -> None:
-        """Write `NAME: message` to standard error, and remember that the command failed."""
+        """Write `NAME: message` to standard error, and raise the exit status to at least *status*."""
         self.write_error_line(f"{self.name}: {message}")
         self.status = max(self.status, status)
 
@@ -136,9 +136,9 @@ class Context:
         self.write_error(encode(line) + b"\n")
 
     def report(self, error: CarrelError, about: str, *, status: int = 1) -> None:
-        """Tell why something about an operand cannot be done; denials have a line of their own.
+        """Report *error* on standard error; the message of a denial is the whole line.
 
-        *about* comes before the reason: the shown operand, or `cannot remove 'x'`.
+        Otherwise *about* comes before the reason: the quoted operand, or `cannot remove 'x'`.
         """
         if is_denied(error):
             self.write_error_line(error.message)
@@ -147,17 +147,17 @@ class Context:
             self.error(f"{about}: {strerror(error)}", status=status)
 
     def reporting(self, operand: str, about: str | None = None, *, status: int = 1) -> ErrorReporter:
-        """Report what cannot be done about one operand, and go on with the next."""
+        """Return a context manager that reports errors about one operand and lets the command continue."""
         return ErrorReporter(self, operand, about, status)
 
     # Reading
 
     def path(self, operand: str) -> str:
-        """The operand as the gate wants it, seen from where the shell is."""
+        """Return *operand* as a path that the workspace accepts, resolved against the working directory."""
         return self.state.path(operand, self.workspace.mount)
 
     def chunks(self, operand: str) -> Iterator[bytes]:
-        """The content of a file, or standard input, piece by piece; the file is opened at once."""
+        """Yield the content of a file or of standard input in chunks; the file is opened at once."""
         if operand == NULL:
             return iter(())
         if operand == STDIN:
@@ -168,7 +168,7 @@ class Context:
     def _metered(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             if not chunk:
-                # Nothing is there yet, and whoever types may wait for what was written so far.
+                # No input yet: show what was written so far to a user who waits for it.
                 self.flush()
                 continue
             for part in split_chunk(chunk):
@@ -176,11 +176,11 @@ class Context:
                 yield part
 
     def lines(self, operand: str) -> Iterator[bytes]:
-        """The lines of a file or of standard input, each with its newline; the last one may have none."""
+        """Yield the lines of a file or of standard input with their newlines; the last one may have none."""
         return self.split_lines(self.chunks(operand))
 
     def split_lines(self, chunks: Iterator[bytes], end: bytes = b"\n") -> Iterator[bytes]:
-        """The lines of what comes in pieces; *end*, one byte, ends a line and stays with it."""
+        """Yield the lines of *chunks* with their terminator *end*, one byte."""
         long = LongLine(self.meter, b"")
         try:
             for chunk in chunks:
@@ -199,16 +199,16 @@ class Context:
             if long.size:
                 yield long.take()
         finally:
-            # Whoever asked for lines may have had enough of them.
+            # The consumer may stop before the last line.
             long.release()
 
     def stat(self, operand: str, *, follow: bool = True) -> FileInfo:
-        """What is at *operand*; without *follow* a link itself."""
+        """Return the entry at *operand*; without *follow*, that of a link itself."""
         self.meter.charge_entries(1)
         return self.workspace.stat(self.path(operand), follow_symlinks=follow)
 
     def exists(self, operand: str) -> bool:
-        """Whether *operand* names anything, a link that leads nowhere too."""
+        """Whether *operand* names an entry; a dangling link counts."""
         try:
             self.stat(operand, follow=False)
         except (ClosedError, SessionMissingError):
@@ -218,36 +218,36 @@ class Context:
         return True
 
     def list(self, operand: str) -> list[FileInfo]:
-        """The entries of a directory, sorted by name."""
+        """Return the entries of a directory, sorted by name."""
         found = self.workspace.list(self.path(operand))
         self.meter.charge_entries(len(found) + 1)
         return found
 
     def walk(self, operand: str, enter: EntryFilter | None = None) -> Iterator[tuple[str, FileInfo]]:
-        """Everything beneath a directory, parents first, each with its path as it is to be shown.
+        """Yield every entry beneath a directory with its display path, parents first.
 
-        A directory is gone into unless *enter* says no. Links are not followed.
+        *enter* may exclude directories from the walk. Links are not followed.
         """
         top = self.stat(operand)
         skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
         prefix = operand if operand.endswith("/") else f"{operand}/"
-        go_in = None if enter is None else lambda info: enter(prefix + info.path[skip:], info)
-        for info in self.workspace.walk(self.path(operand), enter=go_in):
+        enter_entry = None if enter is None else lambda info: enter(prefix + info.path[skip:], info)
+        for info in self.workspace.walk(self.path(operand), enter=enter_entry):
             self.meter.charge_entries(1)
             yield prefix + info.path[skip:], info
 
-    def _counted(self, wants: Callable[[str], bool] | None) -> Callable[[str], bool]:
-        """The same as *wants*, but charged for every few names that it is asked about."""
-        asked = 0
+    def _charging(self, wants: Callable[[str], bool] | None) -> Callable[[str], bool]:
+        """Return *wants* with a charge for every batch of names."""
+        count = 0
 
-        def counted(name: str) -> bool:
-            nonlocal asked
-            asked += 1
-            if not asked % _BATCH:
-                self.meter.charge_entries(_BATCH)
+        def charging(name: str) -> bool:
+            nonlocal count
+            count += 1
+            if not count % _BATCH_NAMES:
+                self.meter.charge_entries(_BATCH_NAMES)
             return wants is None or wants(name)
 
-        return counted
+        return charging
 
     def read_tree(
         self,
@@ -256,23 +256,23 @@ class Context:
         enter: Callable[[str], bool] | None = None,
         wants: Callable[[str], bool] | None = None,
     ) -> Iterator[tuple[str, Iterable[bytes]]]:
-        """The regular files beneath a directory, each with its shown path and its content in pieces.
+        """Yield the regular files beneath a directory with their display paths and their content in chunks.
 
-        A directory is gone into unless *enter* says no to its name, and a file read unless *wants* does. One
-        that cannot be read says so when its content is iterated.
+        *enter* may exclude directories by name, and *wants* files. The error of a file that cannot be read is
+        raised when its content is iterated.
         """
         top = self.stat(operand)
         skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
         prefix = operand if operand.endswith("/") else f"{operand}/"
-        counted = self._counted(wants)
+        charging = self._charging(wants)
         for path, chunks in self.workspace.read_tree(
-            self.path(operand), enter=enter, wants=counted, chunk_bytes=CHUNK_BYTES
+            self.path(operand), enter=enter, wants=charging, chunk_bytes=CHUNK_BYTES
         ):
             yield prefix + path[skip:], chunks if type(chunks) is tuple else self._metered(chunks)
 
 
 def _lines_of(text: bytes, end: bytes) -> Iterator[bytes]:
-    """The lines of *text*, which ends with *end*, one after the other."""
+    """Yield the lines of *text*, which ends with *end*."""
     if end == b"\n":
         yield from io.BytesIO(text)
         return
@@ -283,7 +283,7 @@ def _lines_of(text: bytes, end: bytes) -> Iterator[bytes]:
 
 
 class ErrorReporter:
-    """Turns an error about one operand into a message; after it the command goes on."""
+    """Context manager that turns an error about one operand into a message."""
 
     __slots__ = ("_about", "_ctx", "_operand", "_status")
 
@@ -294,12 +294,12 @@ class ErrorReporter:
         self._status = status
 
     def __enter__(self) -> None:
-        """Nothing is prepared."""
+        """Do nothing."""
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        """Whether the error was one that is reported."""
+        """Report a `CarrelError` and suppress it, except those that end the shell."""
         if not isinstance(error, CarrelError) or isinstance(error, ClosedError | SessionMissingError):
             return False
         self._ctx.report(error, self._about or quote_if_needed(self._operand), status=self._status)

@@ -15,7 +15,7 @@ from carrel.values import FileInfo
 
 
 class SourceTarget(NamedTuple):
-    """One thing to copy or to move."""
+    """One source to copy or move, and its target."""
 
     source: str
     target: str
@@ -24,13 +24,13 @@ class SourceTarget(NamedTuple):
 def source_targets(
     ctx: Context, operands: Sequence[str], *, directory: str | None, plain_target: bool
 ) -> Iterator[SourceTarget]:
-    """Each source with its target.
+    """Yield each source with its target.
 
-    Everything goes into *directory*, if one is given; with *plain_target* the last operand is the target
-    itself, be it a directory.
+    With *directory*, all operands are sources that go into it. With *plain_target*, the last operand is the
+    target even if it is a directory.
 
     Raises:
-        UsageError: There are too few operands or too many, or the target is no directory where it must be.
+        UsageError: There are too few or too many operands, or the target must be a directory and is not.
     """
     if directory is not None:
         if plain_target:
@@ -39,8 +39,8 @@ def source_targets(
         if not operands:
             raise UsageError("missing file operand", status=1)
         _require_directory(ctx, directory, "target directory")
-        return _into(ctx, operands, directory)
-    _require_two(operands)
+        return _targets_in(ctx, operands, directory)
+    _require_operands(operands)
     *sources, last = operands
     if plain_target:
         if len(sources) > 1:
@@ -49,10 +49,10 @@ def source_targets(
     if len(sources) == 1 and not is_directory(ctx, last):
         return iter([SourceTarget(sources[0], last)])
     _require_directory(ctx, last, "target")
-    return _into(ctx, sources, last)
+    return _targets_in(ctx, sources, last)
 
 
-def _require_two(operands: Sequence[str]) -> None:
+def _require_operands(operands: Sequence[str]) -> None:
     if not operands:
         raise UsageError("missing file operand", status=1)
     if len(operands) == 1:
@@ -70,19 +70,19 @@ def _require_directory(ctx: Context, operand: str, what: str) -> None:
         raise UsageError(f"{what} {quote(operand)}: Not a directory", status=1, hint=False)
 
 
-def _into(ctx: Context, sources: Sequence[str], directory: str) -> Iterator[SourceTarget]:
-    """Each source under its own name; of two with one name, only the first that could be put there."""
-    made: dict[str, str] = {}
+def _targets_in(ctx: Context, sources: Sequence[str], directory: str) -> Iterator[SourceTarget]:
+    """Yield targets named as their sources; of sources with one name, only the first that succeeds."""
+    created: dict[str, str] = {}
     for source in sources:
         target = join(directory, base_name(source))
-        before = made.get(target)
-        if before is None or not ctx.exists(source):
+        earlier = created.get(target)
+        if earlier is None or not ctx.exists(source):
             status, ctx.status = ctx.status, 0
             yield SourceTarget(source, target)
             if not ctx.status:
-                made[target] = source
+                created[target] = source
             ctx.status = max(ctx.status, status)
-        elif before == source:
+        elif earlier == source:
             kind = "directory" if is_directory(ctx, source) else "file"
             ctx.write_error_line(
                 f"{ctx.name}: warning: source {kind} {quote(source)} specified more than once"
@@ -100,10 +100,10 @@ def is_directory(ctx: Context, operand: str) -> bool:
 
 
 def stat_if_exists(ctx: Context, operand: str, *, follow: bool) -> FileInfo | None:
-    """What is at *operand*, if anything is.
+    """Return the entry at *operand*; `None` if it does not exist.
 
     Raises:
-        CarrelError: It cannot be looked at.
+        CarrelError: It cannot be examined.
     """
     try:
         return ctx.stat(operand, follow=follow)
@@ -112,24 +112,24 @@ def stat_if_exists(ctx: Context, operand: str, *, follow: bool) -> FileInfo | No
 
 
 def is_same_file(one: FileInfo, other: FileInfo) -> bool:
-    """Whether two names stand for one file; devices are not known, so more than the inode is compared."""
+    """Whether two entries are the same file; as devices are unknown, more than the inode is compared."""
     return one.version == other.version and one.kind is other.kind
 
 
 def base_name(path: str) -> str:
-    """The last name of *path*."""
+    """Return the last component of *path*."""
     return path.rstrip("/").rpartition("/")[2]
 
 
 def join(directory: str, name: str) -> str:
-    """The path of *name* in *directory*."""
+    """Return the path of *name* in *directory*."""
     return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"
 
 
 def target_accesses(
     operands: Sequence[str], directory: str | None
 ) -> tuple[Sequence[str], Iterator[PathAccess]]:
-    """The sources, and what would be written."""
+    """Return the source operands, and the declared writes."""
     if directory is not None:
         return operands, writes([directory])
     return operands[:-1], writes(operands[-1:])

@@ -1,4 +1,4 @@
-"""Error messages of commands: the usual wording of each file error."""
+"""Error messages of commands: the wording of `strerror` for each file error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from carrel.errors import (
     OutsideError,
 )
 
-_WORDS: dict[type[CarrelError], str] = {
+_MESSAGES: dict[type[CarrelError], str] = {
     MissingError: "No such file or directory",
     ExistsError: "File exists",
     IsDirectoryError: "Is a directory",
@@ -33,10 +33,10 @@ _WORDS: dict[type[CarrelError], str] = {
 
 
 def strerror(error: CarrelError) -> str:
-    """The usual words for *error*, or its own message where there are none."""
-    return _WORDS.get(type(error), error.message)
+    """Return the wording of `strerror` for *error*, or its own message if there is none."""
+    return _MESSAGES.get(type(error), error.message)
 
 
 def is_denied(error: CarrelError) -> bool:
-    """Whether a rule of the sandbox said no; its message is then the whole line."""
+    """Whether a rule of the sandbox denied the operation; the message of the error is then the whole line."""
     return isinstance(error, AccessError | OutsideError)

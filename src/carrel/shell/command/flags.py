@@ -1,13 +1,13 @@
-"""Command options, parsed by POSIX and GNU rules from the fields of a command's `Flags` class.
+"""Command options, parsed by POSIX and GNU rules into the `Flags` class of a command.
 
-A field says how it is spelled, and a field that several options set takes what the last of them says:
+The annotation of a field holds its options. If several options set one field, the last one given wins:
 
-    lines: Annotated[int, Opt("-n", "--lines", metavar="NUM", help="print NUM lines", read=count)] = 10
+    lines: Annotated[int, Opt("-n", "--lines", metavar="NUM", help="print NUM lines", parse=count)] = 10
     quiet: Annotated[bool, Opt("-q", "--quiet", help="print no headers")] = False
-    order: Annotated[str, Opt("-t", to="time", help="by time"), Opt("-S", to="size", help="...")] = "name"
-    files: Annotated[tuple[str, ...], Opt("--include", metavar="GLOB", help="may be given again")] = ()
+    order: Annotated[str, Opt("-t", const="time", help="by time"), Opt("-S", const="size", ...)] = "name"
+    files: Annotated[tuple[str, ...], Opt("--include", metavar="GLOB", help="may be repeated")] = ()
 
-A class with `NEGATIVE_OPERANDS: ClassVar[bool] = True` takes `-5` for an operand.
+A class with `NEGATIVE_OPERANDS: ClassVar[bool] = True` takes `-5` as an operand.
 """
 
 from __future__ import annotations
@@ -22,51 +22,52 @@ from carrel.shell.text.quoting import quote_argument
 FlagsType = TypeVar("FlagsType")
 
 NUMBER = "-NUM"
-"""The spelling of an option that is a number itself, as in `head -5`."""
-_BEGINS_NUMBER = frozenset("0123456789.")
+"""Name of an option that is itself a number, as in `head -5`."""
+_NUMBER_START = frozenset("0123456789.")
 
 
 class UsageError(Exception):
-    """The arguments of a command are wrong; the command does nothing."""
+    """The arguments of a command are wrong; the command has done nothing."""
 
     def __init__(self, message: str, *, status: int = 2, hint: bool = True) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
         self.hint = hint
-        """Whether to point at `--help`."""
+        """Whether the message is followed by a pointer to `--help`."""
 
 
 class Opt:
-    """One option: its spellings, and what it does to its field."""
+    """One option: its names, and the value it gives its field."""
 
     def __init__(
         self,
         *names: str,
         help: str,
         metavar: str = "",
-        to: object = True,
-        read: Callable[[str], object] | None = None,
+        const: object = True,
+        parse: Callable[[str], object] | None = None,
     ) -> None:
         """Describe an option.
 
-        With a *metavar* it takes a value, which *read* turns into that of the field, or raises `ValueError`
-        with a message; one in brackets (`[WHEN]`) may be left out. Without one the field becomes *to*.
+        With a *metavar* it takes a value: *parse* returns the value of the field, or raises `ValueError` with
+        a message. The value is optional if the metavar is in brackets (`[WHEN]`). Without a metavar the field
+        is set to *const*.
         """
         self.names = names
         self.help = help
         self.metavar = metavar
-        self.to = to
-        self.read = read or str
+        self.const = const
+        self.parse = parse or str
 
     @property
     def takes_value(self) -> bool:
-        """Whether a value must follow."""
+        """Whether a value is required."""
         return bool(self.metavar) and not self.may_take_value
 
     @property
     def may_take_value(self) -> bool:
-        """Whether a value may be joined to it."""
+        """Whether a value is optional; it must then be joined to the option."""
         return self.metavar.startswith("[")
 
 
@@ -84,58 +85,58 @@ class _Option(NamedTuple):
 
 
 class FlagsParser(Generic[FlagsType]):
-    """Reads the arguments of one command."""
+    """Parses the arguments of one command."""
 
     def __init__(self, flags: type[FlagsType], *, options_first: bool = False) -> None:
-        """Read what *flags* describes; with *options_first*, the first operand ends the options."""
+        """Parse the options of *flags*; with *options_first*, the first operand ends the options."""
         self._flags = flags
         self._options_first = options_first
-        self._all = list(_options_of(flags))
-        self._short = {n[1]: o for o in self._all for n in o.opt.names if len(n) == 2}
-        self._long = {n: o for o in self._all for n in o.opt.names if n.startswith("--")}
+        self._options = list(_options_of(flags))
+        self._short = {n[1]: o for o in self._options for n in o.opt.names if len(n) == 2}
+        self._long = {n: o for o in self._options for n in o.opt.names if n.startswith("--")}
         self._negative_operands: bool = getattr(flags, "NEGATIVE_OPERANDS", False)
-        self._number = next((o for o in self._all if NUMBER in o.opt.names), None)
+        self._number = next((o for o in self._options if NUMBER in o.opt.names), None)
 
     def rows(self) -> list[OptionHelp]:
-        """All options, for people."""
-        rows = [OptionHelp(_spelling(option.opt), option.opt.help) for option in self._all]
+        """Return the rows of the help text."""
+        rows = [OptionHelp(_spelling(option.opt), option.opt.help) for option in self._options]
         return [*rows, OptionHelp("--help", "print this text and do nothing else")]
 
     def parse(self, argv: Sequence[str]) -> tuple[FlagsType, list[str]]:
-        """The flags that *argv* sets, and its operands.
+        """Return the flags that *argv* sets, and its operands.
 
         Raises:
-            UsageError: There is no such option, or its value is missing, superfluous or wrong.
-            HelpAsked: The user wants to know.
+            UsageError: An option does not exist, or its value is missing, unexpected or invalid.
+            HelpRequest: The arguments include `--help`.
         """
         found: dict[str, Any] = {}
         operands: list[str] = []
-        rest = iter(argv)
-        for argument in rest:
+        remaining = iter(argv)
+        for argument in remaining:
             if argument == "--":
-                operands.extend(rest)
+                operands.extend(remaining)
             elif argument.startswith("--"):
-                self._read_long(argument, rest, found)
+                self._parse_long(argument, remaining, found)
             elif len(argument) < 2 or argument[0] != "-":
                 operands.append(argument)
                 if self._options_first:
-                    operands.extend(rest)
-            elif self._negative_operands and argument[1] in _BEGINS_NUMBER:
+                    operands.extend(remaining)
+            elif self._negative_operands and argument[1] in _NUMBER_START:
                 operands.append(argument)
             elif self._number is not None and argument[1:].isdecimal():
                 _set(found, self._number, argument[1:])
             else:
-                self._read_short(argument, rest, found)
+                self._parse_short(argument, remaining, found)
         values = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
         return self._flags(**values), operands
 
-    def _read_long(self, argument: str, rest: Iterator[str], found: dict[str, Any]) -> None:
+    def _parse_long(self, argument: str, remaining: Iterator[str], found: dict[str, Any]) -> None:
         name, sign, value = argument.partition("=")
-        if len(name) > 2 and "--help".startswith(name) and not self._candidates(name):
+        if len(name) > 2 and "--help".startswith(name) and not self._matching_names(name):
             if sign:
                 raise UsageError("option '--help' doesn't allow an argument")
             raise HelpRequest
-        name, option = self._long_named(name, argument)
+        name, option = self._find_long(name, argument)
         if not option.opt.metavar:
             if sign:
                 raise UsageError(f"option '{name}' doesn't allow an argument")
@@ -145,26 +146,26 @@ class FlagsParser(Generic[FlagsType]):
         elif option.opt.may_take_value:
             _set(found, option, "")
         else:
-            following = next(rest, None)
+            following = next(remaining, None)
             if following is None:
                 raise UsageError(f"option '{name}' requires an argument")
             _set(found, option, following)
 
-    def _candidates(self, name: str) -> list[str]:
+    def _matching_names(self, name: str) -> list[str]:
         return [known for known in self._long if known.startswith(name)]
 
-    def _long_named(self, name: str, argument: str) -> tuple[str, _Option]:
+    def _find_long(self, name: str, argument: str) -> tuple[str, _Option]:
         if name in self._long:
             return name, self._long[name]
-        near = self._candidates(name)
-        if not near:
+        candidates = self._matching_names(name)
+        if not candidates:
             raise UsageError(f"unrecognized option '{argument}'")
-        if len({id(self._long[each].opt) for each in near}) > 1:
-            possible = " ".join(f"'{each}'" for each in near)
+        if len({id(self._long[each].opt) for each in candidates}) > 1:
+            possible = " ".join(f"'{each}'" for each in candidates)
             raise UsageError(f"option '{argument}' is ambiguous; possibilities: {possible}")
-        return near[0], self._long[near[0]]
+        return candidates[0], self._long[candidates[0]]
 
-    def _read_short(self, argument: str, rest: Iterator[str], found: dict[str, Any]) -> None:
+    def _parse_short(self, argument: str, remaining: Iterator[str], found: dict[str, Any]) -> None:
         letters = argument[1:]
         for at, letter in enumerate(letters):
             option = self._short.get(letter)
@@ -175,20 +176,20 @@ class FlagsParser(Generic[FlagsType]):
                 continue
             value: str | None = letters[at + 1 :]
             if not value and option.opt.takes_value:
-                value = next(rest, None)
+                value = next(remaining, None)
             if value is None:
                 raise UsageError(f"option requires an argument -- '{letter}'")
             _set(found, option, value)
             return
 
 
-class HelpRequest(Exception):  # nothing is wrong
-    """Somebody asked for the help of a command."""
+class HelpRequest(Exception):  # not an error
+    """The arguments include `--help`."""
 
 
 @cache
 def parser_of(flags: type[FlagsType], options_first: bool = False) -> FlagsParser[FlagsType]:
-    """The parser of a class of flags, made once."""
+    """Return the parser for *flags*; cached."""
     return FlagsParser(flags, options_first=options_first)
 
 
@@ -200,12 +201,12 @@ def _options_of(flags: type[Any]) -> Iterator[_Option]:
 
 
 def _set(found: dict[str, Any], option: _Option, text: str | None) -> None:
-    """Note what *option* says; *text* is its value, if it has one."""
+    """Set the field of *option* in *found*; *text* is the value, if it has one."""
     opt = option.opt
-    value = opt.to
+    value = opt.const
     if text is not None:
         try:
-            value = opt.read(text)
+            value = opt.parse(text)
         except ValueError as error:
             raise UsageError(str(error), status=1, hint=False) from None
     if option.is_list:
@@ -225,18 +226,18 @@ def _spelling(opt: Opt) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NoFlags:
-    """Options of a command that has none."""
+    """Flags of a command without options."""
 
 
 def whole_number(what: str) -> Callable[[str], int]:
-    """A reader of whole numbers, which calls a wrong one an *what*."""
+    """Return a parser of whole numbers, whose error message begins with *what*."""
 
-    def read(text: str) -> int:
+    def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal()):
             raise ValueError(f"{what}: {quote_argument(text)}")
         return int(text[:40])
 
-    return read
+    return parse
 
 
 _SUFFIXES: dict[str, int] = {"b": 512, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "TB": 1000**4} | {
@@ -246,10 +247,10 @@ _SUFFIXES["k"] = 1024
 
 
 def parse_size(text: str, what: str) -> int:
-    """A number of bytes or lines, with the suffixes of GNU: `b kB K MB M GB G TB T KiB` and so on.
+    """Parse a number of bytes or lines with a GNU suffix: `b kB K MB M GB G TB T KiB` and so on.
 
     Raises:
-        ValueError: It is something else; the message begins with *what*.
+        ValueError: The text is not such a number; the message begins with *what*.
     """
     digits = text.rstrip("bkKMGTPEiB")
     factor = _SUFFIXES.get(text[len(digits) :], 1 if digits == text else 0)
@@ -259,9 +260,9 @@ def parse_size(text: str, what: str) -> int:
 
 
 def one_of(option: str, words: Mapping[str, object]) -> Callable[[str], object]:
-    """A reader of one of *words*, which may be cut short; several that mean the same count as one."""
+    """Return a parser of one of *words*, which may be abbreviated where the value is unambiguous."""
 
-    def read(text: str) -> object:
+    def parse(text: str) -> object:
         if text in words:
             return words[text]
         found = {value for word, value in words.items() if word.startswith(text)}
@@ -269,13 +270,13 @@ def one_of(option: str, words: Mapping[str, object]) -> Callable[[str], object]:
             return found.pop()
         problem = "ambiguous" if found else "invalid"
         raise UsageError(
-            f"{problem} argument {quote_argument(text)} for '{option}'\n{_listed(words)}", status=1
+            f"{problem} argument {quote_argument(text)} for '{option}'\n{_render_choices(words)}", status=1
         )
 
-    return read
+    return parse
 
 
-def _listed(words: Mapping[str, object]) -> str:
+def _render_choices(words: Mapping[str, object]) -> str:
     rows: dict[object, list[str]] = {}
     for word, value in words.items():
         rows.setdefault(value, []).append(f"'{word}'")
@@ -283,17 +284,17 @@ def _listed(words: Mapping[str, object]) -> str:
 
 
 class TextSource(NamedTuple):
-    """Where something comes from: an argument, or the file that it names."""
+    """Text given as an argument, or the file that contains it."""
 
     is_file: bool
     text: str
 
 
 def from_argument(text: str) -> TextSource:
-    """The argument itself."""
+    """Return the argument itself as the source."""
     return TextSource(False, text)
 
 
 def from_file(text: str) -> TextSource:
-    """What is in the file."""
+    """Return the file named by the argument as the source."""
     return TextSource(True, text)

@@ -19,30 +19,38 @@ class LineOrByteCount:
     count: int
     of_bytes: bool = False
     sign: str = ""
-    """`+` or `-`, if the number had one."""
+    """Sign of the number as written: `+`, `-` or empty."""
 
 
 TEN_LINES = LineOrByteCount(10)
-"""What is printed if nothing else is asked for."""
+"""Default amount of `head` and `tail`."""
 
 
 def parse_line_count(text: str) -> LineOrByteCount:
-    """Read a number of lines, or raise `ValueError`."""
-    return _amount(text, of_bytes=False, what="invalid number of lines")
+    """Parse a number of lines.
+
+    Raises:
+        ValueError: The text is not a number with an optional suffix.
+    """
+    return _parse_amount(text, of_bytes=False, what="invalid number of lines")
 
 
 def parse_byte_count(text: str) -> LineOrByteCount:
-    """Read a number of bytes, or raise `ValueError`."""
-    return _amount(text, of_bytes=True, what="invalid number of bytes")
+    """Parse a number of bytes.
+
+    Raises:
+        ValueError: The text is not a number with an optional suffix.
+    """
+    return _parse_amount(text, of_bytes=True, what="invalid number of bytes")
 
 
-def _amount(text: str, *, of_bytes: bool, what: str) -> LineOrByteCount:
+def _parse_amount(text: str, *, of_bytes: bool, what: str) -> LineOrByteCount:
     sign = text[:1] if text[:1] in ("+", "-") else ""
     return LineOrByteCount(parse_size(text[len(sign) :], what), of_bytes, sign)
 
 
 def offset_after(data: bytes, number: int, end: bytes) -> int:
-    """The offset behind the *number*-th *end* in *data*, which has as many."""
+    """Return the offset after the *number*-th *end* in *data*, which has at least as many."""
     at = 0
     for _ in range(number):
         at = data.find(end, at) + 1
@@ -50,7 +58,7 @@ def offset_after(data: bytes, number: int, end: bytes) -> int:
 
 
 def take_first(chunks: Iterator[bytes], amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
-    """So much of the beginning; nothing more is read."""
+    """Yield *amount* from the beginning, and read nothing more."""
     left = amount.count
     if not left:
         return
@@ -64,7 +72,7 @@ def take_first(chunks: Iterator[bytes], amount: LineOrByteCount, end: bytes) -> 
 
 
 def drop_first(chunks: Iterator[bytes], amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
-    """All but so much of the beginning."""
+    """Yield everything but *amount* from the beginning."""
     left = amount.count
     for chunk in chunks:
         size = len(chunk) if amount.of_bytes else chunk.count(end)
@@ -77,87 +85,87 @@ def drop_first(chunks: Iterator[bytes], amount: LineOrByteCount, end: bytes) -> 
             left -= size
 
 
-_HELD_BYTES = 192
-"""Memory that a chunk takes besides its bytes."""
+_CHUNK_OVERHEAD_BYTES = 192
+"""Memory charged for a held chunk besides its bytes."""
 
 
 @dataclass(slots=True)
-class _Held:
+class _HeldChunk:
     chunk: bytes
     size: int
-    """In lines or bytes, as they are counted."""
+    """In lines or bytes, whichever is counted."""
 
 
 class LastBuffer:
-    """Holds the last lines or bytes of a stream while it passes, and lets the rest go."""
+    """Buffers the last lines or bytes of a stream, and passes on everything before them."""
 
     def __init__(self, meter: Meter, amount: LineOrByteCount, end: bytes) -> None:
         self._meter = meter
         self._amount = amount
         self._end = end
-        self._held: deque[_Held] = deque()
+        self._held: deque[_HeldChunk] = deque()
         self._held_bytes = 0
         self._total = 0
-        # The line that a chunk ends with may go on in the next one.
+        # The last line of a chunk may continue in the next one.
         self._needed = amount.count if amount.of_bytes else amount.count + 1
 
     def push(self, chunk: bytes) -> Iterator[bytes]:
-        """Take *chunk*, and give what cannot be in the last part any more."""
+        """Add *chunk*, and yield the chunks that can no longer be part of the end."""
         held = self._held
-        self._hold(len(chunk) + _HELD_BYTES)
-        held.append(_Held(chunk, len(chunk) if self._amount.of_bytes else chunk.count(self._end)))
+        self._charge(len(chunk) + _CHUNK_OVERHEAD_BYTES)
+        held.append(_HeldChunk(chunk, len(chunk) if self._amount.of_bytes else chunk.count(self._end)))
         self._total += held[-1].size
         while held and self._total - held[0].size >= self._needed:
-            gone = held.popleft()
-            self._total -= gone.size
-            self._hold(-len(gone.chunk) - _HELD_BYTES)
-            yield gone.chunk
+            dropped = held.popleft()
+            self._total -= dropped.size
+            self._charge(-len(dropped.chunk) - _CHUNK_OVERHEAD_BYTES)
+            yield dropped.chunk
 
-    def _hold(self, count: int) -> None:
+    def _charge(self, count: int) -> None:
         self._held_bytes += count
         self._meter.charge_memory(count)
 
     def finish(self) -> Iterator[bytes]:
-        """Give the rest of what is not in the last part; there is no more."""
+        """End the stream, and yield the rest of what is not part of the end."""
         held = self._held
-        over = self._lines_or_bytes() - self._amount.count
-        while held and over > 0:
-            if held[0].size < over:
-                gone = held.popleft()
-                over -= gone.size
-                yield gone.chunk
+        excess = self._total_with_last_line() - self._amount.count
+        while held and excess > 0:
+            if held[0].size < excess:
+                dropped = held.popleft()
+                excess -= dropped.size
+                yield dropped.chunk
                 continue
             chunk = held[0].chunk
-            at = over if self._amount.of_bytes else offset_after(chunk, over, self._end)
+            at = excess if self._amount.of_bytes else offset_after(chunk, excess, self._end)
             held[0].chunk = chunk[at:]
             yield chunk[:at]
             return
 
-    def _lines_or_bytes(self) -> int:
-        is_open = not self._amount.of_bytes and self._held and not self._held[-1].chunk.endswith(self._end)
-        return self._total + bool(is_open)
+    def _total_with_last_line(self) -> int:
+        is_complete = self._amount.of_bytes or not self._held or self._held[-1].chunk.endswith(self._end)
+        return self._total + (not is_complete)
 
     def rest(self) -> Iterator[bytes]:
-        """The last part, after `finish`."""
+        """Return the end of the stream, after `finish`."""
         return (held.chunk for held in self._held)
 
     def release(self) -> None:
-        """Forget what is held."""
+        """Drop the buffer and release its memory."""
         self._meter.charge_memory(-self._held_bytes)
         self._held.clear()
 
 
 class Headings:
-    """Prints which file follows, if that is wanted."""
+    """Prints the heading before each file, unless disabled."""
 
-    def __init__(self, ctx: Context, *, wanted: bool) -> None:
+    def __init__(self, ctx: Context, *, enabled: bool) -> None:
         self._ctx = ctx
-        self._wanted = wanted
+        self._enabled = enabled
         self._is_first = True
 
     def print(self, file: str) -> None:
         """Print the heading of *file*."""
-        if not self._wanted:
+        if not self._enabled:
             return
         name = "standard input" if file == STDIN else file
         start = b"" if self._is_first else b"\n"
@@ -166,30 +174,30 @@ class Headings:
 
 
 BLOCK_BYTES = 2**16
-"""So much is read at a time."""
+"""Bytes read at a time when reading backward."""
 
 
 def blocks_backward(ctx: Context, operand: str) -> Iterator[bytes]:
-    """The content of a file, the last block first; all of standard input is held for it."""
+    """Return the blocks of a file, the last one first; standard input is buffered as a whole."""
     if operand == STDIN:
-        return _held(ctx)
-    return _read(ctx, operand, ctx.stat(operand).size_bytes)
+        return _buffer_stdin(ctx)
+    return _read_blocks(ctx, operand, ctx.stat(operand).size_bytes)
 
 
 def read_window(ctx: Context, operand: str, offset: int, length: int = BLOCK_BYTES) -> bytes:
-    """*length* bytes of a file from *offset* on."""
+    """Read *length* bytes of a file from *offset*."""
     ctx.meter.check()
     return ctx.workspace.read(ctx.path(operand), offset=offset, length=length)
 
 
-def _read(ctx: Context, operand: str, size: int) -> Iterator[bytes]:
-    # A first read, of nothing perhaps, tells about a directory or a missing permission.
+def _read_blocks(ctx: Context, operand: str, size: int) -> Iterator[bytes]:
+    # Even an empty file is read once, which fails for a directory or without permission.
     first = size - (size % BLOCK_BYTES or min(size, BLOCK_BYTES))
     for offset in range(first, -1, -BLOCK_BYTES):
         yield read_window(ctx, operand, offset, min(BLOCK_BYTES, size - offset))
 
 
-def _held(ctx: Context) -> Iterator[bytes]:
+def _buffer_stdin(ctx: Context) -> Iterator[bytes]:
     held: list[bytes] = []
     for chunk in ctx.chunks(STDIN):
         ctx.meter.charge_memory(len(chunk))

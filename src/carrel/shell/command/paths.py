@@ -9,12 +9,12 @@ from carrel.errors import EscapeError, LoopError, MissingError, NotDirectoryErro
 from carrel.shell.command.context import Context
 from carrel.values import FileInfo, FileKind
 
-_LINKS = 40
-"""Most links in one path, as in Linux."""
+_MAX_LINKS = 40
+"""Most symbolic links in one path, as in Linux."""
 
 
 class Missing(Enum):
-    """Which part of a path need not exist."""
+    """Which components of a path may be missing."""
 
     NONE = "none"
     LAST = "last"
@@ -22,76 +22,76 @@ class Missing(Enum):
 
 
 def absolute(ctx: Context, operand: str) -> str:
-    """*operand* from the top, with its `.` and `..` taken as text."""
-    done: list[str] = []
-    for part in _parts(ctx, operand):
-        if part == "..":
-            del done[-1:]
+    """Return *operand* as an absolute path, with `.` and `..` removed lexically."""
+    components: list[str] = []
+    for component in _components(ctx, operand):
+        if component == "..":
+            del components[-1:]
         else:
-            done.append(part)
-    return "/" + "/".join(done)
+            components.append(component)
+    return "/" + "/".join(components)
 
 
 def resolve(ctx: Context, operand: str, missing: Missing = Missing.LAST) -> str:
-    """The absolute path that *operand* leads to.
+    """Return the absolute path that *operand* resolves to.
 
     Raises:
-        CarrelError: It leads out or nowhere, or goes through a file.
+        CarrelError: It leaves the workspace, a component is missing, or a component is a file.
     """
     return _Resolution(ctx, operand, missing).run()
 
 
 class _Resolution:
-    """One walk along a path, name by name."""
+    """Resolution of one path, component by component."""
 
     def __init__(self, ctx: Context, operand: str, missing: Missing) -> None:
         self._ctx = ctx
         self._operand = operand
         self._missing = missing
-        self._mount = _split(ctx.workspace.mount)
-        self._done: list[str] = []
-        self._todo = _parts(ctx, operand)[::-1]
-        self._links = 0
+        self._mount = _split_components(ctx.workspace.mount)
+        self._resolved: list[str] = []
+        self._pending = _components(ctx, operand)[::-1]
+        self._link_count = 0
         self._must_be_directory = operand.endswith(("/", "/.", "/..")) or operand in (".", "..")
 
     def run(self) -> str:
-        while self._todo:
-            part = self._todo.pop()
-            if part == "..":
-                self._up()
+        while self._pending:
+            component = self._pending.pop()
+            if component == "..":
+                self._enter_parent()
             else:
-                self._down(part)
-        return "/" + "/".join(self._done)
+                self._enter(component)
+        return "/" + "/".join(self._resolved)
 
-    def _up(self) -> None:
-        if self._done == self._mount:
+    def _enter_parent(self) -> None:
+        if self._resolved == self._mount:
             raise EscapeError(f"path {self._operand!r} escapes session workspace", path=self._operand)
-        del self._done[-1:]
+        del self._resolved[-1:]
 
-    def _down(self, part: str) -> None:
-        here = [*self._done, part]
-        path = "/" + "/".join(here)
-        if here == self._mount[: len(here)] or not self._is_ours(path):
-            self._done = here
+    def _enter(self, component: str) -> None:
+        entered = [*self._resolved, component]
+        path = "/" + "/".join(entered)
+        if entered == self._mount[: len(entered)] or not self._is_covered(path):
+            self._resolved = entered
             return
-        is_last = not self._todo
+        is_last = not self._pending
         try:
             info = self._ctx.stat(path, follow=False)
         except (MissingError, NotDirectoryError):
             if self._missing is Missing.NONE or (self._missing is Missing.LAST and not is_last):
                 raise
-            self._done = here
+            self._resolved = entered
             return
         if info.kind is FileKind.LINK:
-            self._follow(path, info.target or "")
+            self._follow_link(path, info.target or "")
         elif not info.is_directory and not self._may_be_file(is_last):
             raise NotDirectoryError(f"{self._operand!r} is not a directory", path=self._operand)
         else:
-            self._done = here
+            self._resolved = entered
 
-    def _is_ours(self, path: str) -> bool:
-        """Whether a rule has it; what lies above the root of a rule cannot be looked at."""
-        if _split(path)[: len(self._mount)] == self._mount:
+    def _is_covered(self, path: str) -> bool:
+        """Whether a rule covers *path*; directories above the root of a rule cannot be examined."""
+        if _split_components(path)[: len(self._mount)] == self._mount:
             return True
         return self._ctx.workspace.explain(path).allowed
 
@@ -100,33 +100,33 @@ class _Resolution:
             return True
         return is_last and not self._must_be_directory
 
-    def _follow(self, path: str, target: str) -> None:
-        self._links += 1
-        if self._links > _LINKS:
+    def _follow_link(self, path: str, target: str) -> None:
+        self._link_count += 1
+        if self._link_count > _MAX_LINKS:
             raise LoopError(f"too many links in path {self._operand!r}", path=self._operand)
         if target.startswith("/"):
             raise EscapeError(f"path {self._operand!r} escapes session workspace", path=self._operand)
-        self._todo += _split(target)[::-1]
+        self._pending += _split_components(target)[::-1]
 
 
-def _parts(ctx: Context, operand: str) -> list[str]:
+def _components(ctx: Context, operand: str) -> list[str]:
     if not operand:
         raise MissingError("no such file or directory: ''", path=operand)
-    return _split(operand if operand[0] == "/" else f"{ctx.state.cwd}/{operand}")
+    return _split_components(operand if operand[0] == "/" else f"{ctx.state.cwd}/{operand}")
 
 
-def _split(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in ("", ".")]
+def _split_components(path: str) -> list[str]:
+    return [component for component in path.split("/") if component not in ("", ".")]
 
 
 WalkedEntry = tuple[str, FileInfo]
-"""A shown path and what is there."""
+"""A display path and the entry found there."""
 
 
-def post_order(found: Iterable[WalkedEntry]) -> Iterator[WalkedEntry]:
-    """What a walk gives, parents first, with every directory after what it holds."""
+def post_order(entries: Iterable[WalkedEntry]) -> Iterator[WalkedEntry]:
+    """Reorder the entries of a walk, parents first, so that every directory follows its content."""
     open_directories: list[WalkedEntry] = []
-    for path, info in found:
+    for path, info in entries:
         while open_directories and not path.startswith(open_directories[-1][0] + "/"):
             yield open_directories.pop()
         if info.is_directory:

@@ -1,4 +1,4 @@
-"""Table of all commands: name, summary, and the most that each may do."""
+"""Table of all commands: name, summary, and the strongest effect of each."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Any
 
 
 class CommandEffect(StrEnum):
-    """The most that a command does."""
+    """The strongest effect that a command may have."""
 
     NONE = "none"
-    """It touches no file."""
+    """Accesses no file."""
     READ = "read"
-    """It reads files."""
+    """Reads files."""
     WRITE = "write"
-    """It changes files."""
+    """Writes files."""
     SHELL = "shell"
-    """It changes the shell itself: where it is, its variables."""
+    """Changes the shell itself: its directory or variables."""
     RUN = "run"
-    """It runs guest code."""
+    """Runs guest code."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """One command."""
+    """A row of the table of commands."""
 
     name: str
     summary: str
     effect: CommandEffect
     module: str = ""
-    """Module or package in `commands`, if its name is not that of the command."""
+    """Module or package in `commands`, unless it has the name of the command."""
 
-    def load(self) -> Any:  # a module of `commands`, which fulfils no type that could be named
-        """The module of the command, imported now."""
+    def load(self) -> Any:  # a module of `commands`; modules have no common type
+        """Import the module of the command and return it."""
         return _module(self.module or self.name)
 
 
@@ -102,4 +102,4 @@ COMMANDS: dict[str, CommandSpec] = {
         CommandSpec("xargs", "run a command with arguments from standard input", CommandEffect.SHELL),
     )
 }
-"""In the order of their names."""
+"""All commands, ordered by name."""

@@ -246,21 +246,21 @@ class Flags:
     force: Annotated[bool, Opt("-f", "--force", help="remove a target that cannot be written")] = False
     existing: Annotated[
         ExistingTarget,
-        Opt("-n", "--no-clobber", to=ExistingTarget.KEEP, help="do not replace what is there"),
-        Opt("-u", "--update", to=ExistingTarget.OLDER, help="replace only what is older"),
+        Opt("-n", "--no-clobber", const=ExistingTarget.KEEP, help="do not replace what is there"),
+        Opt("-u", "--update", const=ExistingTarget.OLDER, help="replace only what is older"),
     ] = ExistingTarget.REPLACE
     ask: Annotated[bool, Opt("-i", "--interactive", help="not possible: nobody can be asked here")] = False
     verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is copied")] = False
     times: Annotated[
         bool,
         Opt("-p", help="keep the time of the last change"),
-        Opt("--preserve", metavar="[LIST]", help="the same, if LIST has timestamps", read=_keeps_times),
+        Opt("--preserve", metavar="[LIST]", help="the same, if LIST has timestamps", parse=_keeps_times),
     ] = False
     links: Annotated[
         str | None,
-        Opt("-P", "-d", "--no-dereference", to="keep", help="copy links as links"),
-        Opt("-L", "--dereference", to="follow", help="copy what links lead to"),
-        Opt("-H", to="operands", help="copy what links lead to that are operands"),
+        Opt("-P", "-d", "--no-dereference", const="keep", help="copy links as links"),
+        Opt("-L", "--dereference", const="follow", help="copy what links lead to"),
+        Opt("-H", const="operands", help="copy what links lead to that are operands"),
     ] = None
     directory: Annotated[
         str | None, Opt("-t", "--target-directory", metavar="DIRECTORY", help="copy everything there")

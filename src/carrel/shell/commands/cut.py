@@ -117,9 +117,9 @@ class Flags:
 
     lists: Annotated[
         tuple[tuple[bool, str], ...],
-        Opt("-b", "--bytes", metavar="LIST", read=_bytes, help="print only these bytes"),
-        Opt("-c", "--characters", metavar="LIST", read=_bytes, help="print only these characters"),
-        Opt("-f", "--fields", metavar="LIST", read=_fields, help="print only these fields"),
+        Opt("-b", "--bytes", metavar="LIST", parse=_bytes, help="print only these bytes"),
+        Opt("-c", "--characters", metavar="LIST", parse=_bytes, help="print only these characters"),
+        Opt("-f", "--fields", metavar="LIST", parse=_fields, help="print only these fields"),
     ] = ()
     delimiter: Annotated[
         str | None, Opt("-d", "--delimiter", metavar="DELIM", help="fields end with DELIM, not a tab")

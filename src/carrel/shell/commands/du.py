@@ -53,7 +53,7 @@ class Flags:
     depth: Annotated[
         int | None,
         Opt("-d", "--max-depth", metavar="N", help="only N levels below what is given",
-            read=_read_depth),
+            parse=_read_depth),
     ] = None  # fmt: skip
     total: Annotated[bool, Opt("-c", "--total", help="the sum of all at the end")] = False
     apparent: Annotated[
@@ -63,11 +63,11 @@ class Flags:
     plain_bytes: Annotated[bool, Opt("-b", "--bytes", help="the same as --apparent-size -B 1")] = False
     render: Annotated[
         SizeRenderer,
-        Opt("-h", "--human-readable", to=_by_base(1024), help="sizes like 1.5K and 24M"),
-        Opt("--si", to=_by_base(1000), help="the same by powers of 1000"),
-        Opt("-k", to=_by_unit(1024), help="in KiB, as it does anyway"),
-        Opt("-m", to=_by_unit(2**20), help="in MiB"),
-        Opt("-B", "--block-size", metavar="SIZE", help="in units of SIZE", read=_block_size),
+        Opt("-h", "--human-readable", const=_by_base(1024), help="sizes like 1.5K and 24M"),
+        Opt("--si", const=_by_base(1000), help="the same by powers of 1000"),
+        Opt("-k", const=_by_unit(1024), help="in KiB, as it does anyway"),
+        Opt("-m", const=_by_unit(2**20), help="in MiB"),
+        Opt("-B", "--block-size", metavar="SIZE", help="in units of SIZE", parse=_block_size),
     ] = _by_unit(1024)  # noqa: RUF009  # a function, which nothing changes
     exclude: Annotated[
         tuple[str, ...], Opt("--exclude", metavar="PATTERN", help="leave out what matches")

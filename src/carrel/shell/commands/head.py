@@ -36,20 +36,20 @@ class Flags:
             "--lines",
             metavar="NUM",
             help="print NUM lines; with -, all but the last NUM",
-            read=parse_line_count,
+            parse=parse_line_count,
         ),
         Opt(
             "-c",
             "--bytes",
             metavar="NUM",
             help="print NUM bytes; with -, all but the last NUM",
-            read=parse_byte_count,
+            parse=parse_byte_count,
         ),
     ] = TEN_LINES
     headings: Annotated[
         bool | None,
-        Opt("-q", "--quiet", "--silent", to=False, help="print no names of files"),
-        Opt("-v", "--verbose", to=True, help="print the names of files always"),
+        Opt("-q", "--quiet", "--silent", const=False, help="print no names of files"),
+        Opt("-v", "--verbose", const=True, help="print the names of files always"),
     ] = None
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
@@ -61,7 +61,7 @@ def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the first part of each file."""
-    headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
+    headings = Headings(ctx, enabled=len(files) > 1 if flags.headings is None else flags.headings)
     for file in files or ("-",):
         with ctx.reporting(file, f"cannot open {quote(file)} for reading"):
             try:

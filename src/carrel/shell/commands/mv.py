@@ -30,9 +30,9 @@ class Flags:
 
     existing: Annotated[
         str,
-        Opt("-f", "--force", to="replace", help="replace what is there, as it does anyway"),
-        Opt("-n", "--no-clobber", to="keep", help="do not replace what is there"),
-        Opt("-i", "--interactive", to="ask", help="not possible: nobody can be asked here"),
+        Opt("-f", "--force", const="replace", help="replace what is there, as it does anyway"),
+        Opt("-n", "--no-clobber", const="keep", help="do not replace what is there"),
+        Opt("-i", "--interactive", const="ask", help="not possible: nobody can be asked here"),
     ] = "replace"
     verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is moved")] = False
     directory: Annotated[

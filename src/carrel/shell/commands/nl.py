@@ -65,15 +65,15 @@ class Flags:
 
     body: Annotated[
         str,
-        Opt("-b", "--body-numbering", metavar="STYLE", read=_style("body"), help="number these lines"),
+        Opt("-b", "--body-numbering", metavar="STYLE", parse=_style("body"), help="number these lines"),
     ] = "t"
     header: Annotated[
         str,
-        Opt("-h", "--header-numbering", metavar="STYLE", read=_style("header"), help="and these in headers"),
+        Opt("-h", "--header-numbering", metavar="STYLE", parse=_style("header"), help="and these in headers"),
     ] = "n"
     footer: Annotated[
         str,
-        Opt("-f", "--footer-numbering", metavar="STYLE", read=_style("footer"), help="and these in footers"),
+        Opt("-f", "--footer-numbering", metavar="STYLE", parse=_style("footer"), help="and these in footers"),
     ] = "n"
     delimiter: Annotated[
         str, Opt("-d", "--section-delimiter", metavar="CC", help="sections begin with CC, not \\:")
@@ -84,7 +84,7 @@ class Flags:
             "-i",
             "--line-increment",
             metavar="N",
-            read=_number("line number increment"),
+            parse=_number("line number increment"),
             help="add N to the number at each line",
         ),
     ] = 1
@@ -94,13 +94,15 @@ class Flags:
             "-l",
             "--join-blank-lines",
             metavar="N",
-            read=_number("line number of blank lines", 1),
+            parse=_number("line number of blank lines", 1),
             help="number only the last of N empty lines",
         ),
     ] = 1
     format: Annotated[
         str,
-        Opt("-n", "--number-format", metavar="FORMAT", read=_format, help="ln, rn or rz: left, right, zeros"),
+        Opt(
+            "-n", "--number-format", metavar="FORMAT", parse=_format, help="ln, rn or rz: left, right, zeros"
+        ),
     ] = "rn"
     no_renumber: Annotated[bool, Opt("-p", "--no-renumber", help="go on numbering in the next section")] = (
         False
@@ -114,7 +116,7 @@ class Flags:
             "-v",
             "--starting-line-number",
             metavar="N",
-            read=_number("starting line number"),
+            parse=_number("starting line number"),
             help="the first number",
         ),
     ] = 1
@@ -124,7 +126,7 @@ class Flags:
             "-w",
             "--number-width",
             metavar="N",
-            read=_number("line number field width", 1, _WIDEST),
+            parse=_number("line number field width", 1, _WIDEST),
             help="use N columns for numbers",
         ),
     ] = 6

@@ -20,7 +20,7 @@ class Flags:
     physical: Annotated[
         bool,
         Opt("-P", help="print where that is without links"),
-        Opt("-L", to=False, help="print the way that was gone, as it does anyway"),
+        Opt("-L", const=False, help="print the way that was gone, as it does anyway"),
     ] = False
 
 

@@ -23,13 +23,13 @@ class Flags:
 
     missing: Annotated[
         Missing,
-        Opt("-e", "--canonicalize-existing", to=Missing.NONE, help="all of the path must exist"),
-        Opt("-m", "--canonicalize-missing", to=Missing.ALL, help="nothing of it need exist"),
+        Opt("-e", "--canonicalize-existing", const=Missing.NONE, help="all of the path must exist"),
+        Opt("-m", "--canonicalize-missing", const=Missing.ALL, help="nothing of it need exist"),
     ] = Missing.LAST
     as_text: Annotated[
         bool,
         Opt("-s", "--strip", "--no-symlinks", help="do not follow links"),
-        Opt("-P", "--physical", to=False, help="follow links, as it does anyway"),
+        Opt("-P", "--physical", const=False, help="follow links, as it does anyway"),
     ] = False
     logical: Annotated[bool, Opt("-L", "--logical", help="take .. as text before links are followed")] = False
     quiet: Annotated[bool, Opt("-q", "--quiet", help="print no errors")] = False

@@ -42,20 +42,20 @@ class Flags:
             "--lines",
             metavar="NUM",
             help="print the last NUM lines; with +NUM, all from line NUM on",
-            read=parse_line_count,
+            parse=parse_line_count,
         ),
         Opt(
             "-c",
             "--bytes",
             metavar="NUM",
             help="print the last NUM bytes; with +NUM, all from byte NUM on",
-            read=parse_byte_count,
+            parse=parse_byte_count,
         ),
     ] = TEN_LINES
     headings: Annotated[
         bool | None,
-        Opt("-q", "--quiet", "--silent", to=False, help="print no names of files"),
-        Opt("-v", "--verbose", to=True, help="print the names of files always"),
+        Opt("-q", "--quiet", "--silent", const=False, help="print no names of files"),
+        Opt("-v", "--verbose", const=True, help="print the names of files always"),
     ] = None
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
     follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: a command has to end")] = False
@@ -73,7 +73,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     flags, files = _old_style(flags, operands)
     if flags.amount.count == 0 and flags.amount.sign != "+":
         return 0
-    headings = Headings(ctx, wanted=len(files) > 1 if flags.headings is None else flags.headings)
+    headings = Headings(ctx, enabled=len(files) > 1 if flags.headings is None else flags.headings)
     for file in files or (STDIN,):
         with ctx.reporting(file, f"cannot open {quote(file)} for reading"):
             _print(ctx, flags, file, headings)

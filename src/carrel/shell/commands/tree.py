@@ -40,7 +40,7 @@ class Flags:
     all: Annotated[bool, Opt("-a", help="hidden names too")] = False
     directories: Annotated[bool, Opt("-d", help="only directories")] = False
     level: Annotated[
-        int | None, Opt("-L", metavar="N", help="only N levels", read=whole_number("Invalid level"))
+        int | None, Opt("-L", metavar="N", help="only N levels", parse=whole_number("Invalid level"))
     ] = None
     full: Annotated[bool, Opt("-f", help="the whole path of each name")] = False
     classify: Annotated[bool, Opt("-F", help="add / to directories, * to what may be executed")] = False
@@ -54,14 +54,14 @@ class Flags:
     first: Annotated[bool, Opt("--dirsfirst", help="directories before files")] = False
     by_time: Annotated[bool, Opt("-t", help="the oldest first")] = False
     reverse: Annotated[bool, Opt("-r", help="in reverse order")] = False
-    indent: Annotated[bool, Opt("-i", to=False, help="do not draw lines")] = True
+    indent: Annotated[bool, Opt("-i", const=False, help="do not draw lines")] = True
     size: Annotated[bool, Opt("-s", help="the size of each file")] = False
     human: Annotated[bool, Opt("-h", help="the same, like 1.5K and 24M")] = False
     mode: Annotated[bool, Opt("-p", help="the permissions of each file")] = False
-    report: Annotated[bool, Opt("--noreport", to=False, help="do not tell how many there are")] = True
+    report: Annotated[bool, Opt("--noreport", const=False, help="do not tell how many there are")] = True
     signs: Annotated[
         TreeCharacters,
-        Opt("--charset", metavar="X", help="draw with utf-8 or ascii", read=one_of("--charset", _CHARSETS)),
+        Opt("--charset", metavar="X", help="draw with utf-8 or ascii", parse=one_of("--charset", _CHARSETS)),
     ] = _UNICODE
     color: Annotated[bool, Opt("-n", "-C", help="accepted and ignored")] = False
 

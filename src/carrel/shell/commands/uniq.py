@@ -53,11 +53,11 @@ class Flags:
     unique: Annotated[bool, Opt("-u", "--unique", help="print only lines that occur once")] = False
     all_repeated: Annotated[
         str,
-        Opt("-D", to="none", help="print all lines that occur again"),
+        Opt("-D", const="none", help="print all lines that occur again"),
         Opt(
             "--all-repeated",
             metavar="[METHOD]",
-            read=_repeated,
+            parse=_repeated,
             help="the same; prepend or separate groups with an empty line",
         ),
     ] = ""
@@ -66,7 +66,7 @@ class Flags:
         Opt(
             "--group",
             metavar="[METHOD]",
-            read=_grouping,
+            parse=_grouping,
             help="print all lines; separate, prepend, append or both: where groups have an empty line",
         ),
     ] = ""
@@ -78,7 +78,7 @@ class Flags:
             NUMBER,
             "--skip-fields",
             metavar="N",
-            read=_number("fields to skip"),
+            parse=_number("fields to skip"),
             help="do not compare the first N fields",
         ),
     ] = 0
@@ -88,7 +88,7 @@ class Flags:
             "-s",
             "--skip-chars",
             metavar="N",
-            read=_number("bytes to skip"),
+            parse=_number("bytes to skip"),
             help="do not compare the first N characters, after the fields",
         ),
     ] = 0
@@ -98,7 +98,7 @@ class Flags:
             "-w",
             "--check-chars",
             metavar="N",
-            read=_number("bytes to compare"),
+            parse=_number("bytes to compare"),
             help="compare no more than N characters",
         ),
     ] = None

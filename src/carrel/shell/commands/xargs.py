@@ -193,15 +193,15 @@ class Flags:
 
     modes: Annotated[
         tuple[tuple[str, object], ...],
-        Opt("-n", "--max-args", metavar="N", read=_most_arguments, help="at most N arguments a command"),
-        Opt("-L", "--max-lines", metavar="N", read=_most_lines, help="at most N lines a command"),
-        Opt("-I", metavar="R", read=_replaced, help="run a command a line, with R replaced by the line"),
-        Opt("--replace", metavar="[R]", read=_replaced, help="the same; R is {} if it is left out"),
+        Opt("-n", "--max-args", metavar="N", parse=_most_arguments, help="at most N arguments a command"),
+        Opt("-L", "--max-lines", metavar="N", parse=_most_lines, help="at most N lines a command"),
+        Opt("-I", metavar="R", parse=_replaced, help="run a command a line, with R replaced by the line"),
+        Opt("--replace", metavar="[R]", parse=_replaced, help="the same; R is {} if it is left out"),
     ] = ()
     delimiter: Annotated[
         bytes | None,
-        Opt("-0", "--null", to=b"\0", help="arguments end with NUL, and nothing else is special"),
-        Opt("-d", "--delimiter", metavar="C", read=parse_delimiter, help="they end with the character C"),
+        Opt("-0", "--null", const=b"\0", help="arguments end with NUL, and nothing else is special"),
+        Opt("-d", "--delimiter", metavar="C", parse=parse_delimiter, help="they end with the character C"),
     ] = None
     arg_file: Annotated[str, Opt("-a", "--arg-file", metavar="FILE", help="read from FILE")] = STDIN
     not_if_empty: Annotated[
@@ -209,7 +209,7 @@ class Flags:
     ] = False
     verbose: Annotated[bool, Opt("-t", "--verbose", help="print each command before it runs")] = False
     most_bytes: Annotated[
-        int, Opt("-s", "--max-chars", metavar="N", read=_most_bytes, help="at most N characters a command")
+        int, Opt("-s", "--max-chars", metavar="N", parse=_most_bytes, help="at most N characters a command")
     ] = _MOST_BYTES
     strict: Annotated[bool, Opt("-x", "--exit", help="end if a command would be too long")] = False
     ignored: Annotated[str, Opt("-P", "--max-procs", metavar="N", help="ignored")] = ""

@@ -76,13 +76,13 @@ class Flags:
 
     styles: Annotated[
         tuple[OutputStyle, ...],
-        Opt("--normal", to=OutputStyle(_NORMAL), help="print changes alone (the default)"),
-        Opt("-u", to=OutputStyle(_UNIFIED), help="print 3 lines of unified context"),
-        Opt("-U", metavar="NUM", help="print NUM lines of unified context", read=_unified),
-        Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", read=_unified),
-        Opt("-c", to=OutputStyle(_CONTEXT), help="print 3 lines of context, both files apart"),
-        Opt("-C", metavar="NUM", help="print NUM lines of context, both files apart", read=_contextual),
-        Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", read=_contextual),
+        Opt("--normal", const=OutputStyle(_NORMAL), help="print changes alone (the default)"),
+        Opt("-u", const=OutputStyle(_UNIFIED), help="print 3 lines of unified context"),
+        Opt("-U", metavar="NUM", help="print NUM lines of unified context", parse=_unified),
+        Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", parse=_unified),
+        Opt("-c", const=OutputStyle(_CONTEXT), help="print 3 lines of context, both files apart"),
+        Opt("-C", metavar="NUM", help="print NUM lines of context, both files apart", parse=_contextual),
+        Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", parse=_contextual),
     ] = ()
     brief: Annotated[bool, Opt("-q", "--brief", help="tell only whether files differ")] = False
     report: Annotated[
@@ -92,19 +92,22 @@ class Flags:
     new_file: Annotated[bool, Opt("-N", "--new-file", help="treat missing files as empty")] = False
     exclude: Annotated[
         tuple[Callable[[str], bool], ...],
-        Opt("-x", "--exclude", metavar="PAT", help="leave out names that match PAT", read=name_pattern),
+        Opt("-x", "--exclude", metavar="PAT", help="leave out names that match PAT", parse=name_pattern),
     ] = ()
     ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="ignore case")] = False
     ignore_space: Annotated[
         IgnoredSpace,
-        Opt("-w", "--ignore-all-space", to=IgnoredSpace.ALL, help="ignore all white space"),
+        Opt("-w", "--ignore-all-space", const=IgnoredSpace.ALL, help="ignore all white space"),
         Opt(
-            "-b", "--ignore-space-change", to=IgnoredSpace.CHANGE, help="ignore how much white space there is"
+            "-b",
+            "--ignore-space-change",
+            const=IgnoredSpace.CHANGE,
+            help="ignore how much white space there is",
         ),
         Opt(
             "-Z",
             "--ignore-trailing-space",
-            to=IgnoredSpace.TRAILING,
+            const=IgnoredSpace.TRAILING,
             help="ignore white space at the end of lines",
         ),
     ] = IgnoredSpace.NONE

@@ -65,32 +65,32 @@ class Flags:
         Opt(
             "-G",
             "--basic-regexp",
-            to=PatternKind.BASIC,
+            const=PatternKind.BASIC,
             help="patterns are basic regular expressions (the default)",
         ),
         Opt(
             "-E",
             "--extended-regexp",
-            to=PatternKind.EXTENDED,
+            const=PatternKind.EXTENDED,
             help="patterns are extended regular expressions",
         ),
-        Opt("-F", "--fixed-strings", to=PatternKind.FIXED, help="patterns are plain texts"),
+        Opt("-F", "--fixed-strings", const=PatternKind.FIXED, help="patterns are plain texts"),
         Opt(
             "-P",
             "--perl-regexp",
-            to=PatternKind.PERL,
+            const=PatternKind.PERL,
             help="patterns are expressions of RE2, much like Perl's",
         ),
     ] = ()
     sources: Annotated[
         tuple[TextSource, ...],
-        Opt("-e", "--regexp", metavar="PATTERNS", help="match these patterns", read=from_argument),
-        Opt("-f", "--file", metavar="FILE", help="match patterns from FILE", read=from_file),
+        Opt("-e", "--regexp", metavar="PATTERNS", help="match these patterns", parse=from_argument),
+        Opt("-f", "--file", metavar="FILE", help="match patterns from FILE", parse=from_file),
     ] = ()
     ignore_case: Annotated[
         bool,
         Opt("-i", "-y", "--ignore-case", help="ignore case"),
-        Opt("--no-ignore-case", to=False, help="do not ignore case (the default)"),
+        Opt("--no-ignore-case", const=False, help="do not ignore case (the default)"),
     ] = False
     words: Annotated[bool, Opt("-w", "--word-regexp", help="match only whole words")] = False
     whole_lines: Annotated[bool, Opt("-x", "--line-regexp", help="match only whole lines")] = False
@@ -101,14 +101,14 @@ class Flags:
     invert: Annotated[bool, Opt("-v", "--invert-match", help="select lines that do not match")] = False
     max_count: Annotated[
         int | None,
-        Opt("-m", "--max-count", metavar="NUM", help="stop after NUM selected lines", read=_max_count),
+        Opt("-m", "--max-count", metavar="NUM", help="stop after NUM selected lines", parse=_max_count),
     ] = None
     offsets: Annotated[bool, Opt("-b", "--byte-offset", help="print the offset of each line")] = False
     numbers: Annotated[bool, Opt("-n", "--line-number", help="print the number of each line")] = False
     names: Annotated[
         bool | None,
         Opt("-H", "--with-filename", help="print the name of the file with each line"),
-        Opt("-h", "--no-filename", to=False, help="print no names"),
+        Opt("-h", "--no-filename", const=False, help="print no names"),
     ] = None
     label: Annotated[str, Opt("--label", metavar="LABEL", help="what standard input is called")] = (
         "(standard input)"
@@ -117,48 +117,52 @@ class Flags:
     quiet: Annotated[bool, Opt("-q", "--quiet", "--silent", help="print nothing")] = False
     binary: Annotated[
         BinaryFiles,
-        Opt("--binary-files", metavar="TYPE", help="binary, text or without-match", read=_binary_files),
-        Opt("-a", "--text", to=BinaryFiles.TEXT, help="print binary files as if they were text"),
-        Opt("-I", to=BinaryFiles.SKIP, help="skip binary files"),
+        Opt("--binary-files", metavar="TYPE", help="binary, text or without-match", parse=_binary_files),
+        Opt("-a", "--text", const=BinaryFiles.TEXT, help="print binary files as if they were text"),
+        Opt("-I", const=BinaryFiles.SKIP, help="skip binary files"),
     ] = BinaryFiles.TELL
     directories: Annotated[
         str,
         Opt("-d", "--directories", metavar="ACTION", help="read, skip or recurse"),
-        Opt("-r", "--recursive", to="recurse", help="search directories too"),
-        Opt("-R", "--dereference-recursive", to="recurse", help="the same as -r"),
+        Opt("-r", "--recursive", const="recurse", help="search directories too"),
+        Opt("-R", "--dereference-recursive", const="recurse", help="the same as -r"),
     ] = "read"
     filters: Annotated[
         tuple[NameFilter, ...],
-        Opt("--include", metavar="GLOB", help="search only files with such names", read=including),
-        Opt("--exclude", metavar="GLOB", help="skip files with such names", read=excluding),
+        Opt("--include", metavar="GLOB", help="search only files with such names", parse=including),
+        Opt("--exclude", metavar="GLOB", help="skip files with such names", parse=excluding),
     ] = ()
     exclude_dir: Annotated[
         tuple[Callable[[str], bool], ...],
-        Opt("--exclude-dir", metavar="GLOB", help="skip such directories", read=directory_pattern),
+        Opt("--exclude-dir", metavar="GLOB", help="skip such directories", parse=directory_pattern),
     ] = ()
     listing: Annotated[
         str,
-        Opt("-l", "--files-with-matches", to=_LISTED, help="print only names of files with selected lines"),
-        Opt("-L", "--files-without-match", to=_NOT_LISTED, help="print only names of files without"),
+        Opt(
+            "-l", "--files-with-matches", const=_LISTED, help="print only names of files with selected lines"
+        ),
+        Opt("-L", "--files-without-match", const=_NOT_LISTED, help="print only names of files without"),
     ] = ""
     count: Annotated[bool, Opt("-c", "--count", help="print only how many lines are selected")] = False
     nul_names: Annotated[bool, Opt("-Z", "--null", help="print a NUL byte after names")] = False
     before: Annotated[
         int | None,
-        Opt("-B", "--before-context", metavar="NUM", help="print NUM lines before each", read=_context),
+        Opt("-B", "--before-context", metavar="NUM", help="print NUM lines before each", parse=_context),
     ] = None
     after: Annotated[
         int | None,
-        Opt("-A", "--after-context", metavar="NUM", help="print NUM lines after each", read=_context),
+        Opt("-A", "--after-context", metavar="NUM", help="print NUM lines after each", parse=_context),
     ] = None
     around: Annotated[
         int | None,
-        Opt("-C", "--context", NUMBER, metavar="NUM", help="print NUM lines before and after", read=_context),
+        Opt(
+            "-C", "--context", NUMBER, metavar="NUM", help="print NUM lines before and after", parse=_context
+        ),
     ] = None
     separator: Annotated[
         str | None,
         Opt("--group-separator", metavar="SEP", help="print SEP between groups of lines"),
-        Opt("--no-group-separator", to=None, help="print nothing between groups of lines"),
+        Opt("--no-group-separator", const=None, help="print nothing between groups of lines"),
     ] = "--"
     ignored: Annotated[
         str,

@@ -63,32 +63,32 @@ class Flags:
 
     hidden: Annotated[
         str,
-        Opt("-a", "--all", to="all", help="list hidden names too, and . and .."),
-        Opt("-A", "--almost-all", to="almost", help="list hidden names too"),
+        Opt("-a", "--all", const="all", help="list hidden names too, and . and .."),
+        Opt("-A", "--almost-all", const="almost", help="list hidden names too"),
     ] = ""
     layout: Annotated[
         tuple[str, ...],
-        Opt("-l", to="l", help="a line for each file, with all that is known of it"),
-        Opt("-g", to="g", help="like -l, without the owner"),
-        Opt("-o", to="o", help="like -l, without the group"),
-        Opt("-n", "--numeric-uid-gid", to="n", help="like -l, with owner and group as numbers"),
-        Opt("--full-time", to="full", help="like -l --time-style=full-iso"),
-        Opt("-1", to="1", help="one name a line, as it is anyway"),
-        Opt("-C", to="C", help="names in columns"),
-        Opt("-x", to="x", help="names in lines"),
-        Opt("-m", to="m", help="names with commas between them"),
+        Opt("-l", const="l", help="a line for each file, with all that is known of it"),
+        Opt("-g", const="g", help="like -l, without the owner"),
+        Opt("-o", const="o", help="like -l, without the group"),
+        Opt("-n", "--numeric-uid-gid", const="n", help="like -l, with owner and group as numbers"),
+        Opt("--full-time", const="full", help="like -l --time-style=full-iso"),
+        Opt("-1", const="1", help="one name a line, as it is anyway"),
+        Opt("-C", const="C", help="names in columns"),
+        Opt("-x", const="x", help="names in lines"),
+        Opt("-m", const="m", help="names with commas between them"),
         Opt("--format", metavar="WORD", help="long, single-column, vertical, across or commas",
-            read=one_of("--format", _FORMATS)),
+            parse=one_of("--format", _FORMATS)),
     ] = ()  # fmt: skip
     order: Annotated[
         ListOrder | None,
-        Opt("-t", to=ListOrder.TIME, help="newest first"),
-        Opt("-S", to=ListOrder.SIZE, help="largest first"),
-        Opt("-X", to=ListOrder.EXTENSION, help="by extension"),
-        Opt("-v", to=ListOrder.VERSION, help="by name, where digits count as numbers"),
-        Opt("-U", to=ListOrder.NONE, help="do not sort"),
+        Opt("-t", const=ListOrder.TIME, help="newest first"),
+        Opt("-S", const=ListOrder.SIZE, help="largest first"),
+        Opt("-X", const=ListOrder.EXTENSION, help="by extension"),
+        Opt("-v", const=ListOrder.VERSION, help="by name, where digits count as numbers"),
+        Opt("-U", const=ListOrder.NONE, help="do not sort"),
         Opt("--sort", metavar="WORD", help="none, time, size, extension, version or width",
-            read=one_of("--sort", _SORTS)),
+            parse=one_of("--sort", _SORTS)),
     ] = None  # fmt: skip
     unsorted: Annotated[bool, Opt("-f", help="the same as -a -U")] = False
     reverse: Annotated[bool, Opt("-r", "--reverse", help="in reverse order")] = False
@@ -99,17 +99,19 @@ class Flags:
     ] = False
     base: Annotated[
         int | None,
-        Opt("-h", "--human-readable", to=1024, help="sizes like 1.5K and 24M"),
-        Opt("--si", to=1000, help="the same by powers of 1000"),
+        Opt("-h", "--human-readable", const=1024, help="sizes like 1.5K and 24M"),
+        Opt("--si", const=1000, help="the same by powers of 1000"),
     ] = None
     indicator: Annotated[
         Indicator,
-        Opt("-F", to=Indicator.CLASSIFY, help="add / to directories, @ to links, * to what may be executed"),
-        Opt("--classify", metavar="[WHEN]", help="the same", read=_classify),
-        Opt("--file-type", to=Indicator.FILE_TYPE, help="the same without *"),
-        Opt("-p", to=Indicator.SLASH, help="add / to directories"),
+        Opt(
+            "-F", const=Indicator.CLASSIFY, help="add / to directories, @ to links, * to what may be executed"
+        ),
+        Opt("--classify", metavar="[WHEN]", help="the same", parse=_classify),
+        Opt("--file-type", const=Indicator.FILE_TYPE, help="the same without *"),
+        Opt("-p", const=Indicator.SLASH, help="add / to directories"),
         Opt("--indicator-style", metavar="WORD", help="none, slash, file-type or classify",
-            read=one_of("--indicator-style", _INDICATORS)),
+            parse=one_of("--indicator-style", _INDICATORS)),
     ] = Indicator.NONE  # fmt: skip
     blocks: Annotated[bool, Opt("-s", "--size", help="how much space each takes, in KiB")] = False
     inode: Annotated[bool, Opt("-i", "--inode", help="the number of each file")] = False
@@ -118,19 +120,21 @@ class Flags:
     time_style: Annotated[
         str,
         Opt("--time-style", metavar="STYLE", help="full-iso, long-iso, iso, locale or +FORMAT",
-            read=_time_style),
+            parse=_time_style),
     ] = ""  # fmt: skip
     follow: Annotated[
         str,
-        Opt("-L", "--dereference", to="all", help="show what links lead to"),
-        Opt("-H", "--dereference-command-line", to="operands", help="the same for links that are operands"),
+        Opt("-L", "--dereference", const="all", help="show what links lead to"),
+        Opt(
+            "-H", "--dereference-command-line", const="operands", help="the same for links that are operands"
+        ),
     ] = ""
     style: Annotated[
         NameStyle,
-        Opt("-Q", "--quote-name", to=NameStyle.QUOTED, help="names in double quotes"),
-        Opt("-b", "--escape", to=NameStyle.ESCAPED, help="odd characters as \\n, \\t, \\303"),
-        Opt("-q", "--hide-control-chars", to=NameStyle.HIDDEN, help="odd characters as ?"),
-        Opt("-N", "--literal", "--show-control-chars", to=NameStyle.LITERAL, help="names as they are"),
+        Opt("-Q", "--quote-name", const=NameStyle.QUOTED, help="names in double quotes"),
+        Opt("-b", "--escape", const=NameStyle.ESCAPED, help="odd characters as \\n, \\t, \\303"),
+        Opt("-q", "--hide-control-chars", const=NameStyle.HIDDEN, help="odd characters as ?"),
+        Opt("-N", "--literal", "--show-control-chars", const=NameStyle.LITERAL, help="names as they are"),
     ] = NameStyle.LITERAL
     ignore: Annotated[
         tuple[str, ...], Opt("-I", "--ignore", metavar="PATTERN", help="leave out names that match")
@@ -139,7 +143,7 @@ class Flags:
     width: Annotated[
         int,
         Opt("-w", "--width", metavar="COLS", help="how wide a line is; 0 is no limit",
-            read=_width),
+            parse=_width),
     ] = 80  # fmt: skip
     color: Annotated[
         str, Opt("--color", "--colour", metavar="[WHEN]", help="accepted and ignored")

@@ -40,8 +40,8 @@ class Flags:
     quiet: Annotated[bool, Opt("-n", "--quiet", "--silent", help="print only what the script prints")] = False
     sources: Annotated[
         tuple[TextSource, ...],
-        Opt("-e", "--expression", metavar="SCRIPT", help="run SCRIPT", read=from_argument),
-        Opt("-f", "--file", metavar="FILE", help="run the script in FILE", read=from_file),
+        Opt("-e", "--expression", metavar="SCRIPT", help="run SCRIPT", parse=from_argument),
+        Opt("-f", "--file", metavar="FILE", help="run the script in FILE", parse=from_file),
     ] = ()
     extended: Annotated[
         bool, Opt("-E", "-r", "--regexp-extended", help="expressions are extended regular expressions")
@@ -55,7 +55,7 @@ class Flags:
     )
     nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
     length: Annotated[
-        int, Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", read=_length)
+        int, Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", parse=_length)
     ] = 70
     sandbox: Annotated[bool, Opt("--sandbox", help="refuse the command r too")] = False
     ignored: Annotated[

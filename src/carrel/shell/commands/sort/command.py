@@ -60,20 +60,20 @@ class Flags:
 
     letters: Annotated[
         tuple[str, ...],
-        Opt("-b", "--ignore-leading-blanks", to="b", help="leave out blanks at the beginning"),
-        Opt("-d", "--dictionary-order", to="d", help="compare only blanks, letters and digits"),
-        Opt("-f", "--ignore-case", to="f", help="take lower case for upper case"),
-        Opt("-g", "--general-numeric-sort", to="g", help="compare floating point numbers"),
-        Opt("-h", "--human-numeric-sort", to="h", help="compare sizes such as 2K and 1G"),
-        Opt("-i", "--ignore-nonprinting", to="i", help="compare only characters that can be printed"),
-        Opt("-M", "--month-sort", to="M", help="compare names of months"),
-        Opt("-n", "--numeric-sort", to="n", help="compare numbers"),
-        Opt("-r", "--reverse", to="r", help="the largest first"),
-        Opt("-V", "--version-sort", to="V", help="compare version numbers in the text"),
+        Opt("-b", "--ignore-leading-blanks", const="b", help="leave out blanks at the beginning"),
+        Opt("-d", "--dictionary-order", const="d", help="compare only blanks, letters and digits"),
+        Opt("-f", "--ignore-case", const="f", help="take lower case for upper case"),
+        Opt("-g", "--general-numeric-sort", const="g", help="compare floating point numbers"),
+        Opt("-h", "--human-numeric-sort", const="h", help="compare sizes such as 2K and 1G"),
+        Opt("-i", "--ignore-nonprinting", const="i", help="compare only characters that can be printed"),
+        Opt("-M", "--month-sort", const="M", help="compare names of months"),
+        Opt("-n", "--numeric-sort", const="n", help="compare numbers"),
+        Opt("-r", "--reverse", const="r", help="the largest first"),
+        Opt("-V", "--version-sort", const="V", help="compare version numbers in the text"),
         Opt(
             "--sort",
             metavar="WORD",
-            read=one_of("--sort", _SORTS),
+            parse=one_of("--sort", _SORTS),
             help="general-numeric, human-numeric, month, ...",
         ),
     ] = ()
@@ -83,19 +83,19 @@ class Flags:
             "-k",
             "--key",
             metavar="KEYDEF",
-            read=parse_key_definition,
+            parse=parse_key_definition,
             help="sort by a key; may be given again",
         ),
     ] = ()
     separators: Annotated[
         tuple[bytes, ...],
-        Opt("-t", "--field-separator", metavar="SEP", read=_separator, help="fields end with SEP"),
+        Opt("-t", "--field-separator", metavar="SEP", parse=_separator, help="fields end with SEP"),
     ] = ()
     check: Annotated[
         tuple[str, ...],
-        Opt("-c", to="c", help="tell only whether the lines are in order"),
-        Opt("-C", to="C", help="the same, without a word"),
-        Opt("--check", metavar="[WORD]", read=_check_word, help="the same, as WORD says"),
+        Opt("-c", const="c", help="tell only whether the lines are in order"),
+        Opt("-C", const="C", help="the same, without a word"),
+        Opt("--check", metavar="[WORD]", parse=_check_word, help="the same, as WORD says"),
     ] = ()
     merge: Annotated[bool, Opt("-m", "--merge", help="merge files that are in order")] = False
     output: Annotated[str | None, Opt("-o", "--output", metavar="FILE", help="write to FILE")] = None
