@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from carrel.errors import MissingError
-from carrel.fs.local.walk import info_of
+from carrel.fs.rules import info_of
 from carrel.testing import tree
 from carrel.workspace.workspace import Workspace
 from tests.attack.guards import TooSlow, in_time

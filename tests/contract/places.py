@@ -21,7 +21,6 @@ from carrel.fs.cancellable import CancellableFiles
 from carrel.fs.handle import Handle
 from carrel.fs.local.root import Root
 from carrel.fs.local.scratch import Scratch
-from carrel.fs.local.sub_root import SubRoot
 from carrel.fs.memory.files import MemoryFiles
 from carrel.paths.parsed_path import ParsedPath, parse
 from carrel.testing import tree
@@ -91,13 +90,14 @@ class HostPlace:
             return CancellableFiles(Root.open(self.directory), lambda: None)
         if kind == "part":
             # What is outside of the part is inside of its root.
-            part = SubRoot(Root.open(self.directory.parent), (self.directory.name,))
-            part._beneath._label = ""  # so that its answers are spelled like those of the others
+            part = Root.open(self.directory.parent).subtree((self.directory.name,))
+            part._lookup._label = ""  # so that its results are spelled like those of the others
             return part
         if kind != "scratch":
             return Root.open(self.directory, confinement=Confinement(kind))
         drafts, trash = (Handle(os.open(place, os.O_RDONLY | os.O_DIRECTORY)) for place in self._scratch)
-        return Root(Handle(os.open(self.directory, _TOP)), scratch=Scratch(drafts=drafts, trash=trash))
+        top = Handle(os.open(self.directory, _TOP))
+        return Root.from_handle(top, scratch=Scratch(drafts=drafts, trash=trash))
 
     def plant(self, *lines: str) -> None:
         tree(self.directory, *lines)

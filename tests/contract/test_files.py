@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.errors import ClosedError, ExistsError, MissingError
+from carrel.errors import ClosedError, ExistsError, MissingError, UnavailableError
 from carrel.fs.api import Existing, Files, Links, Parents
 from carrel.fs.memory.files import MemoryFiles
 from carrel.values import Limits
@@ -83,10 +83,28 @@ PATHS = (
 TREE = ("f = text", "d/g", "to-f => f", "to-d => d", "out => ../outside", "loop => loop")
 
 
+ON_THE_HOST = {"subtree", "host_path", "unmediated_access"}
+"""What only a directory of the host offers."""
+
+
 def test_every_operation_of_the_protocol_is_tried() -> None:
-    offered = {name for name in vars(Files) if not name.startswith("_")} - {"confinement", "measure", "close"}
+    offered = {name for name in vars(Files) if not name.startswith("_")}
+    offered -= {"confinement", "measure", "close", *ON_THE_HOST}
     tried = {repr(make("f")).partition("(")[0] for make in EVERY}
     assert tried == offered
+
+
+def test_only_a_directory_of_the_host_has_a_path_and_subtrees(place: Place) -> None:
+    place.plant("d/f = text")
+    if isinstance(place, HostPlace):
+        assert place.files.host_path(where("d/f")) == str(place.directory / "d/f")
+        assert place.files.subtree(("d",)).read(where("f"), limit=None, offset=0, length=None) == b"text"
+        assert place.files.unmediated_access() is not None
+        return
+    for ask in (partial(place.files.host_path, where("d/f")), partial(place.files.subtree, ("d",))):
+        with pytest.raises(UnavailableError, match="not on the host's disk"):
+            ask()
+    assert place.files.unmediated_access() is None
 
 
 @pytest.mark.parametrize(

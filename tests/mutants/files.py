@@ -53,22 +53,22 @@ MUTANTS = [
     # Reading
     Mutant(
         "read: regular files only",
-        "fs/local/root_reading.py",
+        "fs/local/root.py",
         "            found = os.fstat(fd)\n            if not stat.S_ISREG(found.st_mode):\n"
-        "                raise not_a_file(found, where)\n            wanted",
-        "            found = os.fstat(fd)\n            wanted",
+        "                raise not_a_file_error(found, path)\n            return found, read",
+        "            found = os.fstat(fd)\n            return found, read",
         f"{FILES}::test_only_regular_files_are_read",
     ),
     Mutant(
         "read by chunks: regular files only",
-        "fs/local/root_reading.py",
+        "fs/local/root.py",
         "        found = os.fstat(handle.fd)\n        if not stat.S_ISREG(found.st_mode):\n",
         "        found = os.fstat(handle.fd)\n        if found is None:\n",
         f"{FILES}::test_a_device_is_not_read",
     ),
     Mutant(
         "read: does not wait",
-        "fs/local/root_reading.py",
+        "fs/local/root.py",
         "_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY",
         "_READ = os.O_RDONLY | os.O_NOCTTY",
         f"{FILES}::test_only_regular_files_are_read",
@@ -82,7 +82,7 @@ MUTANTS = [
     ),
     Mutant(
         "read: size",
-        "fs/local/root_reading.py",
+        "fs/local/content.py",
         "if limit is not None and wanted > limit:",
         "if limit is None:",
         f"{FILES}::test_a_limit_is_held",
@@ -90,29 +90,29 @@ MUTANTS = [
     Mutant(
         "read: growth",
         "fs/local/content.py",
-        "piece = os.read(fd, min(2**16, ceiling + 1 - size))",
-        "piece = os.read(fd, 2**16)",
+        "chunk = os.read(fd, min(2**16, max_bytes + 1 - size))",
+        "chunk = os.read(fd, 2**16)",
         f"{GROWTH}::test_a_file_that_grows_past_the_limit_is_read_no_further_than_one_byte_past_it",
     ),
     Mutant(
         "read: a slash after a file",
-        "fs/local/root_reading.py",
-        "        flags = _READ | os.O_DIRECTORY if where.must_dir else _READ\n        fd =",
-        "        flags = _READ\n        fd =",
+        "fs/local/root.py",
+        "        fd = self._lookup.open(path, _READ | os.O_DIRECTORY if path.must_dir else _READ)",
+        "        fd = self._lookup.open(path, _READ)",
         f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
     ),
     Mutant(
         "stat: a slash after a file",
-        "fs/local/root_reading.py",
-        "        if where.must_dir:\n            flags |= os.O_DIRECTORY\n",
-        "        if where is None:\n            flags |= os.O_DIRECTORY\n",
+        "fs/local/root.py",
+        "        if path.must_dir:\n            flags |= os.O_DIRECTORY\n",
+        "        if path is None:\n            flags |= os.O_DIRECTORY\n",
         f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
     ),
     # Removing and moving
     Mutant(
         "remove, move: a slash after a file",
         "fs/local/lookup.py",
-        "if where.must_dir and not stat.S_ISDIR(found.st_mode):",
+        "if path.must_dir and not stat.S_ISDIR(found.st_mode):",
         "if found is None:",
         f"{FILES}::test_a_slash_after_a_file_is_refused_by_every_operation",
     ),
@@ -126,8 +126,8 @@ MUTANTS = [
     Mutant(
         "remove, move: the workspace itself",
         "fs/local/lookup.py",
-        '            self._require_inside(directory, where)\n            raise PathError(f"path',
-        "            self._require_inside(directory, where)\n            return directory\n"
+        '            self._require_inside(directory, path)\n            raise PathError(f"path',
+        "            self._require_inside(directory, path)\n            return directory\n"
         '            raise PathError(f"path',
         f"{FILES}::test_the_workspace_itself_is_neither_removed_nor_moved",
     ),
@@ -156,9 +156,9 @@ MUTANTS = [
     Mutant(
         "append: regular files only",
         "fs/local/root.py",
-        "            found = os.fstat(held.fd)\n            if not stat.S_ISREG(found.st_mode):\n"
-        "                raise not_a_file(found, where)\n            if expect is not None",
-        "            found = os.fstat(held.fd)\n            if expect is not None",
+        "            found = os.fstat(handle.fd)\n            if not stat.S_ISREG(found.st_mode):\n"
+        "                raise not_a_file_error(found, path)\n            if expect is not None",
+        "            found = os.fstat(handle.fd)\n            if expect is not None",
         f"{FILES}::test_appending_to_a_fifo_with_a_reader_is_refused",
     ),
     Mutant(
@@ -192,7 +192,7 @@ MUTANTS = [
     Mutant(
         "write: through an absolute link",
         "fs/local/lookup.py",
-        "            if where.absolute:\n                raise translate(errno.EXDEV, where)\n",
+        "            if path.absolute:\n                raise translate(errno.EXDEV, path)\n",
         "",
         f"{FILES}::test_a_write_goes_through_links_inside_and_through_no_others",
     ),
@@ -206,14 +206,14 @@ MUTANTS = [
     Mutant(
         "mkdir: no following of what was just made",
         "fs/local/lookup.py",
-        "here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))",
-        "here = Handle(self.resolver.open(here.fd, name, PARENT))",
+        "        here = Handle(self.resolver.open(here.fd, name, PARENT | os.O_NOFOLLOW))\n        except",
+        "        here = Handle(self.resolver.open(here.fd, name, PARENT))\n        except",
         f"{FILES}::test_a_directory_that_is_swapped_while_directories_are_made_is_not_followed",
     ),
     Mutant(
         "write: a version that goes meanwhile",
         "fs/local/version.py",
-        "if version != expect or (now and held and inode_id(now) != inode_id(os.fstat(held.fd))):",
+        "if version != expect or (now and lock and inode_id(now) != inode_id(os.fstat(lock.fd))):",
         "if not now:",
         f"{FILES}::test_a_version_that_goes_while_another_is_written_is_not_replaced",
     ),
@@ -234,32 +234,31 @@ MUTANTS = [
     Mutant(
         "append: one version at a time",
         "fs/local/root.py",
-        "        lock_soon(held.fd)\n",
+        "        lock_soon(handle.fd)\n",
         "",
         f"{FILES}::test_a_version_that_somebody_else_is_replacing_is_left_to_them",
     ),
     Mutant(
         "remove: the expected version",
         "fs/local/root.py",
-        "held = None if expect is None else locked_version(parent, where, expect)\n"
+        "lock = None if expect is None else lock_version(parent, path, expect)\n"
         "            if info.kind is FileKind.DIRECTORY:",
-        "held = None\n            if info.kind is FileKind.DIRECTORY:",
+        "lock = None\n            if info.kind is FileKind.DIRECTORY:",
         f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
     ),
     Mutant(
         "remove a tree: the expected version",
         "fs/local/root.py",
-        "held = None if expect is None else locked_version(parent, where, expect)\n"
+        "lock = None if expect is None else lock_version(parent, path, expect)\n"
         "            if info.kind is not FileKind.DIRECTORY:",
-        "held = None\n            if info.kind is not FileKind.DIRECTORY:",
+        "lock = None\n            if info.kind is not FileKind.DIRECTORY:",
         f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
     ),
     Mutant(
         "move: the expected version",
         "fs/local/root.py",
-        "held = None if expect is None else locked_version(parent, where, expect)\n"
-        "            self._move_to(",
-        "held = None\n            self._move_to(",
+        "lock = None if expect is None else lock_version(parent, path, expect)\n            self._move_to(",
+        "lock = None\n            self._move_to(",
         f"{FILES}::test_a_version_that_goes_before_it_is_locked_is_left",
     ),
     Mutant(
@@ -280,7 +279,7 @@ MUTANTS = [
     Mutant(
         "write: one version at a time",
         "fs/local/version.py",
-        "    lock_soon(held.fd)\n",
+        "    lock_soon(lock.fd)\n",
         "",
         f"{FILES}::test_a_version_that_somebody_else_is_replacing_is_left_to_them",
     ),
@@ -343,12 +342,10 @@ MUTANTS = [
         f"{FILES}::test_a_write_that_fails_leaves_no_draft_and_no_directory",
     ),
     Mutant(
-        "draft: directories taken away on failure",
-        "fs/local/root.py",
-        "                if not unmake(made):\n"
-        "                    account.mark_dirty()\n                raise\n"
-        "            account.flush_on_exit(*(each.parent for each in made), parent)\n            del held",
-        "                raise\n            account.flush_on_exit(parent)\n            del held",
+        "draft: directories removed on failure",
+        "fs/local/publish.py",
+        "        if not remove_created(created):\n            account.mark_dirty()\n        raise\n",
+        "        raise\n",
         f"{FILES}::test_a_write_that_cannot_be_put_in_place_leaves_no_directory",
     ),
     Mutant(

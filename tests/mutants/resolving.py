@@ -221,7 +221,7 @@ MUTANTS = [
     Mutant(
         "excluded: not made",
         "fs/local/lookup.py",
-        "            self.resolver.excluded.require_name(parent.fd, where.name)",
+        "            self.resolver.excluded.require_name(parent.fd, path.name)",
         "            pass",
         f"{PATHS}::test_the_place_of_an_earlier_rule_is_not_made_through_a_later_one",
     ),

@@ -270,7 +270,7 @@ MUTANTS = [
         "touch: regular files and directories only",
         "fs/local/root.py",
         "                if not stat.S_ISREG(found.st_mode):\n"
-        "                    raise not_a_file(found, where)\n                require_one_name",
+        "                    raise not_a_file_error(found, path)\n                require_one_name",
         "                require_one_name",
         "tests/workspace/test_touch.py",
     ),

@@ -174,9 +174,9 @@ MUTANTS = [
     # Durability
     Mutant(
         "durability: the content before its name",
-        "fs/local/root.py",
-        "        self.account.flush(draft.fd)\n        with",
-        "        with",
+        "fs/local/publish.py",
+        "    account.flush(draft.fd)\n    with",
+        "    with",
         POWER + "[write over]",
     ),
     Mutant(
@@ -396,9 +396,9 @@ MUTANTS = [
     Mutant(
         "root: closed",
         "fs/local/lookup.py",
-        '        """Let go of the directory; it closes when the last running operation is done."""\n'
-        "        self._directory = None",
-        '        """Let go of the directory; it closes when the last running operation is done."""',
+        '        """Release the directory; it closes when the last running operation is done."""\n'
+        "        self._base = None",
+        '        """Release the directory; it closes when the last running operation is done."""',
         f"{GATE}::test_a_closed_root_says_so",
     ),
     # WorkspaceManager

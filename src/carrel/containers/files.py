@@ -20,7 +20,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from carrel.containers.fs.archive_primitives import ArchivePrimitives
 from carrel.containers.fs.file_agent import ANSWER_SECONDS, FileAgent
@@ -35,16 +35,14 @@ from carrel.containers.fs.primitives import (
 )
 from carrel.containers.fs.reading import encoded, identity, retried, retried_and_translated
 from carrel.containers.fs.shell_primitives import PIECE_BYTES, ShellPrimitives
-from carrel.containers.fs.write_target import ContainerPlaces, WriteTarget, above, freed, require_version
+from carrel.containers.fs.write_target import ContainerPlaces, WriteTarget, freed, require_version
 from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError, EngineError, EscapeError
 from carrel.fs.accounts import NullAccount
 from carrel.fs.api import WRITE, Account, Cause, Existing, Links, OnUnreadable, Parents
-from carrel.fs.errors import translated
-from carrel.fs.local.version import changed_error
-from carrel.fs.local.walk import info_of
-from carrel.fs.rules import not_a_file, require_one_name, require_write_bit, too_large
-from carrel.paths.parsed_path import ParsedPath, escapes
+from carrel.fs.errors import changed_error, not_a_file_error, not_on_disk_error, size_limit_error, translated
+from carrel.fs.rules import info_of, require_one_name, require_write_bit
+from carrel.paths.parsed_path import ParsedPath, escapes, parent_paths
 from carrel.values import Change, FileInfo
 
 if TYPE_CHECKING:
@@ -92,6 +90,18 @@ class ContainerFiles(ContainerPlaces):
         """End all use; what still reads goes on."""
         self._steps = None
         self.account = NullAccount()
+
+    def subtree(self, names: tuple[str, ...]) -> NoReturn:
+        """Refuse: only a directory of the host has subtrees."""
+        raise not_on_disk_error()
+
+    def host_path(self, where: ParsedPath, /) -> NoReturn:
+        """Refuse: there is no path on the host."""
+        raise not_on_disk_error()
+
+    def unmediated_access(self) -> None:
+        """Return `None`: the files are not on the host's disk."""
+        return
 
     # Writing
 
@@ -146,7 +156,7 @@ class ContainerFiles(ContainerPlaces):
             reached = self._look(where, Links.FOLLOW)
             found = reached.result
             if not stat.S_ISREG(found.stat.st_mode):
-                raise not_a_file(found.stat, where)
+                raise not_a_file_error(found.stat, where)
             require_version(where, found, expect)
             require_write_bit(found.stat, where)
             require_one_name(found.stat, where)
@@ -154,7 +164,7 @@ class ContainerFiles(ContainerPlaces):
                 raise os_error(errno.EACCES)
             before, after = found.stat.st_size, found.stat.st_size + len(data)
             if limit is not None and after > limit:
-                raise too_large("file_bytes", limit, after, where)
+                raise size_limit_error("file_bytes", limit, after, where)
             account.charge(len(data), 0, inode=found.stat.st_ino)
             account.record("append", where.text, before_bytes=before, after_bytes=after)
             with _marking_dirty(account):
@@ -170,7 +180,7 @@ class ContainerFiles(ContainerPlaces):
             found = reached.result.stat
             if not stat.S_ISDIR(found.st_mode):
                 if not stat.S_ISREG(found.st_mode):
-                    raise not_a_file(found, where)
+                    raise not_a_file_error(found, where)
                 require_one_name(found, where)
             account.charge(0, 0)
             account.record("touch", where.text)
@@ -182,10 +192,10 @@ class ContainerFiles(ContainerPlaces):
         steps = self._use(where)
         source = self._look(where, Links.FOLLOW)
         if not stat.S_ISREG(source.result.stat.st_mode):
-            raise not_a_file(source.result.stat, where)
+            raise not_a_file_error(source.result.stat, where)
         size = source.result.stat.st_size
         if limit is not None and size > limit:
-            raise too_large("file_bytes", limit, size, where)
+            raise size_limit_error("file_bytes", limit, size, where)
         before = self._target(target, existing, Parents.MAKE).before
         self.account.require_room(size - freed(before))
         with self._drafting(steps, begin=False) as draft:
@@ -193,7 +203,7 @@ class ContainerFiles(ContainerPlaces):
             if not isinstance(copied, Copied):
                 raise ConcurrentChangeError
             if limit is not None and copied.draft.st_size > limit:
-                raise too_large("file_bytes", limit, copied.draft.st_size, where)
+                raise size_limit_error("file_bytes", limit, copied.draft.st_size, where)
             cause = Cause("copy", where.text)
             place = _Place(existing, Parents.MAKE, None, copied.source.st_mode, cause)
             return self._place(target, steps, place, _Draft(draft.name, copied.draft))
@@ -211,7 +221,7 @@ class ContainerFiles(ContainerPlaces):
                 if self._is_directory(where):
                     return []
                 raise os_error(errno.EEXIST)
-            paths = [*above(where, len(missing)), where.text]
+            paths = [*parent_paths(where, len(missing)), where.text]
             account.charge(0, len(paths))
             for path in paths:
                 account.record("mkdir", path)
@@ -374,7 +384,7 @@ class ContainerFiles(ContainerPlaces):
     ) -> builtins.list[str]:
         """Charge and record a write; returns the paths of the directories that it makes."""
         before = target.before
-        made = above(target.where, len(target.missing))
+        made = parent_paths(target.where, len(target.missing))
         account.charge(size - freed(before), len(made) + (before is None))
         for path in made:
             account.record("mkdir", path)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from carrel.fs.handle import Handle
 from carrel.paths.parsed_path import ParsedPath
 from carrel.values import Change, FileInfo, Limits, Named, Usage
+
+if TYPE_CHECKING:
+    from carrel.fs.local.external_changes import UnmediatedAccess
 
 
 class Confinement(StrEnum):
@@ -176,6 +179,26 @@ class Files(Protocol):
     @property
     def confinement(self) -> str:
         """How paths are kept inside: `kernel`, `walk` or `memory`."""
+        ...
+
+    def subtree(self, names: tuple[str, ...]) -> Files:
+        """Return the files beneath the directory *names*, which need not exist yet.
+
+        Raises:
+            UnavailableError: The files are not on the host's disk.
+        """
+        ...
+
+    def host_path(self, where: ParsedPath, /) -> str:
+        """Return the current path on the host; the entry need not exist.
+
+        Raises:
+            UnavailableError: The files are not on the host's disk.
+        """
+        ...
+
+    def unmediated_access(self) -> UnmediatedAccess | None:
+        """Return the operations for programs that bypass `Files`; `None` if it is not a host directory."""
         ...
 
     def read(self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import local
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from carrel.fs.api import (
     WRITE,
@@ -28,6 +28,9 @@ from carrel.fs.api import (
 )
 from carrel.paths.parsed_path import ParsedPath
 from carrel.values import Change, FileInfo, Limits, Named, Usage
+
+if TYPE_CHECKING:
+    from carrel.fs.local.external_changes import UnmediatedAccess
 
 
 class WalkCancelledError(Exception):
@@ -101,6 +104,19 @@ class CancellableFiles:
     def confinement(self) -> str:
         """How paths are kept inside."""
         return self.inner.confinement
+
+    def subtree(self, names: tuple[str, ...]) -> Files:
+        """Return the files beneath the directory *names*, with the same check."""
+        return CancellableFiles(self.inner.subtree(names), self._check)
+
+    def host_path(self, where: ParsedPath, /) -> str:
+        """Return the current path on the host."""
+        self._check()
+        return self.inner.host_path(where)
+
+    def unmediated_access(self) -> UnmediatedAccess | None:
+        """Return the operations for programs that bypass `Files`; those are not checked."""
+        return self.inner.unmediated_access()
 
     # Reading
 

@@ -1,9 +1,14 @@
-"""Translate an `OSError` of the host into a `CarrelError`; the only place that does."""
+"""The errors of file operations.
+
+`translated` turns an `OSError` of the host into a `CarrelError`; nothing else does. The functions at the end
+make the errors that every implementation of `Files` raises itself.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -12,6 +17,8 @@ from carrel.errors import (
     AccessError,
     BusyError,
     CarrelError,
+    ChangedError,
+    ClosedError,
     DiskError,
     DiskFullError,
     EscapeError,
@@ -19,6 +26,7 @@ from carrel.errors import (
     HostDeniedError,
     IntoItselfError,
     IsDirectoryError,
+    LimitError,
     LoopError,
     MissingError,
     NotDirectoryError,
@@ -28,7 +36,6 @@ from carrel.errors import (
     QuotaError,
     UnavailableError,
 )
-from carrel.fs.local.excluded_paths import ExcludedPathError
 from carrel.paths.parsed_path import ParsedPath
 
 Params = ParamSpec("Params")
@@ -36,12 +43,20 @@ Self = TypeVar("Self")
 Result = TypeVar("Result")
 Found = TypeVar("Found")
 
+
+class ExcludedPathError(OSError):
+    """The path belongs to another rule."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EACCES, os.strerror(errno.EACCES))
+
+
 _TABLE: dict[int, tuple[type[CarrelError], str]] = {
     errno.EXDEV: (EscapeError, "path {} escapes session workspace"),
     errno.ENOENT: (MissingError, "no such file or directory: {}"),
     errno.EEXIST: (ExistsError, "{} already exists"),
     errno.EISDIR: (IsDirectoryError, "{} is a directory, not a file"),
-    errno.ENOTDIR: (NotDirectoryError, "{} is not a directory, or something in its path is none"),
+    errno.ENOTDIR: (NotDirectoryError, "{} is not a directory, or a part of its path is not"),
     errno.ENOTEMPTY: (NotEmptyError, "directory {} is not empty"),
     errno.ELOOP: (LoopError, "too many links in path {}"),
     errno.EACCES: (HostDeniedError, "permission denied: {}"),
@@ -65,7 +80,7 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
 
 
 def translate(number: int | None, where: ParsedPath) -> CarrelError:
-    """The error of ours for the host's *number*, about the path as it was asked for."""
+    """Return the error for the host's *number*, with the path as it was requested."""
     kind, wording = _TABLE.get(number or 0, (DiskError, ""))
     if not wording:
         wording = "the disk failed on {}: " + os.strerror(number or errno.EIO)
@@ -75,7 +90,7 @@ def translate(number: int | None, where: ParsedPath) -> CarrelError:
 def translated(
     method: Callable[Concatenate[Self, ParsedPath, Params], Result],
 ) -> Callable[Concatenate[Self, ParsedPath, Params], Result]:
-    """Let *method* raise errors of ours only, without the host's error behind them."""
+    """Make *method* raise only errors of `carrel.errors`, without the host's error as their context."""
 
     @wraps(method)
     def call(self: Self, where: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -92,8 +107,8 @@ def translated(
             )
         except OSError as error:
             problem = translate(error.errno, where)
-        # Outside the handlers, so that no host error hangs on to ours as its context; and without the
-        # frames inside, so that no descriptor stays open as long as somebody keeps the error.
+        # Raised outside the handlers, so that the host's error does not become its context, and without the
+        # inner frames, so that a caller who keeps the error does not keep their descriptors open.
         try:
             raise problem.with_traceback(None)
         finally:
@@ -103,7 +118,7 @@ def translated(
 
 
 def translating(found: Iterator[Found], where: ParsedPath) -> Iterator[Found]:
-    """Pass on what is found; what the host or a container answers meanwhile is an error of ours."""
+    """Yield everything in *found*, translating the errors that iterating raises."""
     try:
         yield from found
     except OSError as error:
@@ -113,3 +128,72 @@ def translating(found: Iterator[Found], where: ParsedPath) -> Iterator[Found]:
     else:
         return
     raise translate(number, where)
+
+
+def closed_error(path: ParsedPath) -> ClosedError:
+    """Return the error for an operation after `close`."""
+    return ClosedError(f"workspace is closed: {path.requested!r}", path=path.requested)
+
+
+def not_on_disk_error() -> UnavailableError:
+    """Return the error for an operation that only a directory of the host offers."""
+    return UnavailableError("the workspace is not on the host's disk")
+
+
+def changed_error(path: ParsedPath, version: str | None) -> ChangedError:
+    """Return the error for a file that has another *version* now, or `None` if it is gone."""
+    return ChangedError(f"{path.requested!r} was changed meanwhile", path=path.requested, version=version)
+
+
+def not_a_file_error(found: os.stat_result, where: ParsedPath) -> IsDirectoryError | NotRegularError:
+    """The error for something that is no regular file."""
+    if stat.S_ISDIR(found.st_mode):
+        return IsDirectoryError(f"{where.requested!r} is a directory, not a file", path=where.requested)
+    return NotRegularError(f"{where.requested!r} is not a regular file", path=where.requested)
+
+
+def size_limit_error(what: str, limit: int, asked: int, where: ParsedPath) -> LimitError:
+    """The error for a content of *asked* bytes where only *limit* are allowed."""
+    return LimitError(
+        what,
+        limit=limit,
+        asked=asked,
+        message=f"{where.requested!r} is too large: {asked} bytes, the limit is {limit}",
+        path=where.requested,
+    )
+
+
+def list_limit_error(limit: int, prefix: str) -> LimitError:
+    """The error of a directory that has more entries than a listing may."""
+    top = prefix.rstrip("/") or "."
+    return LimitError(
+        "list_entries",
+        limit=limit,
+        asked=None,
+        message=f"directory {top!r} has more than {limit} entries, the limit of a listing",
+        path=top,
+    )
+
+
+def walk_limit_error(limit: int, prefix: str) -> LimitError:
+    """The error of a tree that has more entries than a walk may visit."""
+    top = prefix.rstrip("/") or "."
+    return LimitError(
+        "walk_entries",
+        limit=limit,
+        asked=None,
+        message=f"directory tree {top!r} has more than {limit} entries, the limit of a walk",
+        path=top,
+    )
+
+
+def depth_limit_error(limit: int, path: str) -> LimitError:
+    """The error of a tree that has more levels than a walk may go."""
+    return LimitError(
+        "depth",
+        limit=limit,
+        asked=None,
+        message=f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
+        f" {path[:80]!r}",
+        path=path,
+    )

@@ -1,4 +1,4 @@
-"""Rules shared by every implementation of `Files`: link limit, write bits, counted bytes, draft names."""
+"""Rules shared by every implementation of `Files`: link limit, write bits, counted bytes, `FileInfo`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import os
 import stat
 from typing import TypeVar
 
-from carrel.errors import HostDeniedError, IsDirectoryError, LimitError, NotRegularError
+from carrel.errors import HostDeniedError
 from carrel.paths.parsed_path import ParsedPath
+from carrel.values import FileInfo, FileKind
 
 MAX_LINKS = 40
 """Most links in one path, as in Linux."""
 DRAFT_PREFIX = b".carrel-draft-"
 """What the names of content that is not complete begin with."""
 _UNCOUNTED_BYTES = 2**16
+
+KINDS = {
+    stat.S_IFREG: FileKind.FILE,
+    stat.S_IFDIR: FileKind.DIRECTORY,
+    stat.S_IFLNK: FileKind.LINK,
+}
+# Looking up a member of an enum is slow, and a listing needs one for every entry.
+_DIRECTORY = FileKind.DIRECTORY
+_OTHER = FileKind.OTHER
 
 PathPart = TypeVar("PathPart", str, bytes)
 
@@ -55,19 +65,28 @@ def counted_bytes(size: int, blocks: int) -> int:
     return held if held > size + size // 16 + _UNCOUNTED_BYTES else size
 
 
-def not_a_file(found: os.stat_result, where: ParsedPath) -> IsDirectoryError | NotRegularError:
-    """The error for something that is no regular file."""
-    if stat.S_ISDIR(found.st_mode):
-        return IsDirectoryError(f"{where.requested!r} is a directory, not a file", path=where.requested)
-    return NotRegularError(f"{where.requested!r} is not a regular file", path=where.requested)
-
-
-def too_large(what: str, limit: int, asked: int, where: ParsedPath) -> LimitError:
-    """The error for a content of *asked* bytes where only *limit* are allowed."""
-    return LimitError(
-        what,
-        limit=limit,
-        asked=asked,
-        message=f"{where.requested!r} is too large: {asked} bytes, the limit is {limit}",
-        path=where.requested,
+def info_of(
+    path: str, found: os.stat_result, target: str | None = None, created_ns: int | None = None
+) -> FileInfo:
+    """Return the `FileInfo` of *path* from the result of `stat`."""
+    mode = found.st_mode
+    kind = KINDS.get(mode & 0o170000, _OTHER)
+    return FileInfo(
+        path=path,
+        kind=kind,
+        size_bytes=0 if kind is _DIRECTORY else found.st_size,
+        modified_ns=found.st_mtime_ns,
+        mode=mode & 0o777,
+        links=found.st_nlink,
+        inode=found.st_ino,
+        target=target,
+        host_bytes=found.st_size,
+        blocks=found.st_blocks,
+        accessed_ns=found.st_atime_ns,
+        created_ns=created_ns,
     )
+
+
+def version_of(found: os.stat_result | None) -> str | None:
+    """Return the version that `FileInfo` would have, or `None` if nothing was found."""
+    return None if found is None else info_of("", found).version

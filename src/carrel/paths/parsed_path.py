@@ -80,6 +80,17 @@ def child(where: ParsedPath, below: str) -> ParsedPath:
     return _build("/".join(parts), parts, absolute=False, must_dir=False, dotted=False)
 
 
+def parent_paths(path: ParsedPath, count: int) -> list[str]:
+    """Return the last *count* directories above *path*, the outermost first."""
+    above = len(path.parts) - 1
+    return ["/".join(path.parts[: above - left]) for left in reversed(range(count))]
+
+
+def entry_prefix(path: ParsedPath) -> str:
+    """Return the text that the paths of entries in the directory *path* begin with."""
+    return "/".join(path.parts) + "/" if path.parts else ""
+
+
 def link_destination(where: ParsedPath, target: str) -> ParsedPath:
     """Where a link with the text *target* leads that stands at *where*, seen from the root.
 

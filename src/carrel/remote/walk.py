@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 
 from carrel.errors import EscapeError, HostDeniedError, MissingError, NotDirectoryError
-from carrel.fs.local.walk import too_deep, too_many
+from carrel.fs.errors import depth_limit_error, walk_limit_error
 from carrel.values import FileInfo, Limits
 
 ListDirectory = Callable[[str], Awaitable[list[FileInfo]]]
@@ -29,7 +29,7 @@ async def walk(
             levels.pop()
             continue
         if limits.walk_entries is not None and seen >= limits.walk_entries:
-            raise too_many(limits.walk_entries, top)
+            raise walk_limit_error(limits.walk_entries, top)
         seen += 1
         yield info
         if not info.is_directory or (enter is not None and not enter(info)):
@@ -39,7 +39,7 @@ async def walk(
         else:
             levels.append(await _inside(entries, info))
     if deeper is not None and limits.depth is not None:
-        raise too_deep(limits.depth, deeper)
+        raise depth_limit_error(limits.depth, deeper)
 
 
 async def _inside(entries: ListDirectory, info: FileInfo) -> Iterator[FileInfo]:

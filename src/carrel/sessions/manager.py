@@ -406,7 +406,7 @@ class WorkspaceManager:
         scratch = claim.scratch
         scratch.sweep_drafts(self._clock() / 1e9)
         confinement = self._confinement if policy.enabled else Confinement.NONE
-        root = Root(directory, scratch=scratch, confinement=confinement)
+        root = Root.from_handle(directory, scratch=scratch, confinement=confinement)
         clock = self._clock
         lease = claim.lease(clock())
         recorder = Recorder(

@@ -10,10 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError, UnavailableError
+from carrel.errors import LimitError, LoopError, MissingError, NotDirectoryError, PathError
 from carrel.fs.api import Content, Files, Links, Reader, Wants
 from carrel.fs.cancellable import uncancellable
-from carrel.fs.local.root import Root
 from carrel.paths.glob import Pattern
 from carrel.paths.parsed_path import ParsedPath, StrPath
 from carrel.policy.rules import Access, Decision, SandboxPolicy
@@ -325,10 +324,7 @@ class Reading:
     def host_path(self, path: StrPath) -> Path:
         """Where a path of the workspace lies on the host now; what is opened by it later may be another."""
         files, where = self.gate.permit(Access.READ, path)
-        root = uncancellable(files)
-        if not isinstance(root, Root):
-            raise UnavailableError("the workspace is not on the host's disk")
-        return Path(root.host_path(where))
+        return Path(uncancellable(files).host_path(where))
 
 
 def _require_window(offset: int, length: int | None) -> None:

@@ -28,7 +28,6 @@ from carrel.fs.local.external_changes import (
     UnmediatedAccess,
     tree_differences,
 )
-from carrel.fs.local.root import Root
 from carrel.paths.parsed_path import parse
 from carrel.policy.rules import Access
 from carrel.storage.quota import render_bytes
@@ -81,7 +80,7 @@ class UnmediatedRun:
     @property
     def bypass(self) -> UnmediatedAccess | None:
         """The directory of the host; `None` for files that are elsewhere."""
-        return self.files.unmediated_access() if isinstance(self.files, Root) else None
+        return self.files.unmediated_access()
 
     def require_room(self) -> None:
         """Refuse a workspace that holds more than it may.

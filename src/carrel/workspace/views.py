@@ -13,11 +13,10 @@ from threading import Lock
 from typing import NamedTuple
 
 from carrel.audit.event import Event, is_cut
-from carrel.errors import ClosedError, MissingError, PathError, UnavailableError
+from carrel.errors import ClosedError, MissingError, PathError
 from carrel.fs.api import Account, Confinement, Files
 from carrel.fs.cancellable import CancellableFiles, Check
 from carrel.fs.local.root import Root
-from carrel.fs.local.sub_root import SubRoot
 from carrel.paths.parsed_path import ParsedPath, escapes, parse, parse_any, relative
 from carrel.policy.rules import Access, SandboxPolicy
 
@@ -213,7 +212,7 @@ class View:
         self.areas = areas
         self.within = within
         self.check = check
-        self._parts = [_part(areas.workspace, names) for names in within or ()]
+        self._parts = [areas.workspace.subtree(names) for names in within or ()]
         self._checked: dict[int, CancellableFiles] = {}
         self.shown = None if within is None else ViewFilter(areas.places, within)
         """What limits it to some directories, if anything does."""
@@ -272,14 +271,6 @@ def _names(path: str, mount: NameParts) -> NameParts:
     if ".." in names:
         raise ValueError(f"{path!r} must say without '..' what it means")
     return names
-
-
-def _part(workspace: Files, names: NameParts) -> SubRoot:
-    if not isinstance(workspace, Root):
-        raise UnavailableError(
-            "the workspace is not on the host's disk, so no part of it can be opened alone"
-        )
-    return SubRoot(workspace, names)
 
 
 def _meet(one: tuple[NameParts, ...] | None, other: tuple[NameParts, ...]) -> tuple[NameParts, ...] | None:

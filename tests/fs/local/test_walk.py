@@ -19,7 +19,8 @@ from carrel.fs.cancellable import WalkCancelledError, cancelled_when
 from carrel.fs.handle import Handle
 from carrel.fs.local.removal import LEVELS, Removal
 from carrel.fs.local.resolve import Open, Resolver
-from carrel.fs.local.walk import TreeWalk, info_of, measure, scan
+from carrel.fs.local.walk import TreeWalk, measure, scan
+from carrel.fs.rules import info_of
 from carrel.testing import tree
 from carrel.values import FileInfo, FileKind
 from tests.contract.places import at_once, show

@@ -25,13 +25,22 @@ from carrel.containers.fs.primitives import (
 )
 from carrel.containers.fs.shell_primitives import PIECE_BYTES
 from carrel.containers.fs.walk import DirectoryEntry, Level, TreeWalk, by_name
-from carrel.errors import CarrelError, ClosedError
+from carrel.errors import CarrelError
 from carrel.fs.api import Content, Enter, Links, OnUnreadable, Wants
 from carrel.fs.cancellable import checkpoint
-from carrel.fs.errors import translate, translated, translating
-from carrel.fs.local.walk import BATCH_ENTRIES, info_of, too_many, too_many_listed
-from carrel.fs.rules import counted_bytes, not_a_file, too_large
-from carrel.paths.parsed_path import ParsedPath, child, parse
+from carrel.fs.errors import (
+    closed_error,
+    list_limit_error,
+    not_a_file_error,
+    size_limit_error,
+    translate,
+    translated,
+    translating,
+    walk_limit_error,
+)
+from carrel.fs.local.walk import BATCH_ENTRIES
+from carrel.fs.rules import counted_bytes, info_of
+from carrel.paths.parsed_path import ParsedPath, child, entry_prefix, parse
 from carrel.values import FileInfo, Limits, Named, Usage
 
 TRIES = 64
@@ -114,7 +123,7 @@ class ContainerReading:
         if length is not None:
             wanted = min(wanted, length)
         if limit is not None and wanted > limit:
-            raise too_large("read_bytes", limit, wanted, where)
+            raise size_limit_error("read_bytes", limit, wanted, where)
         if len(data) < wanted:
             data = self._rest(steps, reached.parts, found, offset, data, wanted)
         return found, data[:wanted]
@@ -151,7 +160,7 @@ class ContainerReading:
         if reached.must_dir and (is_file or not stat.S_ISDIR(result[0].st_mode)):
             raise os_error(errno.ENOTDIR)
         if isinstance(result, FoundEntry):
-            raise not_a_file(result.stat, where)
+            raise not_a_file_error(result.stat, where)
         return result
 
     def _no_file(self, where: ParsedPath) -> Exception:
@@ -167,7 +176,7 @@ class ContainerReading:
             raise self._no_file(where)
         reached = self._look(where, Links.FOLLOW)
         if not stat.S_ISREG(reached.result.stat.st_mode):
-            raise not_a_file(reached.result.stat, where)
+            raise not_a_file_error(reached.result.stat, where)
         if reached.result.stat.st_size <= PIECE_BYTES:
             opened: FileContent | HeldFile | FoundEntry | LinkInPath = steps.read(
                 reached.parts, 0, PIECE_BYTES
@@ -190,7 +199,7 @@ class ContainerReading:
     @retried_and_translated
     def list(self, where: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
-        prefix = _prefix(where)
+        prefix = entry_prefix(where)
         _, entries = self._listed(self._use(where), encoded(where), prefix, limit)
         return [info_of(prefix + os.fsdecode(entry.name), entry.stat) for entry in entries]
 
@@ -211,7 +220,7 @@ class ContainerReading:
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         steps = self._use(where)
-        prefix = _prefix(where)
+        prefix = entry_prefix(where)
         parts, entries = self._listed(steps, encoded(where), prefix, limits.list_entries)
         visit = TreeWalk(partial(self._entered, steps), limits, unreadable, enter)
         return translating(visit.run(Level(parts, prefix, iter(entries))), where)
@@ -228,7 +237,7 @@ class ContainerReading:
         """The regular files beneath a directory, names in order, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
         found = self.walk(where, limits, enter=go_in)
-        skip = len(_prefix(where))
+        skip = len(entry_prefix(where))
         return (
             Content(info.path, _Pieces(partial(self.reader, child(where, info.path[skip:])), chunk_bytes))
             for info in found
@@ -257,7 +266,7 @@ class ContainerReading:
             directories.append(here)
             for name, found in self._entered_if(steps, here, shut) or ():
                 if entries == limit:
-                    raise too_many(limit, "")
+                    raise walk_limit_error(limit, "")
                 entries += 1
                 if stat.S_ISDIR(found.st_mode):
                     todo.append((*here, name))
@@ -282,7 +291,7 @@ class ContainerReading:
     def _use(self, where: ParsedPath) -> FilePrimitives:
         steps = self._steps
         if steps is None:
-            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
+            raise closed_error(where)
         return steps
 
     def _look(self, where: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:
@@ -331,7 +340,7 @@ class ContainerReading:
             return listed
         found = [DirectoryEntry(*each) for each in listed or () if parts or each[0] not in self._drafts]
         if listed is None or (limit is not None and len(found) > limit):
-            raise too_many_listed(limit or 0, prefix)
+            raise list_limit_error(limit or 0, prefix)
         return sorted(found, key=by_name)
 
     def _entered(
@@ -363,10 +372,6 @@ class _Pieces:
 def encoded(where: ParsedPath) -> Parts:
     """The parts of a path as the container has them."""
     return tuple(map(os.fsencode, where.parts))
-
-
-def _prefix(where: ParsedPath) -> str:
-    return where.text + "/" if where.parts else ""
 
 
 def identity(found: os.stat_result) -> tuple[int, int]:

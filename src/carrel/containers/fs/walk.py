@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from carrel.containers.fs.primitives import Parts
 from carrel.fs.api import Enter, OnUnreadable
-from carrel.fs.local.walk import info_of, too_deep, too_many
+from carrel.fs.errors import depth_limit_error, walk_limit_error
+from carrel.fs.rules import info_of
 from carrel.values import FileInfo, FileKind, Limits
 
 
@@ -56,7 +57,7 @@ class TreeWalk:
                 levels.pop()
                 continue
             if limits.walk_entries is not None and seen >= limits.walk_entries:
-                raise too_many(limits.walk_entries, top.prefix)
+                raise walk_limit_error(limits.walk_entries, top.prefix)
             seen += 1
             info = info_of(here.prefix + os.fsdecode(entry.name), entry.stat)
             yield info
@@ -70,7 +71,7 @@ class TreeWalk:
             else:
                 levels.append(below)
         if deeper is not None and limits.depth is not None:
-            raise too_deep(limits.depth, deeper)
+            raise depth_limit_error(limits.depth, deeper)
 
     def _enter(self, parts: Parts, prefix: str) -> Level | None:
         try:

@@ -19,9 +19,8 @@ from carrel.containers.fs.primitives import (
 from carrel.containers.fs.reading import ContainerReading, encoded
 from carrel.errors import CarrelError, PathError
 from carrel.fs.api import Existing, Links, Parents
-from carrel.fs.errors import translate, translated
-from carrel.fs.local.version import changed_error, version_of
-from carrel.fs.rules import MAX_LINKS, counted_bytes, not_a_file, require_write_bit
+from carrel.fs.errors import changed_error, not_a_file_error, translate, translated
+from carrel.fs.rules import MAX_LINKS, counted_bytes, require_write_bit, version_of
 from carrel.paths.parsed_path import ParsedPath, link_destination
 
 
@@ -146,16 +145,10 @@ def _require_writable(before: FoundEntry | None, where: ParsedPath, existing: Ex
     if existing is Existing.REFUSE:
         raise os_error(errno.EEXIST)
     if not stat.S_ISREG(before.stat.st_mode):
-        raise not_a_file(before.stat, where)
+        raise not_a_file_error(before.stat, where)
     require_write_bit(before.stat, where)
     if not before.writable:
         raise translate(errno.EACCES, where)
-
-
-def above(where: ParsedPath, count: int) -> list[str]:
-    """The paths of the last *count* directories above *where*, the outermost first."""
-    directories = len(where.parts) - 1
-    return ["/".join(where.parts[: directories - left]) for left in reversed(range(count))]
 
 
 def freed(found: FoundEntry | None) -> int:

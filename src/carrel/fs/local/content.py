@@ -7,10 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from carrel.fs.errors import translate
+from carrel.fs.errors import size_limit_error, translate
 from carrel.fs.handle import Handle
 from carrel.fs.local.draft import Draft
-from carrel.fs.rules import too_large
 from carrel.paths.parsed_path import ParsedPath
 from carrel.values import FileInfo
 
@@ -58,18 +57,41 @@ class FileReader:
         raise translate(number, self._where)
 
 
-def read_on(fd: int, data: bytes, limit: int | None, where: ParsedPath) -> bytes:
-    """Read on in a file that grew while it was read, never past *limit* + 1."""
-    ceiling = sys.maxsize if limit is None else limit
-    pieces = [data]
+def read_window(
+    fd: int, size: int, path: ParsedPath, limit: int | None, offset: int, length: int | None
+) -> bytes:
+    """Read a file of *size* bytes, or the window of *length* bytes at *offset*.
+
+    Raises:
+        LimitError: That is more than *limit* bytes.
+    """
+    wanted = max(0, size - offset)
+    if length is not None:
+        wanted = min(wanted, length)
+    if limit is not None and wanted > limit:
+        raise size_limit_error("read_bytes", limit, wanted, path)
+    if not wanted and offset:
+        return b""
+    if offset:
+        os.lseek(fd, offset, os.SEEK_SET)
+    data = os.read(fd, wanted + 1)
+    if len(data) == wanted or length is not None:
+        return data[:wanted]
+    return _read_growth(fd, data, limit, path)
+
+
+def _read_growth(fd: int, data: bytes, limit: int | None, path: ParsedPath) -> bytes:
+    """Read what was appended to a file while it was read, at most one byte beyond *limit*."""
+    max_bytes = sys.maxsize if limit is None else limit
+    chunks = [data]
     size = len(data)
-    while size <= ceiling:
-        piece = os.read(fd, min(2**16, ceiling + 1 - size))
-        if not piece:
-            return b"".join(pieces)
-        pieces.append(piece)
-        size += len(piece)
-    raise too_large("read_bytes", ceiling, size, where)
+    while size <= max_bytes:
+        chunk = os.read(fd, min(2**16, max_bytes + 1 - size))
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+        size += len(chunk)
+    raise size_limit_error("read_bytes", max_bytes, size, path)
 
 
 def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) -> None:
@@ -92,7 +114,7 @@ def copy_all(source: FileReader, draft: Draft, limit: int | None, where: ParsedP
     for copied in _copy_pieces(source, draft):
         size += copied
         if size > ceiling:
-            raise too_large("file_bytes", ceiling, size, where)
+            raise size_limit_error("file_bytes", ceiling, size, where)
 
 
 def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:

@@ -105,8 +105,9 @@ class Draft:
             self._name = None
 
     def discard(self) -> None:
-        """Close the draft; what was not put in place is gone."""
-        self.hide()
+        """Close the draft, and remove it unless it was put in place."""
+        if self._name is not None:
+            self.hide()
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
 
+from carrel.fs.errors import ExcludedPathError
 from carrel.fs.handle import Handle
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 InodeId = tuple[int, int]
-
-
-class ExcludedPathError(OSError):
-    """The place belongs to another rule."""
-
-    def __init__(self) -> None:
-        super().__init__(errno.EACCES, os.strerror(errno.EACCES))
 
 
 class ExcludedPaths:

@@ -27,8 +27,8 @@ from carrel.fs.handle import Handle
 from carrel.fs.local.lookup import Lookup
 from carrel.fs.local.removal import SCAN
 from carrel.fs.local.resolve import Open
-from carrel.fs.local.walk import KINDS, descend, entries_of
-from carrel.fs.rules import DRAFT_PREFIX
+from carrel.fs.local.walk import descend, entries_of
+from carrel.fs.rules import DRAFT_PREFIX, KINDS
 from carrel.paths.parsed_path import PATH_BYTES, ParsedPath, parse
 from carrel.values import FileKind
 

@@ -1,11 +1,13 @@
-"""The safe operations beneath one directory.
+"""`Root`: the `Files` beneath one directory of the host.
 
-A `Root` holds one `O_PATH` descriptor; that, not any path, is what it stands for. Each operation resolves
-its path to a descriptor, or to the descriptor of the parent and one name without a slash, and then acts by
-one system call on that. A check looks at the descriptor already held.
+A `Root` holds one `O_PATH` descriptor and never uses the path of its directory again. Each operation resolves
+its path to a descriptor, or to the descriptor of the parent and one name without a slash, and then acts on
+that with one system call. Every check looks at a descriptor that is already open.
 
-Not covered: a hard link that somebody on the host made to a file outside cannot be told from a file; a
-directory that the host mounts inside is refused, but its own mode and size show in a listing.
+Not covered: a hard link that someone on the host made to a file outside cannot be told from a file; a
+directory that the host mounts inside is refused, but its own mode and size appear in a listing; a subtree is
+whatever directory has its name at the moment of an operation, and anyone who may write above it can replace
+that directory.
 """
 
 from __future__ import annotations
@@ -14,58 +16,87 @@ import builtins
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from carrel.errors import EscapeError, MissingError, UnavailableError
 from carrel.fs import syscalls
 from carrel.fs.accounts import NullAccount
-from carrel.fs.api import WRITE, Account, Cause, Confinement, Existing, Links, Parents
-from carrel.fs.errors import translate, translated
+from carrel.fs.api import (
+    WRITE,
+    Account,
+    Cause,
+    Confinement,
+    Content,
+    Enter,
+    Existing,
+    Links,
+    OnUnreadable,
+    Parents,
+    Wants,
+)
+from carrel.fs.errors import (
+    changed_error,
+    not_a_file_error,
+    size_limit_error,
+    translate,
+    translated,
+    translating,
+)
 from carrel.fs.handle import Handle
 from carrel.fs.host.platform import require_platform
-from carrel.fs.local import walk
-from carrel.fs.local.content import append_all, copy_all
+from carrel.fs.local import walk as walk_module
+from carrel.fs.local.content import FileReader, append_all, copy_all, read_window
 from carrel.fs.local.draft import Draft, lock_soon, rename_without_replacing, replace_by_link, sweep_abandoned
 from carrel.fs.local.excluded_paths import ExcludedPaths
-from carrel.fs.local.lookup import PARENT, Lookup, WriteTarget, entry, unmake
+from carrel.fs.local.external_changes import UnmediatedAccess
+from carrel.fs.local.lookup import PARENT, Lookup, WriteTarget, entry, remove_created
+from carrel.fs.local.publish import freed_bytes, publish
 from carrel.fs.local.removal import Removal
 from carrel.fs.local.resolve import Resolver
-from carrel.fs.local.root_reading import LIST, TOP, RootReading
 from carrel.fs.local.scratch import Scratch
-from carrel.fs.local.version import changed_error, locked_version, version_of
-from carrel.fs.rules import counted_bytes, not_a_file, require_one_name, require_write_bit, too_large
-from carrel.paths.parsed_path import ParsedPath, escapes
-from carrel.values import Change, FileInfo, FileKind
+from carrel.fs.local.tree_reader import TreeReader
+from carrel.fs.local.version import lock_version
+from carrel.fs.rules import counted_bytes, info_of, require_one_name, require_write_bit, version_of
+from carrel.paths.parsed_path import ParsedPath, escapes, parse
+from carrel.values import Change, FileInfo, FileKind, Limits, Named, Usage
 
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_NOCTTY
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
+_TOP = parse(".")
 _SMALL_BYTES = 2**20
-"""So much is simply written; before more is, its place is looked at."""
+"""Writes up to this size skip the precheck of target and quota where there is a scratch directory."""
 
 
-class Root(RootReading):
+class Root:
     """All files beneath one directory."""
 
-    def __init__(
-        self,
+    def __init__(self, lookup: Lookup, *, scratch: Scratch | None = None) -> None:
+        """Work beneath *lookup*; drafts and removed trees go to *scratch*, or stay inside without one."""
+        self.account: Account = NullAccount()
+        self._lookup = lookup
+        self._scratch = scratch
+
+    @classmethod
+    def from_handle(
+        cls,
         directory: Handle,
         *,
         label: str = "",
         scratch: Scratch | None = None,
         confinement: Confinement | None = None,
         excluded: tuple[tuple[str, ...], ...] = (),
-    ) -> None:
+    ) -> Root:
         """Take over an open directory.
 
-        Paths in answers begin with *label*; *confinement* demands one way of resolving; the places in
-        *barred*, given by the names that lead to them, belong to another rule.
+        Paths in results begin with *label*; *confinement* demands one way of resolving; the paths in
+        *excluded*, each given as its names, belong to another rule.
         """
         resolver = Resolver(confinement, ExcludedPaths(directory, excluded) if excluded else None)
-        super().__init__(Lookup(directory, resolver, label))
-        self.account: Account = NullAccount()
-        self._scratch = scratch if scratch and _same_mount(directory, scratch) else None
+        usable = scratch if scratch and _is_same_mount(directory, scratch) else None
+        return cls(Lookup(directory, resolver, label), scratch=usable)
 
     @classmethod
     def open(
@@ -80,7 +111,7 @@ class Root(RootReading):
         """Open a directory of the host.
 
         Raises:
-            UnavailableError: It is missing, no directory, or this platform cannot confine.
+            UnavailableError: It is missing or not a directory, or this platform cannot confine.
         """
         require_platform()
         try:
@@ -88,20 +119,178 @@ class Root(RootReading):
         except OSError as error:
             reason = os.strerror(error.errno or errno.EIO)
             raise UnavailableError(f"cannot open the directory {Path(directory).name!r}: {reason}") from None
-        return cls(Handle(fd), label=label, scratch=scratch, confinement=confinement, excluded=excluded)
+        return cls.from_handle(
+            Handle(fd), label=label, scratch=scratch, confinement=confinement, excluded=excluded
+        )
+
+    def subtree(self, names: tuple[str, ...]) -> Root:
+        """Return the files beneath the directory *names*; a link to another part of this root leads out.
+
+        It shares the account and the scratch directories, and its results show the same paths.
+        """
+        part = Root(self._lookup.subtree(names), scratch=self._scratch)
+        part.account = self.account
+        return part
+
+    @property
+    def confinement(self) -> str:
+        """The way of resolving that is in use."""
+        return self._lookup.resolver.confinement.value
 
     def close(self) -> None:
         """End all use; the descriptor closes when the last running operation is done."""
-        self._beneath.close()
+        self._lookup.close()
         self._scratch = None
         self.account = NullAccount()
+
+    # Reading
+
+    @translated
+    def read(
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+    ) -> bytes:
+        """Read a regular file, whole or a window of it."""
+        return self._read(path, limit, offset, length)[1]
+
+    @translated
+    def read_with_info(
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+    ) -> tuple[FileInfo, bytes]:
+        """Read a file like `read`, and return its info from just before."""
+        found, data = self._read(path, limit, offset, length)
+        return info_of(self._lookup.display(path), found), data
+
+    def _read(
+        self, path: ParsedPath, limit: int | None, offset: int, length: int | None
+    ) -> tuple[os.stat_result, bytes]:
+        fd = self._lookup.open(path, _READ | os.O_DIRECTORY if path.must_dir else _READ)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise not_a_file_error(found, path)
+            return found, read_window(fd, found.st_size, path, limit, offset, length)
+        finally:
+            os.close(fd)
+
+    @translated
+    def reader(self, path: ParsedPath) -> FileReader:
+        """Open a regular file for reading in chunks."""
+        handle = Handle(self._lookup.open(path, _READ | os.O_DIRECTORY if path.must_dir else _READ))
+        found = os.fstat(handle.fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise not_a_file_error(found, path)
+        return FileReader(handle, info_of(self._lookup.display(path), found), path)
+
+    @translated
+    def stat(self, path: ParsedPath, links: Links) -> FileInfo:
+        """Return the info of one entry; a link that is not followed has its target text."""
+        flags = os.O_PATH
+        if path.must_dir:
+            flags |= os.O_DIRECTORY
+        elif links is Links.KEEP:
+            flags |= os.O_NOFOLLOW
+        fd = self._lookup.open(path, flags)
+        try:
+            found = os.fstat(fd)
+            target = None
+            if stat.S_ISLNK(found.st_mode):
+                target = os.fsdecode(os.readlink(b"", dir_fd=fd))
+            created = syscalls.created_ns_unchecked(fd)
+            return info_of(self._lookup.display(path), found, target, created)
+        finally:
+            os.close(fd)
+
+    @translated
+    def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
+        """List the entries of a directory, sorted by name."""
+        fd = self._lookup.open(path, _LIST)
+        try:
+            return walk_module.scan(fd, self._lookup.prefix(path), limit)
+        finally:
+            os.close(fd)
+
+    @translated
+    def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+        """List the names in a directory with their kinds, in no order."""
+        directory = Handle(self._lookup.open(path, _LIST))
+        return translating(walk_module.names(directory, self._lookup.prefix(path), limit), path)
+
+    @translated
+    def walk(
+        self,
+        path: ParsedPath,
+        limits: Limits,
+        *,
+        unreadable: OnUnreadable = OnUnreadable.SKIP,
+        enter: Enter | None = None,
+    ) -> Iterator[FileInfo]:
+        """Walk everything beneath a directory, parents first, never through a link."""
+        top = Handle(self._lookup.open(path, _LIST))
+        tree = walk_module.TreeWalk(
+            self._lookup.resolver.open,
+            depth=limits.depth,
+            entries=limits.walk_entries,
+            listing=limits.list_entries,
+            unreadable=unreadable,
+            enter=enter,
+        )
+        return translating(tree.run(top, self._lookup.prefix(path)), path)
+
+    @translated
+    def read_tree(
+        self,
+        path: ParsedPath,
+        limits: Limits,
+        *,
+        enter: Wants | None,
+        wants: Wants | None,
+        chunk_bytes: int,
+    ) -> Iterator[Content]:
+        """Read the regular files beneath a directory, in order of their names, never through a link."""
+        top = Handle(self._lookup.open(path, _LIST))
+        reader = TreeReader(
+            self._lookup.resolver.open,
+            path,
+            self._lookup.prefix(path),
+            limits,
+            enter=enter,
+            wants=wants,
+            chunk_bytes=chunk_bytes,
+        )
+        return translating(reader.run(top), path)
+
+    @translated
+    def host_path(self, path: ParsedPath) -> str:
+        """Return the current path on the host; the entry need not exist."""
+        rest: tuple[str, ...] = ()
+        try:
+            handle = Handle(self._lookup.open(path, os.O_PATH))
+        except FileNotFoundError:
+            known, handle = self._lookup.longest_prefix(path, path.parts)
+            rest = path.parts[known:]
+            if ".." in rest:
+                raise
+        return os.path.join(os.readlink(f"/proc/self/fd/{handle.fd}"), *rest)
+
+    def measure(self, limit: int | None = None) -> Usage:
+        """Count everything, each inode once, at any depth."""
+        return self._measure(_TOP, limit)
+
+    @translated
+    def _measure(self, path: ParsedPath, limit: int | None) -> Usage:
+        top = Handle(self._lookup.open(path, _LIST))
+        return walk_module.measure(self._lookup.resolver.open, top, limit)
+
+    def unmediated_access(self) -> UnmediatedAccess:
+        """Return the operations for programs that change these files without going through `Files`."""
+        return UnmediatedAccess(self._lookup)
 
     # Writing
 
     @translated
     def write(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         data: bytes | Iterable[bytes],
         *,
         existing: Existing,
@@ -110,239 +299,257 @@ class Root(RootReading):
         mode: int | None = None,
         cause: Cause = WRITE,
     ) -> Change:
-        """Store *data* at once or not at all, through a link at the end if it stays inside."""
-        place = _Place(where, existing, parents, expect, mode, cause)
-        if isinstance(data, bytes) and len(data) <= _SMALL_BYTES and self._scratch is not None:
-            with self._draft(where) as draft:
-                draft.write(data)
-                return self._publish(draft, place)
-        target = self._beneath.target(where, existing, parents)
-        if expect is not None and expect != version_of(target.before):
-            raise changed_error(where, version_of(target.before))
-        freed = _freed(target.before)
-        with self._draft(where, target) as draft:
+        """Store *data* completely or not at all, through a link at the end if it stays inside."""
+        target = None
+        freed = 0
+        is_small = isinstance(data, bytes) and len(data) <= _SMALL_BYTES
+        if not is_small or self._scratch is None:
+            target = self._lookup.target(path, existing, parents)
+            if expect is not None and expect != version_of(target.before):
+                raise changed_error(path, version_of(target.before))
+            freed = freed_bytes(target.before)
+        with self._begin_draft(path, target) as draft:
             size = 0
             for piece in (data,) if isinstance(data, bytes) else data:
-                self.account.require_room(size + len(piece) - freed, drafted_bytes=size)
+                if target is not None:
+                    self.account.require_room(size + len(piece) - freed, drafted_bytes=size)
                 draft.write(piece)
                 size += len(piece)
-            return self._publish(draft, place)
+            return publish(
+                draft,
+                path,
+                self._lookup,
+                self.account,
+                existing=existing,
+                parents=parents,
+                expect=expect,
+                mode=mode,
+                cause=cause,
+            )
 
     @translated
     def append(
-        self, where: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
+        self, path: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
-        """Add to a regular file that has no other name."""
-        flags = _APPEND | os.O_DIRECTORY if where.must_dir else _APPEND
+        """Append to a regular file that has no other name."""
+        flags = _APPEND | os.O_DIRECTORY if path.must_dir else _APPEND
         with self.account as account:
-            held = Handle(self._beneath.open(where, flags))
-            found = os.fstat(held.fd)
+            handle = Handle(self._lookup.open(path, flags))
+            found = os.fstat(handle.fd)
             if not stat.S_ISREG(found.st_mode):
-                raise not_a_file(found, where)
+                raise not_a_file_error(found, path)
             if expect is not None:
-                found = self._require_held(held, where, expect)
-            require_write_bit(found, where)
-            require_one_name(found, where)
+                found = self._lock_expected(handle, path, expect)
+            require_write_bit(found, path)
+            require_one_name(found, path)
             before, after = found.st_size, found.st_size + len(data)
             if limit is not None and after > limit:
-                raise too_large("file_bytes", limit, after, where)
-            shown = self._beneath.shown(where)
+                raise size_limit_error("file_bytes", limit, after, path)
+            display = self._lookup.display(path)
             account.charge(len(data), 0, inode=found.st_ino)
-            account.record("append", shown, before_bytes=before, after_bytes=after)
+            account.record("append", display, before_bytes=before, after_bytes=after)
             account.prepare()
-            append_all(held.fd, data, before, account.flush)
-            return Change(before_bytes=before, info=walk.info_of(shown, os.fstat(held.fd)))
+            append_all(handle.fd, data, before, account.flush)
+            return Change(before_bytes=before, info=info_of(display, os.fstat(handle.fd)))
 
-    def _require_held(self, held: Handle, where: ParsedPath, expect: str) -> os.stat_result:
-        """Lock an open file, and refuse it if it is not the expected version or lost its name."""
-        lock_soon(held.fd)
+    def _lock_expected(self, handle: Handle, path: ParsedPath, expect: str) -> os.stat_result:
+        """Lock an open file, and refuse it if it is not the expected version or has lost its name."""
+        lock_soon(handle.fd)
         try:
-            version: str | None = self.stat(where, Links.FOLLOW).version
+            version: str | None = self.stat(path, Links.FOLLOW).version
         except MissingError:
             version = None
-        found = os.fstat(held.fd)
+        found = os.fstat(handle.fd)
         if version != expect or version_of(found) != expect:
-            raise changed_error(where, version)
+            raise changed_error(path, version)
         return found
 
     @translated
-    def touch(self, where: ParsedPath, modified_ns: int) -> FileInfo:
-        """Set when a directory, or a file that has no other name, was changed last."""
-        flags = os.O_PATH | os.O_DIRECTORY if where.must_dir else os.O_PATH
+    def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
+        """Set the modification time of a directory, or of a file that has no other name."""
+        flags = os.O_PATH | os.O_DIRECTORY if path.must_dir else os.O_PATH
         with self.account as account:
-            held = Handle(self._beneath.open(where, flags))
-            found = os.fstat(held.fd)
+            handle = Handle(self._lookup.open(path, flags))
+            found = os.fstat(handle.fd)
             if not stat.S_ISDIR(found.st_mode):
                 if not stat.S_ISREG(found.st_mode):
-                    raise not_a_file(found, where)
-                require_one_name(found, where)
-            shown = self._beneath.shown(where)
-            # A time that is set to what it was has been set, whoever looks.
-            was_ns = -1 if found.st_mtime_ns == modified_ns else found.st_mtime_ns
-            account.charge(0, 0, inode=was_ns % 2**64)
-            account.record("touch", shown)
+                    raise not_a_file_error(found, path)
+                require_one_name(found, path)
+            display = self._lookup.display(path)
+            # Setting the time that the entry already has counts as done, even after a crash.
+            before_ns = -1 if found.st_mtime_ns == modified_ns else found.st_mtime_ns
+            account.charge(0, 0, inode=before_ns % 2**64)
+            account.record("touch", display)
             account.prepare()
-            syscalls.touch_held_unchecked(held.fd, modified_ns)
-            account.flush_on_exit(held)
-            return walk.info_of(shown, os.fstat(held.fd))
+            syscalls.touch_held_unchecked(handle.fd, modified_ns)
+            account.flush_on_exit(handle)
+            return info_of(display, os.fstat(handle.fd))
 
     @translated
-    def truncate(self, where: ParsedPath, size: int) -> None:
-        """Cut what an append that was interrupted left; for the account, which has counted neither."""
-        held = Handle(self._beneath.open(where, _APPEND))
-        os.ftruncate(held.fd, size)
-        self.account.flush(held.fd)
+    def truncate(self, path: ParsedPath, size: int) -> None:
+        """Cut off what an interrupted append left; for the account, which has charged nothing for it."""
+        handle = Handle(self._lookup.open(path, _APPEND))
+        os.ftruncate(handle.fd, size)
+        self.account.flush(handle.fd)
 
     @translated
-    def copy(self, where: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
+    def copy(self, path: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file within this root."""
-        source = self.reader(where)
+        source = self.reader(path)
         size = source.info.size_bytes
         if limit is not None and size > limit:
-            raise too_large("file_bytes", limit, size, where)
-        found = self._beneath.target(target, existing, Parents.MAKE)
+            raise size_limit_error("file_bytes", limit, size, path)
+        found = self._lookup.target(target, existing, Parents.MAKE)
         if size > _SMALL_BYTES:
-            self.account.require_room(size - _freed(found.before))
-        with self._draft(target, found) as draft:
-            copy_all(source, draft, limit, where)
-            cause = Cause("copy", source.info.path)
-            return self._publish(draft, _Place(target, existing, Parents.MAKE, None, source.info.mode, cause))
+            self.account.require_room(size - freed_bytes(found.before))
+        with self._begin_draft(target, found) as draft:
+            copy_all(source, draft, limit, path)
+            return publish(
+                draft,
+                target,
+                self._lookup,
+                self.account,
+                existing=existing,
+                parents=Parents.MAKE,
+                mode=source.info.mode,
+                cause=Cause("copy", source.info.path),
+            )
 
     @translated
-    def mkdir(self, where: ParsedPath, *, parents: Parents) -> builtins.list[str]:
-        """Make a directory and, if wanted, those above it."""
-        if where.dotted:
-            os.close(self._beneath.open(where, PARENT))
+    def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
+        """Create a directory and, if wanted, those above it; returns the paths of all that were created."""
+        if path.dotted:
+            os.close(self._lookup.open(path, PARENT))
             return []
         with self.account as account:
-            near, missing = self._beneath.nearest(where, parents)
-            if not missing and entry(near, where.name) is not None:
-                if self._is_directory(where):
+            near, missing = self._lookup.nearest(path, parents)
+            if not missing and entry(near, path.name) is not None:
+                if self._is_directory(path):
                     return []
-                raise translate(errno.EEXIST, where)
-            paths = [*self._beneath.shown_above(where, len(missing)), self._beneath.shown(where)]
-            account.charge(0, len(paths))
-            for path in paths:
-                account.record("mkdir", path)
+                raise translate(errno.EEXIST, path)
+            created_paths = [*self._lookup.display_parents(path, len(missing)), self._lookup.display(path)]
+            account.charge(0, len(created_paths))
+            for each in created_paths:
+                account.record("mkdir", each)
             account.prepare()
-            parent, made = self._beneath.make(near, missing, account.mark_dirty)
-            if len(made) != len(missing):
+            parent, created = self._lookup.mkdirs(near, missing, account.mark_dirty)
+            if len(created) != len(missing):
                 account.mark_dirty()
             try:
-                os.mkdir(where.name, 0o777, dir_fd=parent.fd)
+                os.mkdir(path.name, 0o777, dir_fd=parent.fd)
             except BaseException:
-                if not unmake(made):
+                if not remove_created(created):
                     account.mark_dirty()
                 raise
-            account.flush_on_exit(*(each.parent for each in made), parent)
-            return paths
+            account.flush_on_exit(*[each.parent for each in created], parent)
+            return created_paths
 
-    def _is_directory(self, where: ParsedPath) -> bool:
+    def _is_directory(self, path: ParsedPath) -> bool:
         try:
-            os.close(self._beneath.open(where, PARENT))
+            os.close(self._lookup.open(path, PARENT))
         except OSError:
             return False
         return True
 
     @translated
-    def link(self, where: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
-        """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        if escapes(where, target):
+    def link(self, path: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+        """Create a link whose target is neither absolute nor, as text, above the root."""
+        if escapes(path, target):
             raise EscapeError(
-                f"a link at {where.requested!r} would lead out: it escapes session workspace",
-                path=where.requested,
+                f"a link at {path.requested!r} would lead out: it escapes session workspace",
+                path=path.requested,
             )
         text = os.fsencode(target)
         with self.account as account:
-            parent = self._beneath.parent(where)
-            before = entry(parent, where.name)
+            parent = self._lookup.parent(path)
+            before = entry(parent, path.name)
             if existing is Existing.REPLACE:
-                if where.must_dir:
-                    raise translate(errno.ENOTDIR, where)
+                if path.must_dir:
+                    raise translate(errno.ENOTDIR, path)
                 if before is not None and stat.S_ISDIR(before.st_mode):
-                    raise translate(errno.EISDIR, where)
+                    raise translate(errno.EISDIR, path)
             elif before is not None:
-                raise translate(errno.EEXIST, where)
-            elif where.must_dir:
-                raise translate(errno.ENOENT, where)
-            account.charge(-_freed(before), 1 if before is None else 0)
-            account.record("link", self._beneath.shown(where), other=target)
+                raise translate(errno.EEXIST, path)
+            elif path.must_dir:
+                raise translate(errno.ENOENT, path)
+            account.charge(-freed_bytes(before), 1 if before is None else 0)
+            account.record("link", self._lookup.display(path), other=target)
             account.prepare()
             if existing is Existing.REPLACE:
-                replace_by_link(text, self._names(where), parent, where.name)
+                replace_by_link(text, self._drafts(path), parent, path.name)
             else:
-                os.symlink(text, where.name, dir_fd=parent.fd)
+                os.symlink(text, path.name, dir_fd=parent.fd)
             account.flush_on_exit(parent)
 
     # Removing and moving
 
     @translated
-    def remove(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
+    def remove(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
         with self.account as account:
-            parent = self._beneath.parent(where)
-            info = self._beneath.require_entry(parent, where)
-            held = None if expect is None else locked_version(parent, where, expect)
+            parent = self._lookup.parent(path)
+            info = self._lookup.require_entry(parent, path)
+            lock = None if expect is None else lock_version(parent, path, expect)
             if info.kind is FileKind.DIRECTORY:
-                walk.require_empty(self._beneath.resolver.open, parent.fd, where.name)
-            self._charge_removal(account, where, info)
+                walk_module.require_empty(self._lookup.resolver.open, parent.fd, path.name)
+            self._charge_removal(account, info)
             if info.kind is FileKind.DIRECTORY:
-                os.rmdir(where.name, dir_fd=parent.fd)
+                os.rmdir(path.name, dir_fd=parent.fd)
             else:
-                os.unlink(where.name, dir_fd=parent.fd)
+                os.unlink(path.name, dir_fd=parent.fd)
             account.flush_on_exit(parent)
-            del held
+            del lock
             return info
 
-    def _charge_removal(self, account: Account, where: ParsedPath, info: FileInfo) -> None:
+    def _charge_removal(self, account: Account, info: FileInfo) -> None:
         is_last = info.kind is FileKind.FILE and info.links == 1
         account.charge(-counted_bytes(info.size_bytes, info.blocks) if is_last else 0, -1)
-        account.record("remove", self._beneath.shown(where), before_bytes=info.size_bytes)
+        account.record("remove", info.path, before_bytes=info.size_bytes)
         account.prepare()
 
     @translated
-    def remove_tree(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
-        """Remove whatever is there, with everything in it; in the trash first where there is one."""
+    def remove_tree(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
+        """Remove an entry and everything in it; a directory goes to the trash first, where there is one."""
         scratch = self._scratch
         account = self.account
-        open_child = self._beneath.resolver.open
+        open_child = self._lookup.resolver.open
         with account:
-            parent = self._beneath.parent(where)
-            info = self._beneath.require_entry(parent, where)
-            held = None if expect is None else locked_version(parent, where, expect)
+            parent = self._lookup.parent(path)
+            info = self._lookup.require_entry(parent, path)
+            lock = None if expect is None else lock_version(parent, path, expect)
             if info.kind is not FileKind.DIRECTORY:
-                self._charge_removal(account, where, info)
-                os.unlink(where.name, dir_fd=parent.fd)
+                self._charge_removal(account, info)
+                os.unlink(path.name, dir_fd=parent.fd)
                 account.flush_on_exit(parent)
-                del held
+                del lock
                 return info
             account.charge(0, 0)
-            account.record("remove", self._beneath.shown(where), before_bytes=0)
+            account.record("remove", info.path, before_bytes=0)
             account.prepare()
             if scratch is None:
                 account.mark_dirty()
-                Removal(open_child).remove(parent.fd, where.name)
+                Removal(open_child).remove(parent.fd, path.name)
                 account.flush_on_exit(parent)
                 return info
             mark = account.defer_release()
-            thrown = scratch.throw_away(open_child, parent, where.name)
+            trashed = scratch.move_to_trash(open_child, parent, path.name)
             account.flush_on_exit(parent, scratch.trash)
-        # As long as it is in the trash and locked, nobody else takes it for one that was left there.
-        account.release(mark, thrown.empty())
-        thrown.remove()
+        # While it is in the trash and locked, no sweeper takes it for an abandoned tree.
+        account.release(mark, trashed.empty())
+        trashed.remove()
         return info
 
     @translated
     def move(
-        self, where: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
+        self, path: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
-        """Rename within this root; a link moves as a link."""
+        """Rename within this root; a link is moved as a link."""
         with self.account as account:
-            parent = self._beneath.parent(where)
-            info = self._beneath.require_entry(parent, where)
-            held = None if expect is None else locked_version(parent, where, expect)
-            self._move_to(account, parent, where, info, target, existing=existing)
-            del held
+            parent = self._lookup.parent(path)
+            info = self._lookup.require_entry(parent, path)
+            lock = None if expect is None else lock_version(parent, path, expect)
+            self._move_to(account, parent, path, info, target, existing=existing)
+            del lock
             return info
 
     def _move_to(
@@ -355,16 +562,24 @@ class Root(RootReading):
         *,
         existing: Existing,
     ) -> None:
-        target_parent = self._beneath.parent(target)
+        target_parent = self._target_parent(target)
         if target.must_dir and info.kind is not FileKind.DIRECTORY:
             raise translate(errno.ENOTDIR, target)
         before = entry(target_parent, target.name)
         if before is not None and existing is Existing.REFUSE:
             raise translate(errno.EEXIST, target)
         if before is not None and before.st_ino == info.inode:
-            # Two names of one file stay as they are when one is moved onto the other.
+            # rename() onto another name of the same file does nothing.
             return
-        self._charge_move(account, info, before, source, target)
+        account.charge(-freed_bytes(before), 0 if before is None else -1, inode=info.inode)
+        account.record(
+            "move",
+            info.path,
+            other=self._lookup.display(target),
+            before_bytes=info.size_bytes,
+            after_bytes=info.size_bytes,
+        )
+        account.prepare()
         try:
             if existing is Existing.REPLACE:
                 os.rename(source.name, target.name, src_dir_fd=parent.fd, dst_dir_fd=target_parent.fd)
@@ -377,131 +592,34 @@ class Root(RootReading):
             return
         raise translate(number, source if number == errno.ENOENT else target)
 
-    def _charge_move(
-        self,
-        account: Account,
-        info: FileInfo,
-        before: os.stat_result | None,
-        source: ParsedPath,
-        target: ParsedPath,
-    ) -> None:
-        account.charge(-_freed(before), 0 if before is None else -1, inode=info.inode)
-        account.record(
-            "move",
-            self._beneath.shown(source),
-            other=self._beneath.shown(target),
-            before_bytes=info.size_bytes,
-            after_bytes=info.size_bytes,
-        )
-        account.prepare()
+    @translated
+    def _target_parent(self, path: ParsedPath) -> Handle:
+        """Look up the parent of a second path, so that errors name that path."""
+        return self._lookup.parent(path)
 
     # Drafts
 
-    def _publish(self, draft: Draft, place: _Place) -> Change:
-        """Put a finished draft in its place and say what changed."""
-        # Before it gets its name, so that no name ever stands for content that the disk does not have.
-        self.account.flush(draft.fd)
-        with self.account as account:
-            target = self._beneath.target(place.where, place.existing, place.parents)
-            held = self._require_expected(place, target)
-            before = target.before
-            keep = place.mode if before is None else before.st_mode
-            found = os.fstat(draft.fd)
-            if keep is not None and (keep ^ found.st_mode) & 0o777:
-                os.fchmod(draft.fd, keep & 0o777)
-                account.flush(draft.fd)
-                found = os.fstat(draft.fd)
-            made_paths = self._charge_write(account, target, found, place.cause)
-            parent, made = self._beneath.make(target.near, target.missing, account.mark_dirty)
-            if len(made) != len(target.missing):
-                account.mark_dirty()
-            try:
-                if place.existing is Existing.REFUSE:
-                    draft.create(parent, target.where.name)
-                else:
-                    draft.replace(parent, target.where.name)
-            except BaseException:
-                if not unmake(made):
-                    account.mark_dirty()
-                raise
-            account.flush_on_exit(*(each.parent for each in made), parent)
-            del held
-        if not found.st_nlink:
-            found = os.fstat(draft.fd)
-        return Change(
-            before_bytes=None if before is None else before.st_size,
-            info=walk.info_of(self._beneath.shown(target.where), found),
-            made=tuple(made_paths),
-        )
-
-    def _require_expected(self, place: _Place, target: WriteTarget) -> Handle | None:
-        """Refuse another version than the expected one; who keeps the handle keeps others out."""
-        if place.expect is None:
-            return None
-        if target.missing:
-            raise changed_error(target.where, None)
-        return locked_version(target.near, target.where, place.expect)
-
-    def _charge_write(
-        self, account: Account, target: WriteTarget, found: os.stat_result, cause: Cause
-    ) -> builtins.list[str]:
-        """Charge and record a write; returns the paths of the directories that it makes."""
-        before = target.before
-        made = self._beneath.shown_above(target.where, len(target.missing))
-        entries = len(made) + (before is None)
-        account.charge(found.st_size - _freed(before), entries, inode=found.st_ino)
-        for path in made:
-            account.record("mkdir", path)
-        shown = self._beneath.shown(target.where)
-        account.record(
-            cause.operation,
-            cause.source or shown,
-            other=None if cause.source is None else shown,
-            before_bytes=None if before is None else before.st_size,
-            after_bytes=found.st_size,
-        )
-        account.prepare()
-        return made
-
-    def _draft(self, where: ParsedPath, target: WriteTarget | None = None) -> Draft:
-        """Begin a draft: in the scratch directory, or without a name near its target."""
+    def _begin_draft(self, path: ParsedPath, target: WriteTarget | None = None) -> Draft:
+        """Begin a draft: in the scratch directory, or unnamed in the directory of its target."""
         try:
-            return Draft(self._names(where), target.near if target and self._scratch is None else None)
+            return Draft(self._drafts(path), target.near if target and self._scratch is None else None)
         except FileNotFoundError:
-            # A session that was deleted has no place for drafts; its account knows better what that means.
+            # The session was deleted, with the directory for drafts; its account raises the right error.
             self.account.require_room(0)
             raise
 
-    def _names(self, where: ParsedPath) -> Handle:
-        """The directory where drafts get their names."""
+    def _drafts(self, path: ParsedPath) -> Handle:
+        """Return the directory where drafts get their names and `sweep_drafts` finds them."""
         scratch = self._scratch
-        return self._beneath.use(where) if scratch is None else scratch.drafts
+        return self._lookup.top(path) if scratch is None else scratch.drafts
 
     def sweep_drafts(self, now: float) -> None:
-        """Remove the drafts that killed writers left at the top, if we may."""
+        """Remove the drafts that killed writers left at the top, if permissions allow it."""
         with suppress(OSError):
-            top = Handle(self._beneath.open(TOP, LIST))
+            top = Handle(self._lookup.open(_TOP, _LIST))
             sweep_abandoned(top.fd, now)
 
 
-class _Place(NamedTuple):
-    """Where a draft is to be put, and on what terms."""
-
-    where: ParsedPath
-    existing: Existing
-    parents: Parents
-    expect: str | None
-    mode: int | None
-    cause: Cause
-
-
-def _freed(found: os.stat_result | None) -> int:
-    """The bytes that are given back when the name of *found* goes."""
-    if not found or found.st_nlink != 1 or not stat.S_ISREG(found.st_mode):
-        return 0
-    return counted_bytes(found.st_size, found.st_blocks)
-
-
-def _same_mount(directory: Handle, scratch: Scratch) -> bool:
+def _is_same_mount(directory: Handle, scratch: Scratch) -> bool:
     """Whether a rename from the scratch directories into the root can work."""
     return syscalls.mount_id_unchecked(directory.fd) == syscalls.mount_id_unchecked(scratch.drafts.fd)

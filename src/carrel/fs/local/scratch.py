@@ -23,7 +23,7 @@ class Scratch:
     tag: str = ""
     """Begins the name of everything thrown away, so that it can be told whose it was."""
 
-    def throw_away(self, open_child: Open, parent: Handle, name: bytes) -> TrashedTree:
+    def move_to_trash(self, open_child: Open, parent: Handle, name: bytes) -> TrashedTree:
         """Move the directory *name* into the trash, where it is ours to remove as long as we live."""
         held = _hold(open_child, parent.fd, name)
         token = f"{self.tag}~{os.urandom(12).hex()}".encode()

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from carrel.fs import syscalls
 from carrel.fs.api import Content, Wants
-from carrel.fs.errors import translate
+from carrel.fs.errors import depth_limit_error, list_limit_error, translate, walk_limit_error
 from carrel.fs.handle import Handle
 from carrel.fs.local.removal import SCAN
 from carrel.fs.local.resolve import Open
-from carrel.fs.local.walk import has_entries, too_deep, too_many, too_many_listed
+from carrel.fs.local.walk import has_entries
 from carrel.paths.parsed_path import ParsedPath, child
 from carrel.values import Limits
 
@@ -91,7 +91,7 @@ class TreeReader:
             else:
                 levels.pop()
         if self._too_deep is not None and self._limits.depth is not None:
-            raise too_deep(self._limits.depth, self._too_deep)
+            raise depth_limit_error(self._limits.depth, self._too_deep)
 
     def _level(self, directory: Handle, prefix: str) -> _Level:
         """The files and directories that are wanted, in the order of their names."""
@@ -122,10 +122,10 @@ class TreeReader:
         """Add the entries of one directory, or refuse it, where no more than one too many was looked at."""
         limits = self._limits
         if limits.list_entries is not None and count > limits.list_entries:
-            raise too_many_listed(limits.list_entries, prefix)
+            raise list_limit_error(limits.list_entries, prefix)
         self._seen += count
         if limits.walk_entries is not None and self._seen > limits.walk_entries:
-            raise too_many(limits.walk_entries, prefix)
+            raise walk_limit_error(limits.walk_entries, prefix)
 
     def _go_in(self, parent: int, name: str) -> Handle | int | None:
         """The open directory; the number of what went wrong; `None` if it is gone or no directory."""

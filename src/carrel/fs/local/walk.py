@@ -16,20 +16,15 @@ from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple, Protocol
 
-from carrel.errors import LimitError
 from carrel.fs.api import Enter, OnUnreadable
 from carrel.fs.cancellable import WalkCancelledError, checkpoint
+from carrel.fs.errors import depth_limit_error, list_limit_error, walk_limit_error
 from carrel.fs.handle import Handle
 from carrel.fs.local.removal import SCAN, unlock
 from carrel.fs.local.resolve import Open
-from carrel.fs.rules import counted_bytes
+from carrel.fs.rules import counted_bytes, info_of
 from carrel.values import FileInfo, FileKind, Named, Usage
 
-KINDS = {
-    stat.S_IFREG: FileKind.FILE,
-    stat.S_IFDIR: FileKind.DIRECTORY,
-    stat.S_IFLNK: FileKind.LINK,
-}
 # A listing asks for these at every entry, and to look up a member of an enum is slow.
 _FILE = FileKind.FILE
 _DIRECTORY = FileKind.DIRECTORY
@@ -40,35 +35,13 @@ BATCH_ENTRIES = 256
 """So many names are given at a time."""
 
 
-def info_of(
-    path: str, found: os.stat_result, target: str | None = None, created_ns: int | None = None
-) -> FileInfo:
-    """What *found* says about *path*."""
-    mode = found.st_mode
-    kind = KINDS.get(mode & 0o170000, _OTHER)
-    return FileInfo(
-        path=path,
-        kind=kind,
-        size_bytes=0 if kind is _DIRECTORY else found.st_size,
-        modified_ns=found.st_mtime_ns,
-        mode=mode & 0o777,
-        links=found.st_nlink,
-        inode=found.st_ino,
-        target=target,
-        host_bytes=found.st_size,
-        blocks=found.st_blocks,
-        accessed_ns=found.st_atime_ns,
-        created_ns=created_ns,
-    )
-
-
 def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
     """The entries of the directory *fd*, sorted by name, each path beginning with *prefix*."""
     found: list[FileInfo] = []
     with os.scandir(fd) as entries:
         for entry in entries:
             if limit is not None and len(found) >= limit:
-                raise too_many_listed(limit, prefix)
+                raise list_limit_error(limit, prefix)
             try:
                 found.append(info_of(prefix + entry.name, entry.stat(follow_symlinks=False)))
             except FileNotFoundError:
@@ -84,7 +57,7 @@ def names(directory: Handle, prefix: str, limit: int | None) -> Iterator[list[Na
         while some := list(islice(entries, BATCH_ENTRIES)):
             count += len(some)
             if limit is not None and count > limit:
-                raise too_many_listed(limit, prefix)
+                raise list_limit_error(limit, prefix)
             yield [
                 (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of_no_file(entry))
                 for entry in some
@@ -133,7 +106,7 @@ class TreeWalk:
                 levels.pop()
                 continue
             if self._entries is not None and seen >= self._entries:
-                raise too_many(self._entries, prefix)
+                raise walk_limit_error(self._entries, prefix)
             seen += 1
             yield info
             if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
@@ -146,7 +119,7 @@ class TreeWalk:
             else:
                 levels.append((child, iter(scan(child.fd, info.path + "/", self._listing))))
         if deeper is not None and self._depth is not None:
-            raise too_deep(self._depth, deeper)
+            raise depth_limit_error(self._depth, deeper)
 
     def _enter(self, parent: Handle, info: FileInfo) -> Handle | None:
         """The open directory, or `None` if it is gone, swapped or, where those are skipped, shut to us."""
@@ -164,42 +137,6 @@ def has_entries(fd: int) -> bool:
     """Whether the directory *fd* holds anything."""
     with os.scandir(fd) as entries:
         return next(entries, None) is not None
-
-
-def too_many_listed(limit: int, prefix: str) -> LimitError:
-    """The error of a directory that has more entries than a listing may."""
-    top = prefix.rstrip("/") or "."
-    return LimitError(
-        "list_entries",
-        limit=limit,
-        asked=None,
-        message=f"directory {top!r} has more than {limit} entries, the limit of a listing",
-        path=top,
-    )
-
-
-def too_many(limit: int, prefix: str) -> LimitError:
-    """The error of a tree that has more entries than a walk may visit."""
-    top = prefix.rstrip("/") or "."
-    return LimitError(
-        "walk_entries",
-        limit=limit,
-        asked=None,
-        message=f"directory tree {top!r} has more than {limit} entries, the limit of a walk",
-        path=top,
-    )
-
-
-def too_deep(limit: int, path: str) -> LimitError:
-    """The error of a tree that has more levels than a walk may go."""
-    return LimitError(
-        "depth",
-        limit=limit,
-        asked=None,
-        message=f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
-        f" {path[:80]!r}",
-        path=path,
-    )
 
 
 class DirectoryVisitor(Protocol):
@@ -332,7 +269,7 @@ class _Count:
             except FileNotFoundError:
                 continue
             if self.entries == self._limit:
-                raise too_many(self._limit, "")
+                raise walk_limit_error(self._limit, "")
             self.entries += 1
             if stat.S_ISDIR(found.st_mode):
                 directories.append(os.fsencode(entry.name))

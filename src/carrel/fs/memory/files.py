@@ -11,10 +11,9 @@ import errno
 import time
 from collections.abc import Iterable, Iterator
 from threading import RLock
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from carrel.errors import (
-    ClosedError,
     EscapeError,
     HostDeniedError,
     MissingError,
@@ -22,8 +21,7 @@ from carrel.errors import (
 )
 from carrel.fs.accounts import NullAccount
 from carrel.fs.api import WRITE, Account, Cause, Content, Enter, Existing, Links, OnUnreadable, Parents, Wants
-from carrel.fs.errors import translated
-from carrel.fs.local.version import changed_error
+from carrel.fs.errors import changed_error, closed_error, not_on_disk_error, size_limit_error, translated
 from carrel.fs.memory.tree import (
     FILE_MODE,
     Directory,
@@ -38,8 +36,8 @@ from carrel.fs.memory.tree import (
     inside,
     scan,
 )
-from carrel.fs.rules import MAX_LINKS, too_large
-from carrel.paths.parsed_path import ParsedPath, child, escapes, link_destination
+from carrel.fs.rules import MAX_LINKS
+from carrel.paths.parsed_path import ParsedPath, child, entry_prefix, escapes, link_destination, parent_paths
 from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Named, Usage
 
 
@@ -74,6 +72,18 @@ class MemoryFiles:
             self._tree = None
         self.account = NullAccount()
 
+    def subtree(self, names: tuple[str, ...]) -> NoReturn:
+        """Refuse: only a directory of the host has subtrees."""
+        raise not_on_disk_error()
+
+    def host_path(self, where: ParsedPath, /) -> NoReturn:
+        """Refuse: there is no path on the host."""
+        raise not_on_disk_error()
+
+    def unmediated_access(self) -> None:
+        """Return `None`: no other program can change files in memory."""
+        return
+
     # Reading
 
     @translated
@@ -102,7 +112,7 @@ class MemoryFiles:
             if length is not None:
                 wanted = min(wanted, length)
             if limit is not None and wanted > limit:
-                raise too_large("read_bytes", limit, wanted, where)
+                raise size_limit_error("read_bytes", limit, wanted, where)
             return file, bytes(content[offset : offset + wanted])
 
     @translated
@@ -124,7 +134,7 @@ class MemoryFiles:
     def list(self, where: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
         with self._lock:
-            return scan(self._use(where).directory(where.parts), _prefix(where), limit)
+            return scan(self._use(where).directory(where.parts), entry_prefix(where), limit)
 
     def names(self, where: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind; all at a time, as that takes no time."""
@@ -142,7 +152,7 @@ class MemoryFiles:
         """Everything beneath a directory, parents first, never through a link; all of it is readable."""
         with self._lock:
             top = self._use(where).directory(where.parts)
-        return MemoryWalk(self._lock, limits, enter).run(top, _prefix(where))
+        return MemoryWalk(self._lock, limits, enter).run(top, entry_prefix(where))
 
     def read_tree(
         self,
@@ -156,7 +166,7 @@ class MemoryFiles:
         """The regular files beneath a directory, names in order, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
         found = self.walk(where, limits, enter=go_in)
-        skip = len(_prefix(where))
+        skip = len(entry_prefix(where))
         return (
             Content(info.path, self.reader(child(where, info.path[skip:])).chunks(chunk_bytes))
             for info in found
@@ -216,7 +226,7 @@ class MemoryFiles:
             size = len(file.content)
             after = size + len(data)
             if limit is not None and after > limit:
-                raise too_large("file_bytes", limit, after, where)
+                raise size_limit_error("file_bytes", limit, after, where)
             account.charge(len(data), 0)
             account.record("append", where.text, before_bytes=size, after_bytes=after)
             self._use(where).append(file, data)
@@ -239,7 +249,7 @@ class MemoryFiles:
             source = self._file(where)
             size = len(source.content)
             if limit is not None and size > limit:
-                raise too_large("file_bytes", limit, size, where)
+                raise size_limit_error("file_bytes", limit, size, where)
             place = self._target(target, existing, Parents.MAKE)
             return self._publish(bytes(source.content), place, source.mode, Cause("copy", where.text))
 
@@ -256,7 +266,7 @@ class MemoryFiles:
                 if not self._is_directory(where):
                     raise failure(errno.EEXIST)
                 return []
-            paths = [*_above(where, len(missing)), where.text]
+            paths = [*parent_paths(where, len(missing)), where.text]
             account.charge(0, len(paths))
             for path in paths:
                 account.record("mkdir", path)
@@ -359,7 +369,7 @@ class MemoryFiles:
     def _use(self, where: ParsedPath) -> MemoryTree:
         tree = self._tree
         if tree is None:
-            raise ClosedError(f"workspace is closed: {where.requested!r}", path=where.requested)
+            raise closed_error(where)
         return tree
 
     def _file(self, where: ParsedPath) -> File:
@@ -390,7 +400,7 @@ class MemoryFiles:
         """Put the whole content in its place and say what changed."""
         where, near, missing, before = target
         account = self.account
-        made = _above(where, len(missing))
+        made = parent_paths(where, len(missing))
         tree = self._use(where)
         before_bytes = None if before is None else len(before.content)
         account.charge(len(content) - (before_bytes or 0), len(made) + (before is None))
@@ -443,12 +453,6 @@ class MemoryFiles:
         return here, parts[known:]
 
 
-def _above(where: ParsedPath, count: int) -> list[str]:
-    """The paths of the last *count* directories above *where*, the outermost first."""
-    above = len(where.parts) - 1
-    return ["/".join(where.parts[: above - left]) for left in reversed(range(count))]
-
-
 def _require_entry(parent: Directory, where: ParsedPath) -> Node:
     """What stands at the last name; a slash after anything but a directory is refused."""
     node = parent.entries.get(where.parts[-1])
@@ -497,7 +501,3 @@ def _require_version(where: ParsedPath, found: Node | None, expect: str | None) 
 
 def _size(node: Node | None) -> int:
     return len(node.content) if isinstance(node, File) else 0
-
-
-def _prefix(where: ParsedPath) -> str:
-    return where.text + "/" if where.parts else ""

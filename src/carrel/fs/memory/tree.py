@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import RLock
 
-from carrel.errors import LimitError
 from carrel.fs.api import Enter, Existing, Links
+from carrel.fs.errors import depth_limit_error, list_limit_error, walk_limit_error
 from carrel.fs.rules import MAX_LINKS, skip_missing
 from carrel.values import Clock, FileInfo, FileKind, Limits
 
@@ -274,13 +274,7 @@ def _discard(node: Node) -> None:
 def scan(directory: Directory, prefix: str, limit: int | None) -> list[FileInfo]:
     """The entries of *directory*, sorted by name, each path beginning with *prefix*."""
     if limit is not None and len(directory.entries) > limit:
-        top = prefix.rstrip("/") or "."
-        raise _limit(
-            "list_entries",
-            limit,
-            f"directory {top!r} has more than {limit} entries, the limit of a listing",
-            top,
-        )
+        raise list_limit_error(limit, prefix)
     return [describe(prefix + name, node) for name, node in sorted(directory.entries.items())]
 
 
@@ -334,28 +328,12 @@ class MemoryWalk:
     def _require_fewer(self, seen: int, prefix: str) -> None:
         limit = self._limits.walk_entries
         if limit is not None and seen >= limit:
-            top = prefix.rstrip("/") or "."
-            raise _limit(
-                "walk_entries",
-                limit,
-                f"directory tree {top!r} has more than {limit} entries, the limit of a walk",
-                top,
-            )
+            raise walk_limit_error(limit, prefix)
 
     def _require_flat(self, too_deep: str | None) -> None:
         limit = self._limits.depth
         if too_deep is not None and limit is not None:
-            raise _limit(
-                "depth",
-                limit,
-                f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
-                f" {too_deep[:80]!r}",
-                too_deep,
-            )
-
-
-def _limit(what: str, limit: int, message: str, path: str) -> LimitError:
-    return LimitError(what, limit=limit, asked=None, message=message, path=path)
+            raise depth_limit_error(limit, too_deep)
 
 
 class MemoryReader:

@@ -324,7 +324,7 @@ class Claim:
     def _throw(self, directory: Handle) -> TrashedTree:
         """Move what *directory* has of the session into the trash."""
         scratch = self.scratch
-        thrown = scratch.throw_away(open_child, directory, self.session_id.encode())
+        thrown = scratch.move_to_trash(open_child, directory, self.session_id.encode())
         self._thrown.append(thrown)
         self._flush(directory, scratch.trash)
         return thrown
