@@ -243,8 +243,8 @@ MUTANTS = [
     Mutant(
         "parse: absolute",
         "paths/parsed_path.py",
-        "    if where.absolute:\n        raise AbsoluteError(",
-        "    if where is None:\n        raise AbsoluteError(",
+        "    if parsed.absolute:\n        raise AbsoluteError(",
+        "    if parsed is None:\n        raise AbsoluteError(",
         f"{PATHS}::test_what_is_no_path_is_refused_before_anything_is_opened",
     ),
     Mutant(

@@ -521,8 +521,8 @@ MUTANTS = [
     Mutant(
         "errors: nothing of the host behind them",
         "fs/errors.py",
-        "            problem = translate(error.errno, where)\n",
-        "            raise translate(error.errno, where) from error\n",
+        "            problem = translate(error.errno, path)\n",
+        "            raise translate(error.errno, path) from error\n",
         f"{GATE}::test_an_error_names_no_place_on_the_host",
     ),
 ]

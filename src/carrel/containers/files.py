@@ -95,7 +95,7 @@ class ContainerFiles(ContainerPlaces):
         """Refuse: only a directory of the host has subtrees."""
         raise not_on_disk_error()
 
-    def host_path(self, where: ParsedPath, /) -> NoReturn:
+    def host_path(self, path: ParsedPath, /) -> NoReturn:
         """Refuse: there is no path on the host."""
         raise not_on_disk_error()
 
@@ -108,7 +108,7 @@ class ContainerFiles(ContainerPlaces):
     @translated
     def write(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         data: bytes | Iterable[bytes],
         *,
         existing: Existing,
@@ -118,25 +118,25 @@ class ContainerFiles(ContainerPlaces):
         cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
-        steps = self._use(where)
+        steps = self._use(path)
         place = _Place(existing, parents, expect, mode, cause)
         if isinstance(data, bytes) and len(data) <= PIECE_BYTES:
-            return self._place(where, steps, place, data)
-        target = self._first_target(where, existing, parents)
-        require_version(where, target.before, expect)
+            return self._place(path, steps, place, data)
+        target = self._first_target(path, existing, parents)
+        require_version(path, target.before, expect)
         pieces = self._counted_pieces(data, freed(target.before))
         content, more = _first(pieces)
         if not more:
-            return self._place(where, steps, place, content)
+            return self._place(path, steps, place, content)
         with self._drafting(steps) as draft:
             made = steps.add(draft.name, draft.made, content)
             for piece in chain(more, pieces):
                 made = steps.add(draft.name, made, piece)
-            return self._place(where, steps, place, _Draft(draft.name, made))
+            return self._place(path, steps, place, _Draft(draft.name, made))
 
     @retried
-    def _first_target(self, where: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
-        return self._target(where, existing, parents)
+    def _first_target(self, path: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
+        return self._target(path, existing, parents)
 
     def _counted_pieces(self, data: bytes | Iterable[bytes], freed: int) -> Iterator[bytes]:
         """The pieces of *data* as long as there is room for them."""
@@ -148,54 +148,54 @@ class ContainerFiles(ContainerPlaces):
 
     @retried_and_translated
     def append(
-        self, where: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
+        self, path: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
         """Add to a regular file that has no other name."""
         with self.account as account:
-            steps = self._use(where)
-            reached = self._look(where, Links.FOLLOW)
+            steps = self._use(path)
+            reached = self._look(path, Links.FOLLOW)
             found = reached.result
             if not stat.S_ISREG(found.stat.st_mode):
-                raise not_a_file_error(found.stat, where)
-            require_version(where, found, expect)
-            require_write_bit(found.stat, where)
-            require_one_name(found.stat, where)
+                raise not_a_file_error(found.stat, path)
+            require_version(path, found, expect)
+            require_write_bit(found.stat, path)
+            require_one_name(found.stat, path)
             if not found.writable:
                 raise os_error(errno.EACCES)
             before, after = found.stat.st_size, found.stat.st_size + len(data)
             if limit is not None and after > limit:
-                raise size_limit_error("file_bytes", limit, after, where)
+                raise size_limit_error("file_bytes", limit, after, path)
             account.charge(len(data), 0, inode=found.stat.st_ino)
-            account.record("append", where.text, before_bytes=before, after_bytes=after)
+            account.record("append", path.text, before_bytes=before, after_bytes=after)
             with _marking_dirty(account):
                 now = steps.append(reached.parts, found.stat, data)
-            return Change(before_bytes=before, info=info_of(where.text, now))
+            return Change(before_bytes=before, info=info_of(path.text, now))
 
     @retried_and_translated
-    def touch(self, where: ParsedPath, modified_ns: int) -> FileInfo:
+    def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
         """Set when a directory, or a file that has no other name, was changed last."""
         with self.account as account:
-            steps = self._use(where)
-            reached = self._look(where, Links.FOLLOW)
+            steps = self._use(path)
+            reached = self._look(path, Links.FOLLOW)
             found = reached.result.stat
             if not stat.S_ISDIR(found.st_mode):
                 if not stat.S_ISREG(found.st_mode):
-                    raise not_a_file_error(found, where)
-                require_one_name(found, where)
+                    raise not_a_file_error(found, path)
+                require_one_name(found, path)
             account.charge(0, 0)
-            account.record("touch", where.text)
-            return info_of(where.text, steps.touch(reached.parts, found, modified_ns))
+            account.record("touch", path.text)
+            return info_of(path.text, steps.touch(reached.parts, found, modified_ns))
 
     @retried_and_translated
-    def copy(self, where: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
+    def copy(self, path: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file."""
-        steps = self._use(where)
-        source = self._look(where, Links.FOLLOW)
+        steps = self._use(path)
+        source = self._look(path, Links.FOLLOW)
         if not stat.S_ISREG(source.result.stat.st_mode):
-            raise not_a_file_error(source.result.stat, where)
+            raise not_a_file_error(source.result.stat, path)
         size = source.result.stat.st_size
         if limit is not None and size > limit:
-            raise size_limit_error("file_bytes", limit, size, where)
+            raise size_limit_error("file_bytes", limit, size, path)
         before = self._target(target, existing, Parents.MAKE).before
         self.account.require_room(size - freed(before))
         with self._drafting(steps, begin=False) as draft:
@@ -203,35 +203,35 @@ class ContainerFiles(ContainerPlaces):
             if not isinstance(copied, Copied):
                 raise ConcurrentChangeError
             if limit is not None and copied.draft.st_size > limit:
-                raise size_limit_error("file_bytes", limit, copied.draft.st_size, where)
-            cause = Cause("copy", where.text)
+                raise size_limit_error("file_bytes", limit, copied.draft.st_size, path)
+            cause = Cause("copy", path.text)
             place = _Place(existing, Parents.MAKE, None, copied.source.st_mode, cause)
             return self._place(target, steps, place, _Draft(draft.name, copied.draft))
 
     @retried_and_translated
-    def mkdir(self, where: ParsedPath, *, parents: Parents) -> builtins.list[str]:
+    def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
         """Make a directory and, if wanted, those above it."""
-        steps = self._use(where)
-        if where.dotted:
-            self._directory(where, encoded(where))
+        steps = self._use(path)
+        if path.dotted:
+            self._directory(path, encoded(path))
             return []
         with self.account as account:
-            near, missing, found = self._nearest(where, parents)
+            near, missing, found = self._nearest(path, parents)
             if not missing and found is not None:
-                if self._is_directory(where):
+                if self._is_directory(path):
                     return []
                 raise os_error(errno.EEXIST)
-            paths = [*parent_paths(where, len(missing)), where.text]
-            account.charge(0, len(paths))
-            for path in paths:
-                account.record("mkdir", path)
+            created = [*parent_paths(path, len(missing)), path.text]
+            account.charge(0, len(created))
+            for each in created:
+                account.record("mkdir", each)
             with _marking_dirty(account):
-                steps.mkdirs(near, (*map(os.fsencode, missing), where.name))
-            return paths
+                steps.mkdirs(near, (*map(os.fsencode, missing), path.name))
+            return created
 
-    def _is_directory(self, where: ParsedPath) -> bool:
+    def _is_directory(self, path: ParsedPath) -> bool:
         try:
-            self._directory(where, encoded(where))
+            self._directory(path, encoded(path))
         except (ContainerError, EngineError):
             raise
         except OSError:
@@ -239,83 +239,83 @@ class ContainerFiles(ContainerPlaces):
         return True
 
     @retried_and_translated
-    def link(self, where: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    def link(self, path: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        if escapes(where, target):
+        if escapes(path, target):
             raise EscapeError(
-                f"a link at {where.requested!r} would lead out: it escapes session workspace",
-                path=where.requested,
+                f"a link at {path.requested!r} would lead out: it escapes session workspace",
+                path=path.requested,
             )
         with self.account as account:
-            steps = self._use(where)
-            reached = self._entry(where)
+            steps = self._use(path)
+            reached = self._entry(path)
             before = reached.result
             if existing is Existing.REPLACE:
-                if where.must_dir:
+                if path.must_dir:
                     raise os_error(errno.ENOTDIR)
                 if before is not None and stat.S_ISDIR(before.stat.st_mode):
                     raise os_error(errno.EISDIR)
             elif before is not None:
                 raise os_error(errno.EEXIST)
-            elif where.must_dir:
+            elif path.must_dir:
                 raise os_error(errno.ENOENT)
             account.charge(-freed(before), 1 if before is None else 0)
-            account.record("link", where.text, other=target)
+            account.record("link", path.text, other=target)
             with _marking_dirty(account):
                 steps.link(reached.parts, os.fsencode(target), existing)
 
     # Removing and moving
 
     @retried_and_translated
-    def remove(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
+    def remove(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
         with self.account as account:
-            steps = self._use(where)
-            parts, found = self._require_entry(where, expect)
+            steps = self._use(path)
+            parts, found = self._require_entry(path, expect)
             is_directory = stat.S_ISDIR(found.stat.st_mode)
             if is_directory and self._entered(steps, parts, "", None):
                 raise os_error(errno.ENOTEMPTY)
-            self._charge_removal(account, where, found)
+            self._charge_removal(account, path, found)
             with _marking_dirty(account):
                 (steps.rmdir if is_directory else steps.unlink)(parts)
-            return info_of(where.text, found.stat)
+            return info_of(path.text, found.stat)
 
-    def _charge_removal(self, account: Account, where: ParsedPath, found: FoundEntry) -> None:
-        info = info_of(where.text, found.stat)
+    def _charge_removal(self, account: Account, path: ParsedPath, found: FoundEntry) -> None:
+        info = info_of(path.text, found.stat)
         account.charge(-freed(found), -1)
-        account.record("remove", where.text, before_bytes=info.size_bytes)
+        account.record("remove", path.text, before_bytes=info.size_bytes)
 
     @retried_and_translated
-    def remove_tree(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
+    def remove_tree(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it, one directory after the other."""
         with self.account as account:
-            steps = self._use(where)
-            parts, found = self._require_entry(where, expect)
+            steps = self._use(path)
+            parts, found = self._require_entry(path, expect)
             if not stat.S_ISDIR(found.stat.st_mode):
-                self._charge_removal(account, where, found)
+                self._charge_removal(account, path, found)
                 with _marking_dirty(account):
                     steps.unlink(parts)
-                return info_of(where.text, found.stat)
+                return info_of(path.text, found.stat)
             usage, directories = self._counted(steps, parts, None, shut=OnUnreadable.REFUSE)
             account.charge(-usage.disk_bytes, -usage.entries - 1)
-            account.record("remove", where.text, before_bytes=0)
+            account.record("remove", path.text, before_bytes=0)
             try:
                 for directory in reversed(directories):
                     steps.purge(directory)
             except BaseException:
                 account.mark_dirty()
                 raise
-            return info_of(where.text, found.stat)
+            return info_of(path.text, found.stat)
 
     @retried_and_translated
     def move(
-        self, where: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
+        self, path: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
         """Rename within these files; a link moves as a link."""
         with self.account:
-            parts, found = self._require_entry(where, expect)
-            self._move_to(target, parts, found, where, existing)
-            return info_of(where.text, found.stat)
+            parts, found = self._require_entry(path, expect)
+            self._move_to(target, parts, found, path, existing)
+            return info_of(path.text, found.stat)
 
     @translated
     def _move_to(
@@ -351,16 +351,16 @@ class ContainerFiles(ContainerPlaces):
 
     @retried
     def _place(
-        self, where: ParsedPath, steps: FilePrimitives, place: _Place, content: bytes | _Draft
+        self, path: ParsedPath, steps: FilePrimitives, place: _Place, content: bytes | _Draft
     ) -> Change:
-        """Put content at *where* and say what changed."""
+        """Put content at *path* and say what changed."""
         with self.account as account:
-            self._use(where)
-            target = self._target(where, place.existing, place.parents)
+            self._use(path)
+            target = self._target(path, place.existing, place.parents)
             before = target.before
             if place.expect is not None and target.missing:
-                raise changed_error(target.where, None)
-            require_version(target.where, before, place.expect)
+                raise changed_error(target.path, None)
+            require_version(target.path, before, place.expect)
             size = len(content) if isinstance(content, bytes) else content.made.st_size
             made = self._charge_write(account, target, size, place.cause)
             mode = place.mode if before is None else before.stat.st_mode
@@ -375,7 +375,7 @@ class ContainerFiles(ContainerPlaces):
                     raise
         return Change(
             before_bytes=None if before is None else before.stat.st_size,
-            info=info_of(target.where.text, now),
+            info=info_of(target.path.text, now),
             made=tuple(made),
         )
 
@@ -384,11 +384,11 @@ class ContainerFiles(ContainerPlaces):
     ) -> builtins.list[str]:
         """Charge and record a write; returns the paths of the directories that it makes."""
         before = target.before
-        made = parent_paths(target.where, len(target.missing))
+        made = parent_paths(target.path, len(target.missing))
         account.charge(size - freed(before), len(made) + (before is None))
-        for path in made:
-            account.record("mkdir", path)
-        shown = target.where.text
+        for each in made:
+            account.record("mkdir", each)
+        shown = target.path.text
         account.record(
             cause.operation,
             cause.source or shown,

@@ -189,7 +189,7 @@ class Files(Protocol):
         """
         ...
 
-    def host_path(self, where: ParsedPath, /) -> str:
+    def host_path(self, path: ParsedPath, /) -> str:
         """Return the current path on the host; the entry need not exist.
 
         Raises:
@@ -201,23 +201,23 @@ class Files(Protocol):
         """Return the operations for programs that bypass `Files`; `None` if it is not a host directory."""
         ...
 
-    def read(self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
+    def read(self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
         """Content of a regular file, whole or a window of it; `LimitError` if it is more than *limit*."""
         ...
 
     def read_with_info(
-        self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
+        self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
     ) -> tuple[FileInfo, bytes]:
         """The same with what the file was just before: its version is never newer than the content."""
         ...
 
-    def reader(self, where: ParsedPath, /) -> Reader:
+    def reader(self, path: ParsedPath, /) -> Reader:
         """Open a regular file to be read by chunks."""
         ...
 
     def write(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         data: bytes | Iterable[bytes],
         *,
@@ -231,7 +231,7 @@ class Files(Protocol):
         ...
 
     def append(
-        self, where: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
+        self, path: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
         """Add to a regular file that has no other name; *limit* is the size it may reach.
 
@@ -239,25 +239,25 @@ class Files(Protocol):
         """
         ...
 
-    def touch(self, where: ParsedPath, /, modified_ns: int) -> FileInfo:
+    def touch(self, path: ParsedPath, /, modified_ns: int) -> FileInfo:
         """Set when a directory, or a file that has no other name, was changed last."""
         ...
 
-    def stat(self, where: ParsedPath, /, links: Links) -> FileInfo:
+    def stat(self, path: ParsedPath, /, links: Links) -> FileInfo:
         """What is there."""
         ...
 
-    def list(self, where: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
+    def list(self, path: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
         ...
 
-    def names(self, where: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+    def names(self, path: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind: by some hundreds at a time, in no order."""
         ...
 
     def walk(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         limits: Limits,
         *,
@@ -272,7 +272,7 @@ class Files(Protocol):
 
     def read_tree(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         limits: Limits,
         *,
@@ -286,19 +286,19 @@ class Files(Protocol):
         """
         ...
 
-    def mkdir(self, where: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
+    def mkdir(self, path: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
         """Make a directory; returns the paths of all that were made, none if it was there."""
         ...
 
-    def link(self, where: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    def link(self, path: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link with the text *target*, which must not lead out."""
         ...
 
-    def remove(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
+    def remove(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory; returns what it was."""
         ...
 
-    def remove_tree(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
+    def remove_tree(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it; returns what it was."""
         ...
 

@@ -109,10 +109,10 @@ class CancellableFiles:
         """Return the files beneath the directory *names*, with the same check."""
         return CancellableFiles(self.inner.subtree(names), self._check)
 
-    def host_path(self, where: ParsedPath, /) -> str:
+    def host_path(self, path: ParsedPath, /) -> str:
         """Return the current path on the host."""
         self._check()
-        return self.inner.host_path(where)
+        return self.inner.host_path(path)
 
     def unmediated_access(self) -> UnmediatedAccess | None:
         """Return the operations for programs that bypass `Files`; those are not checked."""
@@ -120,43 +120,43 @@ class CancellableFiles:
 
     # Reading
 
-    def read(self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
+    def read(self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
         """Content of a regular file, whole or a window of it."""
         self._check()
-        return self.inner.read(where, limit=limit, offset=offset, length=length)
+        return self.inner.read(path, limit=limit, offset=offset, length=length)
 
     def read_with_info(
-        self, where: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
+        self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
     ) -> tuple[FileInfo, bytes]:
         """The same with what the file was just before."""
         self._check()
-        return self.inner.read_with_info(where, limit=limit, offset=offset, length=length)
+        return self.inner.read_with_info(path, limit=limit, offset=offset, length=length)
 
-    def reader(self, where: ParsedPath, /) -> Reader:
+    def reader(self, path: ParsedPath, /) -> Reader:
         """Open a regular file to be read by chunks."""
         self._check()
-        return _CancellableReader(self.inner.reader(where), self._check)
+        return _CancellableReader(self.inner.reader(path), self._check)
 
-    def stat(self, where: ParsedPath, /, links: Links) -> FileInfo:
+    def stat(self, path: ParsedPath, /, links: Links) -> FileInfo:
         """What is there."""
         self._check()
-        return self.inner.stat(where, links)
+        return self.inner.stat(path, links)
 
-    def list(self, where: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
+    def list(self, path: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
         self._check()
-        found = self.inner.list(where, limit=limit)
+        found = self.inner.list(path, limit=limit)
         self._check()
         return found
 
-    def names(self, where: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+    def names(self, path: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind."""
         self._check()
-        return _checked(self.inner.names(where, limit=limit), self._check)
+        return _checked(self.inner.names(path, limit=limit), self._check)
 
     def walk(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         limits: Limits,
         *,
@@ -165,11 +165,11 @@ class CancellableFiles:
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
         self._check()
-        return _checked(self.inner.walk(where, limits, unreadable=unreadable, enter=enter), self._check)
+        return _checked(self.inner.walk(path, limits, unreadable=unreadable, enter=enter), self._check)
 
     def read_tree(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         limits: Limits,
         *,
@@ -179,7 +179,7 @@ class CancellableFiles:
     ) -> Iterator[Content]:
         """The regular files beneath a directory, names in order, never through a link."""
         self._check()
-        found = self.inner.read_tree(where, limits, enter=enter, wants=wants, chunk_bytes=chunk_bytes)
+        found = self.inner.read_tree(path, limits, enter=enter, wants=wants, chunk_bytes=chunk_bytes)
         return _checked_contents(found, self._check)
 
     def measure(self, limit: int | None = None) -> Usage:
@@ -191,7 +191,7 @@ class CancellableFiles:
 
     def write(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         /,
         data: bytes | Iterable[bytes],
         *,
@@ -206,43 +206,43 @@ class CancellableFiles:
         pieces = data if isinstance(data, bytes) else _guarded(data, self._check)
         try:
             return self.inner.write(
-                where, pieces, existing=existing, parents=parents, expect=expect, mode=mode, cause=cause
+                path, pieces, existing=existing, parents=parents, expect=expect, mode=mode, cause=cause
             )
         except _StoppedError as stopped:
             reason = stopped.reason
         raise reason
 
     def append(
-        self, where: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
+        self, path: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
         """Add to a regular file that has no other name."""
         self._check()
-        return self.inner.append(where, data, limit=limit, expect=expect)
+        return self.inner.append(path, data, limit=limit, expect=expect)
 
-    def touch(self, where: ParsedPath, /, modified_ns: int) -> FileInfo:
+    def touch(self, path: ParsedPath, /, modified_ns: int) -> FileInfo:
         """Set when something was changed last."""
         self._check()
-        return self.inner.touch(where, modified_ns)
+        return self.inner.touch(path, modified_ns)
 
-    def mkdir(self, where: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
+    def mkdir(self, path: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
         """Make a directory."""
         self._check()
-        return self.inner.mkdir(where, parents=parents)
+        return self.inner.mkdir(path, parents=parents)
 
-    def link(self, where: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    def link(self, path: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link."""
         self._check()
-        self.inner.link(where, target, existing=existing)
+        self.inner.link(path, target, existing=existing)
 
-    def remove(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
+    def remove(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link or an empty directory."""
         self._check()
-        return self.inner.remove(where, expect=expect)
+        return self.inner.remove(path, expect=expect)
 
-    def remove_tree(self, where: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
+    def remove_tree(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it."""
         self._check()
-        return self.inner.remove_tree(where, expect=expect)
+        return self.inner.remove_tree(path, expect=expect)
 
     def move(
         self, source: ParsedPath, /, target: ParsedPath, *, existing: Existing, expect: str | None = None

@@ -79,12 +79,12 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
 }
 
 
-def translate(number: int | None, where: ParsedPath) -> CarrelError:
+def translate(number: int | None, path: ParsedPath) -> CarrelError:
     """Return the error for the host's *number*, with the path as it was requested."""
     kind, wording = _TABLE.get(number or 0, (DiskError, ""))
     if not wording:
         wording = "the disk failed on {}: " + os.strerror(number or errno.EIO)
-    return kind(wording.format(repr(where.requested)), path=where.requested)
+    return kind(wording.format(repr(path.requested)), path=path.requested)
 
 
 def translated(
@@ -93,20 +93,20 @@ def translated(
     """Make *method* raise only errors of `carrel.errors`, without the host's error as their context."""
 
     @wraps(method)
-    def call(self: Self, where: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+    def call(self: Self, path: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
         try:
-            return method(self, where, *args, **kwargs)
+            return method(self, path, *args, **kwargs)
         except CarrelError as error:
             problem = error
             if isinstance(problem, QuotaError) and problem.path is None:
-                problem.path = problem.filename = where.requested
+                problem.path = problem.filename = path.requested
         except ExcludedPathError:
             problem = AccessError(
-                f"sandbox: access denied for {where.requested!r}: it belongs to another rule",
-                path=where.requested,
+                f"sandbox: access denied for {path.requested!r}: it belongs to another rule",
+                path=path.requested,
             )
         except OSError as error:
-            problem = translate(error.errno, where)
+            problem = translate(error.errno, path)
         # Raised outside the handlers, so that the host's error does not become its context, and without the
         # inner frames, so that a caller who keeps the error does not keep their descriptors open.
         try:
@@ -117,7 +117,7 @@ def translated(
     return call
 
 
-def translating(found: Iterator[Found], where: ParsedPath) -> Iterator[Found]:
+def translating(found: Iterator[Found], path: ParsedPath) -> Iterator[Found]:
     """Yield everything in *found*, translating the errors that iterating raises."""
     try:
         yield from found
@@ -127,7 +127,7 @@ def translating(found: Iterator[Found], where: ParsedPath) -> Iterator[Found]:
         number = error.errno
     else:
         return
-    raise translate(number, where)
+    raise translate(number, path)
 
 
 def closed_error(path: ParsedPath) -> ClosedError:
@@ -145,21 +145,21 @@ def changed_error(path: ParsedPath, version: str | None) -> ChangedError:
     return ChangedError(f"{path.requested!r} was changed meanwhile", path=path.requested, version=version)
 
 
-def not_a_file_error(found: os.stat_result, where: ParsedPath) -> IsDirectoryError | NotRegularError:
+def not_a_file_error(found: os.stat_result, path: ParsedPath) -> IsDirectoryError | NotRegularError:
     """The error for something that is no regular file."""
     if stat.S_ISDIR(found.st_mode):
-        return IsDirectoryError(f"{where.requested!r} is a directory, not a file", path=where.requested)
-    return NotRegularError(f"{where.requested!r} is not a regular file", path=where.requested)
+        return IsDirectoryError(f"{path.requested!r} is a directory, not a file", path=path.requested)
+    return NotRegularError(f"{path.requested!r} is not a regular file", path=path.requested)
 
 
-def size_limit_error(what: str, limit: int, asked: int, where: ParsedPath) -> LimitError:
+def size_limit_error(what: str, limit: int, asked: int, path: ParsedPath) -> LimitError:
     """The error for a content of *asked* bytes where only *limit* are allowed."""
     return LimitError(
         what,
         limit=limit,
         asked=asked,
-        message=f"{where.requested!r} is too large: {asked} bytes, the limit is {limit}",
-        path=where.requested,
+        message=f"{path.requested!r} is too large: {asked} bytes, the limit is {limit}",
+        path=path.requested,
     )
 
 

@@ -40,18 +40,18 @@ def skip_missing(todo: list[PathPart], up: PathPart) -> bool:
     return not depth
 
 
-def require_write_bit(found: os.stat_result, where: ParsedPath) -> None:
+def require_write_bit(found: os.stat_result, path: ParsedPath) -> None:
     """Refuse a file that nobody may write, for root as for everyone else."""
     if not found.st_mode & 0o222:
-        raise HostDeniedError(f"permission denied: {where.requested!r} is read-only", path=where.requested)
+        raise HostDeniedError(f"permission denied: {path.requested!r} is read-only", path=path.requested)
 
 
-def require_one_name(found: os.stat_result, where: ParsedPath) -> None:
+def require_one_name(found: os.stat_result, path: ParsedPath) -> None:
     """Refuse to change a file in place that would change under another name too, wherever that is."""
     if found.st_nlink != 1:
         raise HostDeniedError(
-            f"{where.requested!r} has other names (hard links); changing it would change them too",
-            path=where.requested,
+            f"{path.requested!r} has other names (hard links); changing it would change them too",
+            path=path.requested,
         )
 
 

@@ -55,13 +55,13 @@ def parse(path: StrPath) -> ParsedPath:
         AbsoluteError: It is absolute.
         PathError: It is empty, too long or holds what no path may hold.
     """
-    where = parse_any(path)
-    if where.absolute:
+    parsed = parse_any(path)
+    if parsed.absolute:
         raise AbsoluteError(
-            f"path {where.requested!r} must be relative: absolute paths are not allowed",
-            path=where.requested,
+            f"path {parsed.requested!r} must be relative: absolute paths are not allowed",
+            path=parsed.requested,
         )
-    return where
+    return parsed
 
 
 def parse_any(path: StrPath) -> ParsedPath:
@@ -69,14 +69,14 @@ def parse_any(path: StrPath) -> ParsedPath:
     return _parse(path if type(path) is str else to_str(path))
 
 
-def relative(where: ParsedPath, parts: tuple[str, ...]) -> ParsedPath:
-    """Make *parts* of *where* a relative request that still remembers what the caller wrote."""
-    return _build(where.requested, parts, absolute=False, must_dir=where.must_dir, dotted=where.dotted)
+def relative(path: ParsedPath, parts: tuple[str, ...]) -> ParsedPath:
+    """Make *parts* of *path* a relative request that still remembers what the caller wrote."""
+    return _build(path.requested, parts, absolute=False, must_dir=path.must_dir, dotted=path.dotted)
 
 
-def child(where: ParsedPath, below: str) -> ParsedPath:
-    """The entry that a walk found at *below*, seen from *where*; its names are taken as they are."""
-    parts = (*where.parts, *below.split("/"))
+def child(path: ParsedPath, below: str) -> ParsedPath:
+    """The entry that a walk found at *below*, seen from *path*; its names are taken as they are."""
+    parts = (*path.parts, *below.split("/"))
     return _build("/".join(parts), parts, absolute=False, must_dir=False, dotted=False)
 
 
@@ -91,26 +91,26 @@ def entry_prefix(path: ParsedPath) -> str:
     return "/".join(path.parts) + "/" if path.parts else ""
 
 
-def link_destination(where: ParsedPath, target: str) -> ParsedPath:
-    """Where a link with the text *target* leads that stands at *where*, seen from the root.
+def link_destination(path: ParsedPath, target: str) -> ParsedPath:
+    """Where a link with the text *target* leads that stands at *path*, seen from the root.
 
     Raises:
         PathError: The text is too long or holds what no path may hold.
     """
-    base = where.parts[:-1]
-    then = _split(where.requested, target)
+    base = path.parts[:-1]
+    then = _split(path.requested, target)
     return _build(
-        where.requested,
+        path.requested,
         (*base, *then.parts),
         absolute=then.absolute,
-        must_dir=then.must_dir or where.must_dir,
+        must_dir=then.must_dir or path.must_dir,
         dotted=then.dotted,
     )
 
 
-def escapes(where: ParsedPath, target: str) -> bool:
-    """Whether a link with the text *target* at *where* is absolute or, as text, climbs above the root."""
-    then = link_destination(where, target)
+def escapes(path: ParsedPath, target: str) -> bool:
+    """Whether a link with the text *target* at *path* is absolute or, as text, climbs above the root."""
+    then = link_destination(path, target)
     depth = 0
     for part in then.parts:
         depth += -1 if part == ".." else 1

@@ -59,10 +59,10 @@ def retried(
     """Begin again while others swap what is used, at most `TRIES` times."""
 
     @wraps(method)
-    def call(self: Self, where: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
+    def call(self: Self, path: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
         for _ in range(TRIES):
             try:
-                return method(self, where, *args, **kwargs)
+                return method(self, path, *args, **kwargs)
             except ConcurrentChangeError:
                 continue
         raise os_error(errno.EAGAIN)
@@ -94,36 +94,36 @@ class ContainerReading:
     # Reading
 
     def read(
-        self, where: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> bytes:
         """Content of a regular file, whole or a window of it."""
-        return self._read(where, limit, offset, length)[1]
+        return self._read(path, limit, offset, length)[1]
 
     def read_with_info(
-        self, where: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
         """The same with what the file was just before."""
-        found, data = self._read(where, limit, offset, length)
-        return info_of(where.text, found), data
+        found, data = self._read(path, limit, offset, length)
+        return info_of(path.text, found), data
 
     @retried_and_translated
     def _read(
-        self, where: ParsedPath, limit: int | None, offset: int, length: int | None
+        self, path: ParsedPath, limit: int | None, offset: int, length: int | None
     ) -> tuple[os.stat_result, bytes]:
-        steps = self._use(where)
-        if where.must_dir:
-            raise self._no_file(where)
+        steps = self._use(path)
+        if path.must_dir:
+            raise self._no_file(path)
         first = PIECE_BYTES if length is None else min(length, PIECE_BYTES)
         first = first if limit is None else min(first, limit + 1)
         reached: ResolvedParts[FileContent | FoundEntry] = resolve_links(
-            lambda parts: steps.read(parts, offset, first), encoded(where)
+            lambda parts: steps.read(parts, offset, first), encoded(path)
         )
-        found, data = self._require_file(reached, where)
+        found, data = self._require_file(reached, path)
         wanted = max(0, found.st_size - offset)
         if length is not None:
             wanted = min(wanted, length)
         if limit is not None and wanted > limit:
-            raise size_limit_error("read_bytes", limit, wanted, where)
+            raise size_limit_error("read_bytes", limit, wanted, path)
         if len(data) < wanted:
             data = self._rest(steps, reached.parts, found, offset, data, wanted)
         return found, data[:wanted]
@@ -153,30 +153,30 @@ class ContainerReading:
             steps.drop(held)
 
     def _require_file(
-        self, reached: ResolvedParts[FileContent | FoundEntry], where: ParsedPath
+        self, reached: ResolvedParts[FileContent | FoundEntry], path: ParsedPath
     ) -> tuple[os.stat_result, bytes]:
         result = reached.result
         is_file = not isinstance(result, FoundEntry)
         if reached.must_dir and (is_file or not stat.S_ISDIR(result[0].st_mode)):
             raise os_error(errno.ENOTDIR)
         if isinstance(result, FoundEntry):
-            raise not_a_file_error(result.stat, where)
+            raise not_a_file_error(result.stat, path)
         return result
 
-    def _no_file(self, where: ParsedPath) -> Exception:
+    def _no_file(self, path: ParsedPath) -> Exception:
         """Why something that ends in a slash or in dots is no file."""
-        self._directory(where, encoded(where))
+        self._directory(path, encoded(path))
         return os_error(errno.EISDIR)
 
     @retried_and_translated
-    def reader(self, where: ParsedPath) -> ContainerReader:
+    def reader(self, path: ParsedPath) -> ContainerReader:
         """Open a regular file to be read by chunks."""
-        steps = self._use(where)
-        if where.must_dir:
-            raise self._no_file(where)
-        reached = self._look(where, Links.FOLLOW)
+        steps = self._use(path)
+        if path.must_dir:
+            raise self._no_file(path)
+        reached = self._look(path, Links.FOLLOW)
         if not stat.S_ISREG(reached.result.stat.st_mode):
-            raise not_a_file_error(reached.result.stat, where)
+            raise not_a_file_error(reached.result.stat, path)
         if reached.result.stat.st_size <= PIECE_BYTES:
             opened: FileContent | HeldFile | FoundEntry | LinkInPath = steps.read(
                 reached.parts, 0, PIECE_BYTES
@@ -185,49 +185,49 @@ class ContainerReading:
             opened = steps.hold(reached.parts)
         if isinstance(opened, LinkInPath | FoundEntry):
             raise ConcurrentChangeError
-        return ContainerReader(steps, reached.parts, opened, info_of(where.text, opened[0]), where)
+        return ContainerReader(steps, reached.parts, opened, info_of(path.text, opened[0]), path)
 
     # Looking
 
     @retried_and_translated
-    def stat(self, where: ParsedPath, links: Links) -> FileInfo:
+    def stat(self, path: ParsedPath, links: Links) -> FileInfo:
         """What is there; a link that is kept shows its text."""
-        found = self._look(where, links).result
+        found = self._look(path, links).result
         target = None if found.text is None else os.fsdecode(found.text)
-        return info_of(where.text, found.stat, target)
+        return info_of(path.text, found.stat, target)
 
     @retried_and_translated
-    def list(self, where: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
+    def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
-        prefix = entry_prefix(where)
-        _, entries = self._listed(self._use(where), encoded(where), prefix, limit)
+        prefix = entry_prefix(path)
+        _, entries = self._listed(self._use(path), encoded(path), prefix, limit)
         return [info_of(prefix + os.fsdecode(entry.name), entry.stat) for entry in entries]
 
-    def names(self, where: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+    def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind."""
-        infos = self.list(where, limit=limit)
+        infos = self.list(path, limit=limit)
         named = [(info.name, info.kind) for info in infos]
         return iter([named[at : at + BATCH_ENTRIES] for at in range(0, len(named), BATCH_ENTRIES)])
 
     @retried_and_translated
     def walk(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         limits: Limits,
         *,
         unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link."""
-        steps = self._use(where)
-        prefix = entry_prefix(where)
-        parts, entries = self._listed(steps, encoded(where), prefix, limits.list_entries)
+        steps = self._use(path)
+        prefix = entry_prefix(path)
+        parts, entries = self._listed(steps, encoded(path), prefix, limits.list_entries)
         visit = TreeWalk(partial(self._entered, steps), limits, unreadable, enter)
-        return translating(visit.run(Level(parts, prefix, iter(entries))), where)
+        return translating(visit.run(Level(parts, prefix, iter(entries))), path)
 
     def read_tree(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         limits: Limits,
         *,
         enter: Wants | None,
@@ -236,10 +236,10 @@ class ContainerReading:
     ) -> Iterator[Content]:
         """The regular files beneath a directory, names in order, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
-        found = self.walk(where, limits, enter=go_in)
-        skip = len(entry_prefix(where))
+        found = self.walk(path, limits, enter=go_in)
+        skip = len(entry_prefix(path))
         return (
-            Content(info.path, _Pieces(partial(self.reader, child(where, info.path[skip:])), chunk_bytes))
+            Content(info.path, _Pieces(partial(self.reader, child(path, info.path[skip:])), chunk_bytes))
             for info in found
             if info.is_file and (wants is None or wants(info.name))
         )
@@ -249,8 +249,8 @@ class ContainerReading:
         return self._measure(_TOP, limit)
 
     @retried_and_translated
-    def _measure(self, where: ParsedPath, limit: int | None) -> Usage:
-        return self._counted(self._use(where), (), limit, shut=OnUnreadable.SKIP)[0]
+    def _measure(self, path: ParsedPath, limit: int | None) -> Usage:
+        return self._counted(self._use(path), (), limit, shut=OnUnreadable.SKIP)[0]
 
     def _counted(
         self, steps: FilePrimitives, parts: Parts, limit: int | None, *, shut: OnUnreadable
@@ -288,29 +288,27 @@ class ContainerReading:
 
     # The way to things
 
-    def _use(self, where: ParsedPath) -> FilePrimitives:
+    def _use(self, path: ParsedPath) -> FilePrimitives:
         steps = self._steps
         if steps is None:
-            raise closed_error(where)
+            raise closed_error(path)
         return steps
 
-    def _look(self, where: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:
-        """What *where* leads to."""
-        steps = self._use(where)
-        if where.must_dir:
+    def _look(self, path: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:
+        """What *path* leads to."""
+        steps = self._use(path)
+        if path.must_dir:
             links = Links.FOLLOW
-        reached = resolve_links(
-            lambda parts: steps.look(parts, links), encoded(where), must_dir=where.must_dir
-        )
+        reached = resolve_links(lambda parts: steps.look(parts, links), encoded(path), must_dir=path.must_dir)
         if reached.result is None:
             raise os_error(errno.ENOENT)
         if reached.must_dir and not stat.S_ISDIR(reached.result.stat.st_mode):
             raise os_error(errno.ENOTDIR)
         return ResolvedParts(reached.parts, reached.must_dir, reached.result)
 
-    def _directory(self, where: ParsedPath, parts: Parts) -> Parts:
+    def _directory(self, path: ParsedPath, parts: Parts) -> Parts:
         """The names that lead to a directory without links."""
-        steps = self._use(where)
+        steps = self._use(path)
         reached = resolve_links(lambda names: steps.look(names, Links.FOLLOW), parts)
         if reached.result is None:
             raise os_error(errno.ENOENT)
@@ -369,9 +367,9 @@ class _Pieces:
         return self._opener().chunks(self._chunk_bytes)
 
 
-def encoded(where: ParsedPath) -> Parts:
+def encoded(path: ParsedPath) -> Parts:
     """The parts of a path as the container has them."""
-    return tuple(map(os.fsencode, where.parts))
+    return tuple(map(os.fsencode, path.parts))
 
 
 def identity(found: os.stat_result) -> tuple[int, int]:
@@ -392,12 +390,12 @@ class ContainerReader:
         parts: Parts,
         opened: HeldFile | FileContent,
         info: FileInfo,
-        where: ParsedPath,
+        path: ParsedPath,
     ) -> None:
         """Read on from *opened*, which is the file at *parts*."""
         self._steps = steps
         self._parts = parts
-        self._where = where
+        self._where = path
         self._at = 0
         self.info = info
         self._held = opened if isinstance(opened, HeldFile) else None

@@ -27,7 +27,7 @@ from carrel.paths.parsed_path import ParsedPath, link_destination
 class WriteTarget(NamedTuple):
     """Where a write goes, and what is there."""
 
-    where: ParsedPath
+    path: ParsedPath
     near: Parts
     """The names of the directory above it, or of the deepest one on the way that exists."""
     missing: tuple[str, ...]
@@ -37,80 +37,80 @@ class WriteTarget(NamedTuple):
     @property
     def parts(self) -> Parts:
         """The names that lead to it, once all directories are there."""
-        return (*self.near, *map(os.fsencode, self.missing), self.where.name)
+        return (*self.near, *map(os.fsencode, self.missing), self.path.name)
 
 
 class ContainerPlaces(ContainerReading):
     """The way to names that may or may not be there."""
 
     @translated
-    def _entry(self, where: ParsedPath) -> ResolvedParts[FoundEntry | None]:
-        """What stands at the last name of *where*, in a directory that is there."""
-        steps = self._use(where)
-        if not where.name:
-            self._require_inside(where)
-            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
-        return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(where))
+    def _entry(self, path: ParsedPath) -> ResolvedParts[FoundEntry | None]:
+        """What stands at the last name of *path*, in a directory that is there."""
+        steps = self._use(path)
+        if not path.name:
+            self._require_inside(path)
+            raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
+        return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(path))
 
-    def _require_inside(self, where: ParsedPath) -> None:
+    def _require_inside(self, path: ParsedPath) -> None:
         """Raise for a path that leads out, whatever else is wrong with it."""
         try:
-            self._directory(where, encoded(where))
+            self._directory(path, encoded(path))
         except OSError as error:
             if error.errno == errno.EXDEV or isinstance(error, CarrelError):
                 raise
 
-    def _require_entry(self, where: ParsedPath, expect: str | None) -> tuple[Parts, FoundEntry]:
+    def _require_entry(self, path: ParsedPath, expect: str | None) -> tuple[Parts, FoundEntry]:
         """What stands at the last name; a slash after anything but a directory is refused."""
-        reached = self._entry(where)
+        reached = self._entry(path)
         found = reached.result
         if found is None:
             raise os_error(errno.ENOENT)
-        if where.must_dir and not stat.S_ISDIR(found.stat.st_mode):
+        if path.must_dir and not stat.S_ISDIR(found.stat.st_mode):
             raise os_error(errno.ENOTDIR)
-        require_version(where, found, expect)
+        require_version(path, found, expect)
         return reached.parts, found
 
     @translated
-    def _target(self, where: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
-        """The place to write to: *where*, or where the links at its end lead; nothing is made."""
+    def _target(self, path: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
+        """The place to write to: *path*, or where the links at its end lead; nothing is made."""
         for _ in range(MAX_LINKS + 1):
-            if where.must_dir and where.name:
-                self._require_inside(where)
+            if path.must_dir and path.name:
+                self._require_inside(path)
                 raise os_error(errno.EISDIR)
-            near, missing, before = self._nearest(where, parents)
+            near, missing, before = self._nearest(path, parents)
             if before is None or existing is Existing.REFUSE or before.text is None:
-                _require_writable(before, where, existing)
-                return WriteTarget(where, near, missing, before)
-            where = link_destination(where, os.fsdecode(before.text))
-            if where.absolute:
+                _require_writable(before, path, existing)
+                return WriteTarget(path, near, missing, before)
+            path = link_destination(path, os.fsdecode(before.text))
+            if path.absolute:
                 raise os_error(errno.EXDEV)
-            if where.dotted:
-                self._directory(where, encoded(where))
+            if path.dotted:
+                self._directory(path, encoded(path))
                 raise os_error(errno.EISDIR)
         raise os_error(errno.ELOOP)
 
     def _nearest(
-        self, where: ParsedPath, parents: Parents
+        self, path: ParsedPath, parents: Parents
     ) -> tuple[Parts, tuple[str, ...], FoundEntry | None]:
-        """The directory above *where*, or if it may be made: the deepest one, and what is missing.
+        """The directory above *path*, or if it may be made: the deepest one, and what is missing.
 
         Third is what stands at the name, if its directory is there.
         """
         try:
-            reached = self._entry(where)
+            reached = self._entry(path)
         except FileNotFoundError:
-            if parents is Parents.REQUIRE or not where.name:
+            if parents is Parents.REQUIRE or not path.name:
                 raise
         else:
             return reached.parts[:-1], (), reached.result
-        parts = where.parts[:-1]
-        known, here = self._longest_prefix(where, parts)
+        parts = path.parts[:-1]
+        known, here = self._longest_prefix(path, parts)
         if ".." in parts[known:]:
             raise os_error(errno.ENOENT)
         if known == len(parts):
             raise ConcurrentChangeError
-        found = self._use(where).look((*here, os.fsencode(parts[known])), Links.KEEP)
+        found = self._use(path).look((*here, os.fsencode(parts[known])), Links.KEEP)
         if found is None:
             return here, parts[known:], None
         if isinstance(found, LinkInPath) or stat.S_ISDIR(found.stat.st_mode):
@@ -118,37 +118,37 @@ class ContainerPlaces(ContainerReading):
         # A link that leads nowhere cannot be made a directory.
         raise os_error(errno.ENOTDIR)
 
-    def _longest_prefix(self, where: ParsedPath, parts: tuple[str, ...]) -> tuple[int, Parts]:
+    def _longest_prefix(self, path: ParsedPath, parts: tuple[str, ...]) -> tuple[int, Parts]:
         """The deepest directory of *parts* that exists, and how many parts it has; one is missing."""
         least, most = 0, len(parts)
         here: Parts = ()
         while least < most:
             middle = (least + most + 1) // 2
             try:
-                here = self._directory(where, tuple(map(os.fsencode, parts[:middle])))
+                here = self._directory(path, tuple(map(os.fsencode, parts[:middle])))
                 least = middle
             except FileNotFoundError:
                 most = middle - 1
         return least, here
 
 
-def require_version(where: ParsedPath, found: FoundEntry | None, expect: str | None) -> None:
+def require_version(path: ParsedPath, found: FoundEntry | None, expect: str | None) -> None:
     """Refuse another version than the expected one."""
     version = version_of(found.stat if found else None)
     if expect is not None and version != expect:
-        raise changed_error(where, version)
+        raise changed_error(path, version)
 
 
-def _require_writable(before: FoundEntry | None, where: ParsedPath, existing: Existing) -> None:
+def _require_writable(before: FoundEntry | None, path: ParsedPath, existing: Existing) -> None:
     if before is None:
         return
     if existing is Existing.REFUSE:
         raise os_error(errno.EEXIST)
     if not stat.S_ISREG(before.stat.st_mode):
-        raise not_a_file_error(before.stat, where)
-    require_write_bit(before.stat, where)
+        raise not_a_file_error(before.stat, path)
+    require_write_bit(before.stat, path)
     if not before.writable:
-        raise translate(errno.EACCES, where)
+        raise translate(errno.EACCES, path)
 
 
 def freed(found: FoundEntry | None) -> int:

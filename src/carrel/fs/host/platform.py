@@ -64,12 +64,12 @@ def has_rename_flags(directory: Path) -> bool | None:
 def file_system(directory: Path) -> str | None:
     """What the kernel calls the file system that *directory* is on, like `ext4`; `None` if nothing tells."""
     found: tuple[int, str] | None = None
-    where = os.path.realpath(directory)
+    path = os.path.realpath(directory)
     with suppress(OSError), open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
         for line in mounts:
             before, _, after = line.partition(" - ")
             point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-            beneath = where == point or where.startswith(point.rstrip("/") + "/")
+            beneath = path == point or path.startswith(point.rstrip("/") + "/")
             # A later mount hides an earlier one at the same place.
             if beneath and (found is None or len(point) >= found[0]):
                 found = len(point), after.split(" ")[0]

@@ -21,9 +21,9 @@ _NO_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 class FileReader:
     """An open regular file, read by chunks."""
 
-    def __init__(self, handle: Handle, info: FileInfo, where: ParsedPath) -> None:
+    def __init__(self, handle: Handle, info: FileInfo, path: ParsedPath) -> None:
         self._handle = handle
-        self._where = where
+        self._where = path
         self.info = info
 
     @property
@@ -107,14 +107,14 @@ def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) ->
         raise
 
 
-def copy_all(source: FileReader, draft: Draft, limit: int | None, where: ParsedPath) -> None:
+def copy_all(source: FileReader, draft: Draft, limit: int | None, path: ParsedPath) -> None:
     """Copy the rest of *source*, inside the kernel where it can."""
     ceiling = sys.maxsize if limit is None else limit
     size = 0
     for copied in _copy_pieces(source, draft):
         size += copied
         if size > ceiling:
-            raise size_limit_error("file_bytes", ceiling, size, where)
+            raise size_limit_error("file_bytes", ceiling, size, path)
 
 
 def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:

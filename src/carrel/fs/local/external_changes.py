@@ -275,35 +275,35 @@ class UnmediatedAccess:
                 os.unlink(name, dir_fd=top.fd)
 
     @translated
-    def _read_state(self, where: ParsedPath, most: int) -> TreeState:
-        return read_tree_state(self._beneath.resolver.open, self._open(where), most)
+    def _read_state(self, path: ParsedPath, most: int) -> TreeState:
+        return read_tree_state(self._beneath.resolver.open, self._open(path), most)
 
     @translated
-    def _chown(self, where: ParsedPath, user: int, group: int) -> list[str]:
-        return chown_tree(self._beneath.resolver.open, self._open(where), user=user, group=group)
+    def _chown(self, path: ParsedPath, user: int, group: int) -> list[str]:
+        return chown_tree(self._beneath.resolver.open, self._open(path), user=user, group=group)
 
     @translated
-    def _free_bytes(self, where: ParsedPath) -> int:
-        top = self._open(where)
+    def _free_bytes(self, path: ParsedPath) -> int:
+        top = self._open(path)
         found = os.fstatvfs(top.fd)
         return found.f_bavail * found.f_frsize
 
     @translated
-    def _identity(self, where: ParsedPath) -> tuple[int, int]:
-        top = self._open(where)
+    def _identity(self, path: ParsedPath) -> tuple[int, int]:
+        top = self._open(path)
         found = os.fstat(top.fd)
         return found.st_dev, found.st_ino
 
     @translated
-    def _flush(self, where: ParsedPath) -> None:
-        top = self._open(where)
+    def _flush(self, path: ParsedPath) -> None:
+        top = self._open(path)
         syscalls.syncfs_unchecked(top.fd)
 
     @translated
-    def _create_marker(self, where: ParsedPath) -> tuple[Handle, bytes]:
-        top, name = self._open(where), DRAFT_PREFIX + os.urandom(16).hex().encode()
+    def _create_marker(self, path: ParsedPath) -> tuple[Handle, bytes]:
+        top, name = self._open(path), DRAFT_PREFIX + os.urandom(16).hex().encode()
         os.close(os.open(name, _CREATE, 0o600, dir_fd=top.fd))
         return top, name
 
-    def _open(self, where: ParsedPath) -> Handle:
-        return Handle(self._beneath.open(where, SCAN))
+    def _open(self, path: ParsedPath) -> Handle:
+        return Handle(self._beneath.open(path, SCAN))

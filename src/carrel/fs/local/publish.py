@@ -9,7 +9,7 @@ from carrel.fs.api import WRITE, Account, Cause, Existing, Parents
 from carrel.fs.errors import changed_error
 from carrel.fs.handle import Handle
 from carrel.fs.local.draft import Draft
-from carrel.fs.local.lookup import Lookup, WriteTarget, remove_created
+from carrel.fs.local.lookup import CreatedDirectory, Lookup, WriteTarget, remove_created
 from carrel.fs.local.version import lock_version
 from carrel.fs.rules import counted_bytes, info_of
 from carrel.paths.parsed_path import ParsedPath
@@ -90,7 +90,8 @@ def _charge(
 
 def _rename(draft: Draft, target: WriteTarget, lookup: Lookup, account: Account, existing: Existing) -> None:
     """Create the missing directories and rename the draft; a failure removes the directories again."""
-    parent, created = target.near, []
+    parent = target.near
+    created: list[CreatedDirectory] = []
     if target.missing:
         parent, created = lookup.mkdirs(parent, target.missing, account.mark_dirty)
         if len(created) != len(target.missing):

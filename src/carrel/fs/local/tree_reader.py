@@ -45,7 +45,7 @@ class TreeReader:
     def __init__(
         self,
         open_child: Open,
-        where: ParsedPath,
+        path: ParsedPath,
         prefix: str,
         limits: Limits,
         *,
@@ -53,9 +53,9 @@ class TreeReader:
         wants: Wants | None,
         chunk_bytes: int,
     ) -> None:
-        """Read what *where* leads to; the paths of files begin with *prefix*."""
+        """Read what *path* leads to; the paths of files begin with *prefix*."""
         self._open = open_child
-        self._where = where
+        self._where = path
         self._prefix = prefix
         self._limits = limits
         self._enter = enter
@@ -185,9 +185,9 @@ class TreeReader:
 class _Unreadable:
     """A content that cannot be read, and says so to whoever tries."""
 
-    def __init__(self, number: int, where: ParsedPath) -> None:
+    def __init__(self, number: int, path: ParsedPath) -> None:
         self._number = number
-        self._where = where
+        self._where = path
 
     def __iter__(self) -> Iterator[bytes]:
         raise translate(self._number, self._where)

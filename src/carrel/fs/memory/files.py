@@ -44,7 +44,7 @@ from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Named, Usag
 class _Target(NamedTuple):
     """Where a write goes, and what is there."""
 
-    where: ParsedPath
+    path: ParsedPath
     near: Directory
     """The directory above it, or the deepest one on the way that exists."""
     missing: tuple[str, ...]
@@ -76,7 +76,7 @@ class MemoryFiles:
         """Refuse: only a directory of the host has subtrees."""
         raise not_on_disk_error()
 
-    def host_path(self, where: ParsedPath, /) -> NoReturn:
+    def host_path(self, path: ParsedPath, /) -> NoReturn:
         """Refuse: there is no path on the host."""
         raise not_on_disk_error()
 
@@ -88,62 +88,62 @@ class MemoryFiles:
 
     @translated
     def read(
-        self, where: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> bytes:
         """Content of a regular file, whole or a window of it."""
-        return self._read(where, limit, offset, length)[1]
+        return self._read(path, limit, offset, length)[1]
 
     @translated
     def read_with_info(
-        self, where: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
+        self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
         """The same with what the file is."""
         with self._lock:
-            file, data = self._read(where, limit, offset, length)
-            return describe(where.text, file), data
+            file, data = self._read(path, limit, offset, length)
+            return describe(path.text, file), data
 
     def _read(
-        self, where: ParsedPath, limit: int | None, offset: int, length: int | None
+        self, path: ParsedPath, limit: int | None, offset: int, length: int | None
     ) -> tuple[File, bytes]:
         with self._lock:
-            file = self._file(where)
+            file = self._file(path)
             content = file.content
             wanted = max(0, len(content) - offset)
             if length is not None:
                 wanted = min(wanted, length)
             if limit is not None and wanted > limit:
-                raise size_limit_error("read_bytes", limit, wanted, where)
+                raise size_limit_error("read_bytes", limit, wanted, path)
             return file, bytes(content[offset : offset + wanted])
 
     @translated
-    def reader(self, where: ParsedPath) -> MemoryReader:
+    def reader(self, path: ParsedPath) -> MemoryReader:
         """Open a regular file to be read by chunks."""
         with self._lock:
-            file = self._file(where)
-            return MemoryReader(file, describe(where.text, file), self._lock)
+            file = self._file(path)
+            return MemoryReader(file, describe(path.text, file), self._lock)
 
     @translated
-    def stat(self, where: ParsedPath, links: Links) -> FileInfo:
+    def stat(self, path: ParsedPath, links: Links) -> FileInfo:
         """What is there; a link that is kept shows its text."""
         with self._lock:
-            node = self._use(where).resolve(where.parts, links, must_dir=where.must_dir)
+            node = self._use(path).resolve(path.parts, links, must_dir=path.must_dir)
             target = node.target if isinstance(node, Link) else None
-            return describe(where.text, node, target, node.created_ns)
+            return describe(path.text, node, target, node.created_ns)
 
     @translated
-    def list(self, where: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
+    def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """The entries of a directory, sorted by name."""
         with self._lock:
-            return scan(self._use(where).directory(where.parts), entry_prefix(where), limit)
+            return scan(self._use(path).directory(path.parts), entry_prefix(path), limit)
 
-    def names(self, where: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
+    def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """The names in a directory, each with its kind; all at a time, as that takes no time."""
-        return iter([[(info.name, info.kind) for info in self.list(where, limit=limit)]])
+        return iter([[(info.name, info.kind) for info in self.list(path, limit=limit)]])
 
     @translated
     def walk(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         limits: Limits,
         *,
         unreadable: OnUnreadable = OnUnreadable.SKIP,
@@ -151,12 +151,12 @@ class MemoryFiles:
     ) -> Iterator[FileInfo]:
         """Everything beneath a directory, parents first, never through a link; all of it is readable."""
         with self._lock:
-            top = self._use(where).directory(where.parts)
-        return MemoryWalk(self._lock, limits, enter).run(top, entry_prefix(where))
+            top = self._use(path).directory(path.parts)
+        return MemoryWalk(self._lock, limits, enter).run(top, entry_prefix(path))
 
     def read_tree(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         limits: Limits,
         *,
         enter: Wants | None,
@@ -165,10 +165,10 @@ class MemoryFiles:
     ) -> Iterator[Content]:
         """The regular files beneath a directory, names in order, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
-        found = self.walk(where, limits, enter=go_in)
-        skip = len(entry_prefix(where))
+        found = self.walk(path, limits, enter=go_in)
+        skip = len(entry_prefix(path))
         return (
-            Content(info.path, self.reader(child(where, info.path[skip:])).chunks(chunk_bytes))
+            Content(info.path, self.reader(child(path, info.path[skip:])).chunks(chunk_bytes))
             for info in found
             if info.is_file and (wants is None or wants(info.name))
         )
@@ -185,7 +185,7 @@ class MemoryFiles:
     @translated
     def write(
         self,
-        where: ParsedPath,
+        path: ParsedPath,
         data: bytes | Iterable[bytes],
         *,
         existing: Existing,
@@ -195,18 +195,18 @@ class MemoryFiles:
         cause: Cause = WRITE,
     ) -> Change:
         """Store *data* at once or not at all, through a link at the end if it stays inside."""
-        content = data if isinstance(data, bytes) else self._collect(where, data, existing, parents)
+        content = data if isinstance(data, bytes) else self._collect(path, data, existing, parents)
         with self.account, self._lock:
-            target = self._target(where, existing, parents)
-            _require_version(where, target.before, expect)
+            target = self._target(path, existing, parents)
+            _require_version(path, target.before, expect)
             return self._publish(content, target, mode, cause)
 
     def _collect(
-        self, where: ParsedPath, data: Iterable[bytes], existing: Existing, parents: Parents
+        self, path: ParsedPath, data: Iterable[bytes], existing: Existing, parents: Parents
     ) -> bytes:
         """Take in content piece by piece, if it can be written at all and as long as there is room."""
         with self._lock:
-            target = self._target(where, existing, parents)
+            target = self._target(path, existing, parents)
         freed = 0 if target.before is None else len(target.before.content)
         content = bytearray()
         for piece in data:
@@ -216,132 +216,132 @@ class MemoryFiles:
 
     @translated
     def append(
-        self, where: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
+        self, path: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
         """Add to a regular file."""
         with self.account as account, self._lock:
-            file = self._file(where)
-            _require_version(where, file, expect)
-            _require_write_bit(file, where)
+            file = self._file(path)
+            _require_version(path, file, expect)
+            _require_write_bit(file, path)
             size = len(file.content)
             after = size + len(data)
             if limit is not None and after > limit:
-                raise size_limit_error("file_bytes", limit, after, where)
+                raise size_limit_error("file_bytes", limit, after, path)
             account.charge(len(data), 0)
-            account.record("append", where.text, before_bytes=size, after_bytes=after)
-            self._use(where).append(file, data)
-            return Change(before_bytes=size, info=describe(where.text, file))
+            account.record("append", path.text, before_bytes=size, after_bytes=after)
+            self._use(path).append(file, data)
+            return Change(before_bytes=size, info=describe(path.text, file))
 
     @translated
-    def touch(self, where: ParsedPath, modified_ns: int) -> FileInfo:
+    def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
         """Set when a file or directory was changed last."""
         with self.account as account, self._lock:
-            node = self._use(where).resolve(where.parts, Links.FOLLOW, must_dir=where.must_dir)
+            node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
             account.charge(0, 0)
-            account.record("touch", where.text)
+            account.record("touch", path.text)
             node.modified_ns = node.accessed_ns = modified_ns
-            return describe(where.text, node)
+            return describe(path.text, node)
 
     @translated
-    def copy(self, where: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
+    def copy(self, path: ParsedPath, target: ParsedPath, *, existing: Existing, limit: int | None) -> Change:
         """Copy one regular file."""
         with self.account, self._lock:
-            source = self._file(where)
+            source = self._file(path)
             size = len(source.content)
             if limit is not None and size > limit:
-                raise size_limit_error("file_bytes", limit, size, where)
+                raise size_limit_error("file_bytes", limit, size, path)
             place = self._target(target, existing, Parents.MAKE)
-            return self._publish(bytes(source.content), place, source.mode, Cause("copy", where.text))
+            return self._publish(bytes(source.content), place, source.mode, Cause("copy", path.text))
 
     @translated
-    def mkdir(self, where: ParsedPath, *, parents: Parents) -> builtins.list[str]:
+    def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
         """Make a directory and, if wanted, those above it."""
         with self.account as account, self._lock:
-            tree = self._use(where)
-            if where.dotted:
-                tree.directory(where.parts)
+            tree = self._use(path)
+            if path.dotted:
+                tree.directory(path.parts)
                 return []
-            near, missing = self._nearest(where, parents)
-            if not missing and where.parts[-1] in near.entries:
-                if not self._is_directory(where):
+            near, missing = self._nearest(path, parents)
+            if not missing and path.parts[-1] in near.entries:
+                if not self._is_directory(path):
                     raise failure(errno.EEXIST)
                 return []
-            paths = [*parent_paths(where, len(missing)), where.text]
-            account.charge(0, len(paths))
-            for path in paths:
-                account.record("mkdir", path)
-            tree.make(near, (*missing, where.parts[-1]))
-            return paths
+            created = [*parent_paths(path, len(missing)), path.text]
+            account.charge(0, len(created))
+            for each in created:
+                account.record("mkdir", each)
+            tree.make(near, (*missing, path.parts[-1]))
+            return created
 
-    def _is_directory(self, where: ParsedPath) -> bool:
+    def _is_directory(self, path: ParsedPath) -> bool:
         try:
-            self._use(where).directory(where.parts)
+            self._use(path).directory(path.parts)
         except OSError:
             return False
         return True
 
     @translated
-    def link(self, where: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
+    def link(self, path: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
         """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
-        if escapes(where, target):
+        if escapes(path, target):
             raise EscapeError(
-                f"a link at {where.requested!r} would lead out: it escapes session workspace",
-                path=where.requested,
+                f"a link at {path.requested!r} would lead out: it escapes session workspace",
+                path=path.requested,
             )
-        self._put_link(where, target, existing)
+        self._put_link(path, target, existing)
 
     @translated
-    def plant(self, where: ParsedPath, target: str) -> None:
+    def plant(self, path: ParsedPath, target: str) -> None:
         """Make a link with any text, as somebody beneath the gate could."""
-        self._put_link(where, target, Existing.REFUSE)
+        self._put_link(path, target, Existing.REFUSE)
 
-    def _put_link(self, where: ParsedPath, target: str, existing: Existing) -> None:
+    def _put_link(self, path: ParsedPath, target: str, existing: Existing) -> None:
         with self.account as account, self._lock:
-            tree = self._use(where)
-            parent = self._parent(where)
-            old = parent.entries.get(where.parts[-1])
-            if problem := _link_problem(where, old, existing):
+            tree = self._use(path)
+            parent = self._parent(path)
+            old = parent.entries.get(path.parts[-1])
+            if problem := _link_problem(path, old, existing):
                 raise failure(problem)
             account.charge(-_size(old), 1 if old is None else 0)
-            account.record("link", where.text, other=target)
-            tree.put(parent, where.parts[-1], tree.new_link(target))
+            account.record("link", path.text, other=target)
+            tree.put(parent, path.parts[-1], tree.new_link(target))
 
     # Removing and moving
 
     @translated
-    def remove(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
+    def remove(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove a file, a link (never its target) or an empty directory."""
-        return self._remove(where, expect, recursive=False)
+        return self._remove(path, expect, recursive=False)
 
     @translated
-    def remove_tree(self, where: ParsedPath, *, expect: str | None = None) -> FileInfo:
+    def remove_tree(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
         """Remove whatever is there, with everything in it."""
-        return self._remove(where, expect, recursive=True)
+        return self._remove(path, expect, recursive=True)
 
-    def _remove(self, where: ParsedPath, expect: str | None, *, recursive: bool) -> FileInfo:
+    def _remove(self, path: ParsedPath, expect: str | None, *, recursive: bool) -> FileInfo:
         with self.account as account, self._lock:
-            parent = self._parent(where)
-            node = _require_entry(parent, where)
-            _require_version(where, node, expect)
+            parent = self._parent(path)
+            node = _require_entry(parent, path)
+            _require_version(path, node, expect)
             if isinstance(node, Directory) and node.entries and not recursive:
                 raise failure(errno.ENOTEMPTY)
-            info = describe(where.text, node)
+            info = describe(path.text, node)
             nodes = [node, *inside(node)]
             account.charge(-sum(_size(each) for each in nodes), -len(nodes))
-            account.record("remove", where.text, before_bytes=info.size_bytes)
-            self._use(where).remove(parent, where.parts[-1])
+            account.record("remove", path.text, before_bytes=info.size_bytes)
+            self._use(path).remove(parent, path.parts[-1])
             return info
 
     @translated
     def move(
-        self, where: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
+        self, path: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
         """Rename within this tree; a link moves as a link."""
         with self.account, self._lock:
-            parent = self._parent(where)
-            node = _require_entry(parent, where)
-            _require_version(where, node, expect)
-            info = describe(where.text, node)
+            parent = self._parent(path)
+            node = _require_entry(parent, path)
+            _require_version(path, node, expect)
+            info = describe(path.text, node)
             self._move_to(target, parent, info, existing)
             return info
 
@@ -366,86 +366,86 @@ class MemoryFiles:
 
     # Resolving, with the lock held
 
-    def _use(self, where: ParsedPath) -> MemoryTree:
+    def _use(self, path: ParsedPath) -> MemoryTree:
         tree = self._tree
         if tree is None:
-            raise closed_error(where)
+            raise closed_error(path)
         return tree
 
-    def _file(self, where: ParsedPath) -> File:
-        """The regular file that *where* leads to."""
-        node = self._use(where).resolve(where.parts, Links.FOLLOW, must_dir=where.must_dir)
+    def _file(self, path: ParsedPath) -> File:
+        """The regular file that *path* leads to."""
+        node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
         if not isinstance(node, File):
             raise failure(errno.EISDIR)
         return node
 
     @translated
-    def _parent(self, where: ParsedPath) -> Directory:
-        """The directory that holds the last name of *where*."""
-        tree = self._use(where)
-        if not where.name:
-            self._require_inside(where)
-            raise PathError(f"path {where.requested!r} does not end in a name", path=where.requested)
-        return tree.directory(where.parts[:-1])
+    def _parent(self, path: ParsedPath) -> Directory:
+        """The directory that holds the last name of *path*."""
+        tree = self._use(path)
+        if not path.name:
+            self._require_inside(path)
+            raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
+        return tree.directory(path.parts[:-1])
 
-    def _require_inside(self, where: ParsedPath) -> None:
+    def _require_inside(self, path: ParsedPath) -> None:
         """Raise for a path that leads out, whatever else is wrong with it."""
         try:
-            self._use(where).directory(where.parts)
+            self._use(path).directory(path.parts)
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise
 
     def _publish(self, content: bytes, target: _Target, mode: int | None, cause: Cause) -> Change:
         """Put the whole content in its place and say what changed."""
-        where, near, missing, before = target
+        path, near, missing, before = target
         account = self.account
-        made = parent_paths(where, len(missing))
-        tree = self._use(where)
+        made = parent_paths(path, len(missing))
+        tree = self._use(path)
         before_bytes = None if before is None else len(before.content)
         account.charge(len(content) - (before_bytes or 0), len(made) + (before is None))
-        for path in made:
-            account.record("mkdir", path)
+        for each in made:
+            account.record("mkdir", each)
         account.record(
             cause.operation,
-            cause.source or where.text,
-            other=None if cause.source is None else where.text,
+            cause.source or path.text,
+            other=None if cause.source is None else path.text,
             before_bytes=before_bytes,
             after_bytes=len(content),
         )
         keep = mode if before is None else before.mode
         fresh = tree.new_file(content, FILE_MODE if keep is None else keep & 0o777)
-        tree.put(tree.make(near, missing), where.parts[-1], fresh)
-        return Change(before_bytes=before_bytes, info=describe(where.text, fresh), made=tuple(made))
+        tree.put(tree.make(near, missing), path.parts[-1], fresh)
+        return Change(before_bytes=before_bytes, info=describe(path.text, fresh), made=tuple(made))
 
     @translated
-    def _target(self, where: ParsedPath, existing: Existing, parents: Parents) -> _Target:
-        """The place to write to: *where*, or where the links at its end lead."""
+    def _target(self, path: ParsedPath, existing: Existing, parents: Parents) -> _Target:
+        """The place to write to: *path*, or where the links at its end lead."""
         for _ in range(MAX_LINKS + 1):
-            if where.must_dir and where.name:
-                self._require_inside(where)
+            if path.must_dir and path.name:
+                self._require_inside(path)
                 raise failure(errno.EISDIR)
-            near, missing = self._nearest(where, parents)
-            before = None if missing else near.entries.get(where.parts[-1])
+            near, missing = self._nearest(path, parents)
+            before = None if missing else near.entries.get(path.parts[-1])
             if not isinstance(before, Link) or existing is Existing.REFUSE:
-                return _Target(where, near, missing, _require_writable(before, where, existing))
-            where = link_destination(where, before.target)
-            if where.absolute:
+                return _Target(path, near, missing, _require_writable(before, path, existing))
+            path = link_destination(path, before.target)
+            if path.absolute:
                 raise failure(errno.EXDEV)
-            if where.dotted:
-                self._use(where).directory(where.parts)
+            if path.dotted:
+                self._use(path).directory(path.parts)
                 raise failure(errno.EISDIR)
         raise failure(errno.ELOOP)
 
-    def _nearest(self, where: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
-        """The directory above *where*, or if it may be made: the deepest one, and what is missing."""
+    def _nearest(self, path: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
+        """The directory above *path*, or if it may be made: the deepest one, and what is missing."""
         try:
-            return self._parent(where), ()
+            return self._parent(path), ()
         except MissingError:
-            if parents is Parents.REQUIRE or not where.name:
+            if parents is Parents.REQUIRE or not path.name:
                 raise
-        parts = where.parts[:-1]
-        known, here = self._use(where).longest_prefix(parts)
+        parts = path.parts[:-1]
+        known, here = self._use(path).longest_prefix(parts)
         if ".." in parts[known:]:
             raise failure(errno.ENOENT)
         if parts[known] in here.entries:
@@ -453,28 +453,28 @@ class MemoryFiles:
         return here, parts[known:]
 
 
-def _require_entry(parent: Directory, where: ParsedPath) -> Node:
+def _require_entry(parent: Directory, path: ParsedPath) -> Node:
     """What stands at the last name; a slash after anything but a directory is refused."""
-    node = parent.entries.get(where.parts[-1])
+    node = parent.entries.get(path.parts[-1])
     if node is None:
         raise failure(errno.ENOENT)
-    if where.must_dir and not isinstance(node, Directory):
+    if path.must_dir and not isinstance(node, Directory):
         raise failure(errno.ENOTDIR)
     return node
 
 
-def _link_problem(where: ParsedPath, old: Node | None, existing: Existing) -> int:
+def _link_problem(path: ParsedPath, old: Node | None, existing: Existing) -> int:
     """Why no link can be put there, as an errno, or 0."""
     if existing is Existing.REPLACE:
-        if where.must_dir:
+        if path.must_dir:
             return errno.ENOTDIR
         return errno.EISDIR if isinstance(old, Directory) else 0
     if old is not None:
         return errno.EEXIST
-    return errno.ENOENT if where.must_dir else 0
+    return errno.ENOENT if path.must_dir else 0
 
 
-def _require_writable(before: Node | None, where: ParsedPath, existing: Existing) -> File | None:
+def _require_writable(before: Node | None, path: ParsedPath, existing: Existing) -> File | None:
     """What may be replaced, if anything is there."""
     if before is None:
         return None
@@ -482,21 +482,21 @@ def _require_writable(before: Node | None, where: ParsedPath, existing: Existing
         raise failure(errno.EEXIST)
     if not isinstance(before, File):
         raise failure(errno.EISDIR)
-    _require_write_bit(before, where)
+    _require_write_bit(before, path)
     return before
 
 
-def _require_write_bit(file: File, where: ParsedPath) -> None:
+def _require_write_bit(file: File, path: ParsedPath) -> None:
     if not file.mode & 0o222:
-        raise HostDeniedError(f"permission denied: {where.requested!r} is read-only", path=where.requested)
+        raise HostDeniedError(f"permission denied: {path.requested!r} is read-only", path=path.requested)
 
 
-def _require_version(where: ParsedPath, found: Node | None, expect: str | None) -> None:
+def _require_version(path: ParsedPath, found: Node | None, expect: str | None) -> None:
     if expect is None:
         return
     version = None if found is None else describe("", found).version
     if version != expect:
-        raise changed_error(where, version)
+        raise changed_error(path, version)
 
 
 def _size(node: Node | None) -> int:
