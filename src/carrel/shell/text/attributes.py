@@ -7,13 +7,13 @@ from functools import cache
 from carrel.values import FileInfo, FileKind
 
 OWNER = "root"
-"""Who owns everything: a session has one owner."""
+"""Owner and group of every file; a session has one owner."""
 _LETTERS = {FileKind.FILE: "-", FileKind.DIRECTORY: "d", FileKind.LINK: "l", FileKind.OTHER: "?"}
 _TYPES = {FileKind.FILE: 0o100000, FileKind.DIRECTORY: 0o040000, FileKind.LINK: 0o120000, FileKind.OTHER: 0}
 
 
 def mode_letters(info: FileInfo) -> str:
-    """Kind and permissions as `ls -l` has them: `-rw-r--r--`."""
+    """Render type and permissions as `ls -l` does: `-rw-r--r--`."""
     return _LETTERS[info.kind] + _bits(info.mode)
 
 
@@ -23,19 +23,19 @@ def _bits(mode: int) -> str:
 
 
 def raw_mode(info: FileInfo) -> int:
-    """Kind and permissions as the number that systems keep."""
+    """Return type and permissions as `st_mode` has them."""
     return _TYPES[info.kind] | info.mode
 
 
 def kind_words(info: FileInfo) -> str:
-    """The kind as `stat` calls it."""
+    """Return the file type in the words of `stat`."""
     if info.kind is FileKind.FILE:
         return "regular file" if info.size_bytes else "regular empty file"
     return {FileKind.DIRECTORY: "directory", FileKind.LINK: "symbolic link"}.get(info.kind, "weird file")
 
 
 def may_execute(info: FileInfo) -> bool:
-    """Whether somebody may execute it."""
+    """Whether any class of users has execute permission."""
     return bool(info.mode & 0o111)
 
 
@@ -43,7 +43,7 @@ _UNITS = "KMGTPEZY"
 
 
 def human(size: int, base: int = 1024) -> str:
-    """*size* in at most four characters: `999`, `1.5K`, `24M`."""
+    """Render *size* in at most four characters: `999`, `1.5K`, `24M`."""
     if size < base:
         return str(size)
     unit = 1
@@ -59,6 +59,6 @@ def human(size: int, base: int = 1024) -> str:
     return f"{whole}{letter}"
 
 
-def ceil_divide(number: int, by: int) -> int:
-    """*number* divided by *by*, rounded up."""
-    return -(-number // by)
+def ceil_divide(number: int, divisor: int) -> int:
+    """Return *number* divided by *divisor*, rounded up."""
+    return -(-number // divisor)

@@ -1,8 +1,8 @@
-"""Find the lines that differ between two files: Myers' algorithm in linear space, as GNU diff.
+"""Find the lines that differ between two files: Myers' algorithm in linear space, with GNU diff's heuristics.
 
-Lines that nothing matches are set aside first, changes are moved to where people expect them at the end, and
-the search settles for less than the shortest answer when that would take too long: as GNU's diff does it, so
-that the hunks are the same.
+Lines without a match are discarded first, the search accepts more than the fewest changes where finding those
+would take too long, and changes are shifted at the end to where people expect them. The hunks are therefore
+those of GNU diff.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ _KEEP, _DISCARD, _DOUBTFUL = 0, 1, 2
 
 
 def matchable(lines: Sequence[int], others: Sequence[int]) -> list[int]:
-    """The indexes of the lines worth matching.
+    """Return the indexes of the lines worth matching.
 
-    A line that the other file lacks is none. One that is very common there is doubtful: among lines that
-    match nothing it would only match by chance.
+    A line that the other file lacks is discarded. One that is very common there is doubtful: among discarded
+    lines it would only match by chance.
     """
     counts = Counter(others)
-    many = 5
+    common_count = 5
     size = len(lines) // 64
     while size := size >> 2:
-        many *= 2
+        common_count *= 2
     marks = bytearray(
-        _DISCARD if not (count := counts[line]) else _DOUBTFUL if count > many else _KEEP for line in lines
+        _DISCARD if not (count := counts[line]) else _DOUBTFUL if count > common_count else _KEEP
+        for line in lines
     )
-    _decide(marks)
+    _resolve_doubtful(marks)
     return [index for index, mark in enumerate(marks) if not mark]
 
 
-def _decide(marks: bytearray) -> None:
-    """Keep the doubtful lines that do not stand within a run of lines to be discarded."""
+def _resolve_doubtful(marks: bytearray) -> None:
+    """Keep the doubtful lines outside runs of discarded lines."""
     at = 0
     while at < len(marks):
         if marks[at] != _DISCARD:
@@ -47,12 +48,12 @@ def _decide(marks: bytearray) -> None:
         while marks[end - 1] == _DOUBTFUL:
             end -= 1
             marks[end] = _KEEP
-        _decide_run(marks, at, end)
+        _resolve_run(marks, at, end)
         at = following
 
 
-def _decide_run(marks: bytearray, start: int, end: int) -> None:
-    """Decide about the doubtful lines of a run, whose first and last line are to be discarded."""
+def _resolve_run(marks: bytearray, start: int, end: int) -> None:
+    """Decide about the doubtful lines of a run that begins and ends with discarded lines."""
     length = end - start
     if marks.count(_DOUBTFUL, start, end) * 4 > length:
         marks[start:end] = marks[start:end].replace(b"\2", b"\0")
@@ -61,38 +62,38 @@ def _decide_run(marks: bytearray, start: int, end: int) -> None:
     size = length >> 2
     while size := size >> 2:
         least *= 2
-    crowd = b"\2" * (least + 1)
-    at = marks.find(crowd, start, end)
+    cluster = b"\2" * (least + 1)
+    at = marks.find(cluster, start, end)
     while at >= 0:
         while at < end and marks[at] == _DOUBTFUL:
             marks[at] = _KEEP
             at += 1
-        at = marks.find(crowd, at, end)
+        at = marks.find(cluster, at, end)
     _keep_near_edge(marks, range(start, end))
     _keep_near_edge(marks, range(end - 1, start - 1, -1))
 
 
 def _keep_near_edge(marks: bytearray, indexes: range) -> None:
-    """Keep doubtful lines up to three lines in a row to be discarded, or to one that is far enough in."""
-    in_a_row = 0
+    """Keep doubtful lines up to three discarded lines in a row, or to one at least eight lines in."""
+    consecutive = 0
     for distance, index in enumerate(indexes):
         if distance >= 8 and marks[index] == _DISCARD:
             return
         if marks[index] == _DISCARD:
-            in_a_row += 1
+            consecutive += 1
         else:
-            in_a_row = 0
+            consecutive = 0
             marks[index] = _KEEP
-        if in_a_row == 3:
+        if consecutive == 3:
             return
 
 
 MAX_COST = 1024
-"""After so many steps from both ends a part is divided where the search got furthest."""
+"""Steps from both ends after which a section is divided where the search got furthest."""
 
 
 class LineChange(NamedTuple):
-    """Lines of the old file that became lines of the new one, counted from 0, ends excluded."""
+    """Lines of the old file replaced by lines of the new one; half-open ranges, counted from 0."""
 
     old: int
     old_end: int
@@ -103,7 +104,7 @@ class LineChange(NamedTuple):
 def line_changes(
     old: Sequence[Hashable], new: Sequence[Hashable], check: Callable[[], None], *, minimal: bool = False
 ) -> list[LineChange]:
-    """The changes that make *new* of *old*; equal lines are equal values. *check* may stop a long search."""
+    """Return the changes that turn *old* into *new*, comparing lines by `==`; *check* may stop the search."""
     start = _common_start(old, new)
     end = _common_end(old, new, start)
     numbers: dict[Hashable, int] = {}
@@ -122,7 +123,7 @@ def line_changes(
 
 
 def _marks(size: int, kept: Sequence[int]) -> bytearray:
-    """A mark for each line that is not kept, and none after the last line, which ends every run."""
+    """Return a mark for each line not in *kept*, and an unmarked end that terminates every run."""
     marks = bytearray(b"\1" * size + b"\0")
     for index in kept:
         marks[index] = 0
@@ -139,32 +140,32 @@ def _common_start(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
 
 
 def _common_end(old: Sequence[Hashable], new: Sequence[Hashable], start: int) -> int:
-    most = min(len(old), len(new)) - start
+    max_count = min(len(old), len(new)) - start
     count = 0
-    while count < most and old[-1 - count] == new[-1 - count]:
+    while count < max_count and old[-1 - count] == new[-1 - count]:
         count += 1
     return count
 
 
 def _script(old: bytearray, new: bytearray, offset: int) -> list[LineChange]:
-    """The changes, from a mark for each line of both files."""
-    found: list[LineChange] = []
+    """Return the changes, given the marks of both files."""
+    changes: list[LineChange] = []
     at, other = 0, 0
     while at < len(old) and other < len(new):
         first, other_first = at, other
         at, other = _run_end(old, at), _run_end(new, other)
         if at > first or other > other_first:
-            found.append(LineChange(first + offset, at + offset, other_first + offset, other + offset))
+            changes.append(LineChange(first + offset, at + offset, other_first + offset, other + offset))
         at += 1
         other += 1
-    return found
+    return changes
 
 
 # The search
 
 
-class _Part(NamedTuple):
-    """A part of both files that is still to be compared."""
+class _Section(NamedTuple):
+    """A section of both files that is still to be compared."""
 
     left: int
     left_end: int
@@ -187,14 +188,14 @@ class _Search:
         size = len(left) + len(right) + 3
         self._forward = [0] * size
         self._backward = [0] * size
-        """How far a path got on each diagonal; negative diagonals are at the end."""
-        parts = [_Part(0, len(left), 0, len(right), minimal)]
-        while parts:
-            parts += self._divide(self._trimmed(parts.pop()))
+        """Furthest point reached on each diagonal; negative diagonals index from the end."""
+        sections = [_Section(0, len(left), 0, len(right), minimal)]
+        while sections:
+            sections += self._divide(self._trim(sections.pop()))
 
-    def _trimmed(self, part: _Part) -> _Part:
-        """The part without what is equal at both its ends."""
-        x, x_end, y, y_end, minimal = part
+    def _trim(self, section: _Section) -> _Section:
+        """Return the section without the equal lines at both ends."""
+        x, x_end, y, y_end, minimal = section
         left, right = self._left, self._right
         while x < x_end and y < y_end and left[x] == right[y]:
             x += 1
@@ -202,23 +203,23 @@ class _Search:
         while x < x_end and y < y_end and left[x_end - 1] == right[y_end - 1]:
             x_end -= 1
             y_end -= 1
-        return _Part(x, x_end, y, y_end, minimal)
+        return _Section(x, x_end, y, y_end, minimal)
 
-    def _divide(self, part: _Part) -> list[_Part]:
-        """Two parts that remain to be compared; none if all is clear."""
-        x, x_end, y, y_end, _ = part
+    def _divide(self, section: _Section) -> list[_Section]:
+        """Return the two sections that remain to be compared; none if one side is empty."""
+        x, x_end, y, y_end, _ = section
         if x == x_end:
             self.inserted += range(y, y_end)
             return []
         if y == y_end:
             self.deleted += range(x, x_end)
             return []
-        x_middle, y_middle, low, high = self._middle(part)
-        return [_Part(x, x_middle, y, y_middle, low), _Part(x_middle, x_end, y_middle, y_end, high)]
+        x_middle, y_middle, low, high = self._middle(section)
+        return [_Section(x, x_middle, y, y_middle, low), _Section(x_middle, x_end, y_middle, y_end, high)]
 
-    def _middle(self, part: _Part) -> tuple[int, int, bool, bool]:  # noqa: PLR0912, the inner loop, which calls would slow down
-        """A point on a shortest path, and whether what lies before and after it is to be searched fully."""
-        x_start, x_end, y_start, y_end, minimal = part
+    def _middle(self, section: _Section) -> tuple[int, int, bool, bool]:  # noqa: PLR0912, the inner loop, which calls would slow down
+        """Return a point on a shortest path, and whether to search before and after it exhaustively."""
+        x_start, x_end, y_start, y_end, minimal = section
         left, right, forward, backward = self._left, self._right, self._forward, self._backward
         lowest, highest = x_start - y_end, x_end - y_start
         f_min = f_max = x_start - y_start
@@ -271,11 +272,11 @@ class _Search:
                 if not is_odd and f_min <= diagonal <= f_max and x <= forward[diagonal]:
                     return x, y, True, True
             if cost >= MAX_COST and not minimal:
-                return self._furthest(part, range(f_max, f_min - 1, -2), range(b_max, b_min - 1, -2))
+                return self._furthest(section, range(f_max, f_min - 1, -2), range(b_max, b_min - 1, -2))
 
-    def _furthest(self, part: _Part, ahead: range, back: range) -> tuple[int, int, bool, bool]:
-        """The point where the search got furthest, from the start or from the end."""
-        x_start, x_end, y_start, y_end, _ = part
+    def _furthest(self, section: _Section, ahead: range, back: range) -> tuple[int, int, bool, bool]:
+        """Return the point where the search got furthest, from the start or from the end."""
+        x_start, x_end, y_start, y_end, _ = section
         best, best_x = -1, 0
         for diagonal in ahead:
             x = min(self._forward[diagonal], x_end)
@@ -295,13 +296,13 @@ class _Search:
         return least_x, least - least_x, False, True
 
 
-# Where changes are shown
+# Placement of changes
 
 
 def _shift(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
-    """Move each run of changed lines as far down as it goes, or next to a change in the other file.
+    """Shift each run of changed lines down as far as possible, or next to a change in the other file.
 
-    Runs that meet on the way become one.
+    Runs that meet on the way are merged.
     """
     at = other = 0
     size = len(lines)
@@ -315,7 +316,7 @@ def _shift(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
         at, other = _run_end(changed, at), _run_end(others, other)
         while True:
             length = at - start
-            # Up, as long as the line before the run is the same as its last.
+            # Up, while the line before the run equals its last line.
             while start and lines[start - 1] == lines[at - 1]:
                 start -= 1
                 at -= 1
@@ -324,7 +325,7 @@ def _shift(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
                     start -= 1
                 other = _line_before(others, other)
             beside = at if others[other - 1] else size
-            # Down, as long as the line after the run is the same as its first.
+            # Down, while the line after the run equals its first line.
             while at < size and lines[start] == lines[at]:
                 changed[start], changed[at] = 0, 1
                 start += 1
@@ -343,10 +344,10 @@ def _shift(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
 
 
 def _run_end(changed: bytearray, at: int) -> int:
-    """Where the run of changed lines ends that may begin at *at*."""
+    """Return the end of the run of changed lines at *at*, which may be empty."""
     return changed.find(0, at)
 
 
 def _line_before(changed: bytearray, at: int) -> int:
-    """The last line before *at* that is not changed."""
+    """Return the last unchanged line before *at*."""
     return changed.rfind(0, 0, at)

@@ -12,12 +12,12 @@ _C_ESCAPES = _ESCAPES | {"\\": "\\\\", "'": "\\'"}
 
 
 def quote_if_needed(name: str) -> str:
-    """A name in a message, in quotes only if it needs them."""
+    """Return a name for a message, quoted only if necessary."""
     return name if _is_plain(name) else quote(name)
 
 
 def _is_plain(name: str) -> bool:
-    # `#` and `~` are special only in front; `{` and `}` only if they stand alone.
+    # `#` and `~` are special only at the start, `{` and `}` only alone.
     if name in ("{", "}"):
         return False
     relaxed = name[:1].replace("#", "!").replace("~", "!") + re.sub("[#~{}]", "x", name[1:])
@@ -26,7 +26,7 @@ def _is_plain(name: str) -> bool:
 
 
 def quote(name: str) -> str:
-    """A name in a message, always in quotes."""
+    """Return a name for a message, always quoted."""
     if _PLAIN.fullmatch(name):
         return f"'{name}'"
     if "'" in name and not _CONTROL.search(name) and _SAFE_INSIDE.fullmatch(name):
@@ -35,15 +35,15 @@ def quote(name: str) -> str:
     at = 0
     for run in _CONTROL.finditer(name):
         if run.start() > at or not parts:
-            parts.append(_single(name[at : run.start()]))
+            parts.append(_single_quote(name[at : run.start()]))
         parts.append("$'" + "".join(_escape(character) for character in run[0]) + "'")
         at = run.end()
     if at < len(name) or not parts:
-        parts.append(_single(name[at:]))
+        parts.append(_single_quote(name[at:]))
     return "".join(parts)
 
 
-def _single(text: str) -> str:
+def _single_quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
@@ -52,20 +52,21 @@ def _escape(character: str) -> str:
 
 
 def quote_argument(text: str) -> str:
-    """An argument in a message about how a command was called, with escapes as in C."""
+    """Return an argument for a usage message, quoted with C escapes."""
     escaped = "".join(
-        _C_ESCAPES.get(each) or (each if " " <= each <= "~" else _escape(each)) for each in text
+        _C_ESCAPES.get(character) or (character if " " <= character <= "~" else _escape(character))
+        for character in text
     )
     return f"'{escaped}'"
 
 
 def encode(text: str) -> bytes:
-    """The bytes of a name or an argument; those that are not UTF-8 come back as they were."""
+    """Encode a name or an argument; bytes that were not UTF-8 are restored."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def decode(data: bytes) -> str:
-    """A name or an argument from its bytes, whatever they are."""
+    """Decode a name or an argument from any bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -73,16 +74,16 @@ _BACKSLASHED = re.compile(r"[\s'\"\\|&;()<>!{}*\[\]?^$`,]")
 
 
 def quote_for_shell(text: str) -> str:
-    """A text that a command line takes for one word again, as bash's `printf %q` writes it."""
+    """Quote *text* so that a command line parses it as one word, as bash's `printf %q` does."""
     if not text:
         return "''"
     if not text.isprintable():
-        return "$'" + "".join(_c_escaped(character) for character in text) + "'"
+        return "$'" + "".join(_c_escape(character) for character in text) + "'"
     start = "\\" if text[0] in "#~" else ""
     return start + _BACKSLASHED.sub(r"\\\g<0>", text)
 
 
-def _c_escaped(character: str) -> str:
+def _c_escape(character: str) -> str:
     if character == "\x1b":
         return "\\E"
     return _C_ESCAPES.get(character) or (character if character.isprintable() else _escape(character))

@@ -1,4 +1,4 @@
-"""Split chunks into lines, and charge each line to the meter before it is assembled."""
+"""Split chunks into lines, charging each line before it is assembled."""
 
 from __future__ import annotations
 
@@ -12,54 +12,54 @@ from carrel.shell.streams import BUFFER_BYTES
 CHUNK_BYTES = 2**18
 """Bytes of a file that a command reads at a time."""
 _COPIES = 3
-"""How often a long line is charged: for its pieces, for the line, and for a copy that a command makes."""
+"""Number of times that a long line is charged: for its chunks, the line, and a copy that a command makes."""
 _SPLIT_BYTES = 2**15
-"""Bytes that are cut into lines at once, each of which is an object."""
-_MOST_LINES = 4096
+"""Bytes that are split into lines at once."""
+_MAX_BATCH_LINES = 4096
 
 
-def split_chunk(chunk: AnyStr, most: int = CHUNK_BYTES) -> Iterable[AnyStr]:
-    """*chunk* in parts of at most *most* bytes."""
-    if len(chunk) <= most:
+def split_chunk(chunk: AnyStr, max_bytes: int = CHUNK_BYTES) -> Iterable[AnyStr]:
+    """Split *chunk* into parts of at most *max_bytes*."""
+    if len(chunk) <= max_bytes:
         return (chunk,)
-    return (chunk[at : at + most] for at in range(0, len(chunk), most))
+    return (chunk[at : at + max_bytes] for at in range(0, len(chunk), max_bytes))
 
 
 class LongLine(Generic[AnyStr]):
-    """A line that comes in several pieces; each piece is charged before it is kept."""
+    """A line assembled from several chunks; each is charged before it is kept."""
 
-    def __init__(self, meter: Meter, nothing: AnyStr) -> None:
+    def __init__(self, meter: Meter, empty: AnyStr) -> None:
         self._meter = meter
-        self._nothing: AnyStr = nothing
-        self._pieces: list[AnyStr] = []
+        self._empty: AnyStr = empty
+        self._chunks: list[AnyStr] = []
         self._charged = 0
         self.size = 0
 
-    def add(self, piece: AnyStr) -> None:
-        """Go on with *piece*."""
-        charge = _COPIES * len(piece) + RECORD_BYTES
+    def add(self, chunk: AnyStr) -> None:
+        """Append *chunk*."""
+        charge = _COPIES * len(chunk) + RECORD_BYTES
         self._meter.charge_memory(charge)
         self._charged += charge
-        self._pieces.append(piece)
-        self.size += len(piece)
+        self._chunks.append(chunk)
+        self.size += len(chunk)
 
     def take(self) -> AnyStr:
-        """The whole line, which stays charged until `release`."""
-        line: AnyStr = self._nothing.join(self._pieces)
-        self._pieces = []
+        """Return the whole line, which stays charged until `release`."""
+        line: AnyStr = self._empty.join(self._chunks)
+        self._chunks = []
         self.size = 0
         return line
 
     def release(self) -> None:
-        """Forget the line and give back what was charged for it."""
-        self._pieces = []
+        """Drop the line and release its memory."""
+        self._chunks = []
         self.size = 0
         self._meter.charge_memory(-self._charged)
         self._charged = 0
 
 
 def line_batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterator[list[AnyStr]]:
-    """The lines of what comes in pieces, many at once; *end* is left out, and the last one may have none."""
+    """Yield the lines of *chunks* in batches, without their terminator *end*, which the last one may lack."""
     long = LongLine(meter, end[:0])
     try:
         for chunk in chain.from_iterable(split_chunk(each, _SPLIT_BYTES) for each in chunks):
@@ -77,7 +77,7 @@ def line_batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterato
                 last = lines.pop()
                 if lines:
                     yield lines
-                # Whoever took them may still have the list.
+                # The consumer may still hold the list.
                 lines.clear()
             if last:
                 long.add(last)
@@ -88,13 +88,13 @@ def line_batches(chunks: Iterable[AnyStr], end: AnyStr, meter: Meter) -> Iterato
 
 
 def join_lines(lines: Iterable[AnyStr], end: AnyStr) -> Iterator[AnyStr]:
-    """*lines*, each with *end*, in pieces that are worth writing but never much longer than a line."""
+    """Yield *lines*, each followed by *end*, joined into chunks never much longer than a line."""
     batch: list[AnyStr] = []
     size = 0
     for line in lines:
         batch.append(line)
         size += len(line) + 1
-        if size >= BUFFER_BYTES or len(batch) >= _MOST_LINES:
+        if size >= BUFFER_BYTES or len(batch) >= _MAX_BATCH_LINES:
             yield end.join(batch) + end
             batch, size = [], 0
     if batch:

@@ -1,11 +1,11 @@
 r"""POSIX regular expressions with GNU extensions, translated to RE2 and matched in linear time.
 
-Basic and extended expressions are read by one `translate`; RE2 then matches them in linear time, leftmost and
-longest as POSIX wants.
+`translate` reads basic and extended expressions; RE2 then matches them in linear time, leftmost-longest as
+POSIX requires.
 
-Not covered: back-references, which no linear matcher has, are refused. `\<` and `\>` are taken for `\b`,
-though a single `.` next to them is a word character; for all three, as for `\b` of RE2, words are made of
-ASCII letters, digits and `_`.
+Not covered: back-references are refused, since no linear-time matcher has them. `\<` and `\>` are treated as
+`\b`, except that a single `.` next to them matches a word character; for all three, as for `\b` of RE2, words
+consist of ASCII letters, digits and `_`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from typing import Protocol
 from carrel.shell.text.quoting import encode
 
 WORD = r"\p{L}\p{M}\p{Nd}\p{Nl}_"
-"""What words are made of, as it stands in a bracket."""
+"""Word characters, as the content of a bracket expression."""
 SPACE = r"\t-\r \x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{2028}\x{2029}\x{205f}\x{3000}"
-_PUNCT = r"!-/:-@\[-`{-~\p{P}\p{S}"
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}\p{S}"
 _CLASSES = {
     "alnum": r"\p{L}\p{M}\p{Nd}\p{Nl}",
     "alpha": r"\p{L}\p{M}\p{Nl}",
     "blank": r" \t\x{1680}\x{2000}-\x{2006}\x{2008}-\x{200a}\x{205f}\x{3000}",
     "cntrl": r"\x00-\x1f\x7f-\x{9f}\x{2028}\x{2029}",
     "digit": "0-9",
-    "graph": rf"\p{{L}}\p{{M}}\p{{N}}{_PUNCT}",
+    "graph": rf"\p{{L}}\p{{M}}\p{{N}}{_PUNCTUATION}",
     "lower": r"\p{Ll}",
-    "print": rf"\p{{L}}\p{{M}}\p{{N}}\p{{Zs}}{_PUNCT}",
-    "punct": _PUNCT,
+    "print": rf"\p{{L}}\p{{M}}\p{{N}}\p{{Zs}}{_PUNCTUATION}",
+    "punct": _PUNCTUATION,
     "space": SPACE,
     "upper": r"\p{Lu}\p{Lt}",
     "xdigit": "0-9A-Fa-f",
@@ -38,11 +38,11 @@ _CLASSES = {
 
 
 class RegexError(Exception):
-    """It is no regular expression; the message is GNU's."""
+    """The regular expression is invalid; the message is GNU's."""
 
 
 def translate_bracket(text: str, at: int) -> tuple[str, int]:
-    """The bracket expression whose `[` ends at *at*, and where it ends."""
+    """Translate the bracket expression whose `[` ends at *at*; return it and its end."""
     begin = at
     negated = text.startswith("^", at)
     at += negated
@@ -53,7 +53,7 @@ def translate_bracket(text: str, at: int) -> tuple[str, int]:
             raise RegexError("Unmatched [, [^, [:, [., or [=")
         if text[at] == "]" and at > first:
             break
-        part, at = _bracket_item(text, at)
+        part, at = _translate_bracket_item(text, at)
         parts.append(part)
     content = text[begin:at]
     if len(content) > 2 and content[0] == content[-1] == ":":
@@ -61,8 +61,8 @@ def translate_bracket(text: str, at: int) -> tuple[str, int]:
     return f"[{'^' * negated}{''.join(parts)}]", at + 1
 
 
-def _bracket_item(text: str, at: int) -> tuple[str, int]:
-    """A character, a range or a class in a bracket expression, and where it ends."""
+def _translate_bracket_item(text: str, at: int) -> tuple[str, int]:
+    """Translate a character, a range or a class in a bracket expression; return it and its end."""
     if text.startswith("[:", at):
         end = text.find(":]", at + 2)
         if end < 0:
@@ -71,17 +71,17 @@ def _bracket_item(text: str, at: int) -> tuple[str, int]:
         if name not in _CLASSES:
             raise RegexError("Invalid character class name")
         return _CLASSES[name], end + 2
-    low, at = _bracket_character(text, at)
+    low, at = _parse_bracket_character(text, at)
     if not text.startswith("-", at) or text[at + 1 : at + 2] in ("]", ""):
         return escape_literal(low), at
-    high, at = _bracket_character(text, at + 1)
+    high, at = _parse_bracket_character(text, at + 1)
     if high < low:
         raise RegexError("Invalid range end")
     return f"{escape_literal(low)}-{escape_literal(high)}", at
 
 
-def _bracket_character(text: str, at: int) -> tuple[str, int]:
-    """One character in a bracket expression, be it written `[.x.]` or `[=x=]`, and where it ends."""
+def _parse_bracket_character(text: str, at: int) -> tuple[str, int]:
+    """Parse one character in a bracket expression, also as `[.x.]` or `[=x=]`; return it and its end."""
     sign = text[at + 1 : at + 2]
     if text[at] != "[" or sign not in (".", "="):
         return text[at], at + 1
@@ -94,19 +94,19 @@ def _bracket_character(text: str, at: int) -> tuple[str, int]:
 
 
 def escape_literal(character: str) -> str:
-    """A character that stands for itself, also in a bracket."""
+    """Escape *character* so that it is literal, also in a bracket expression."""
     if character.isalnum() or not character.isascii():
         return character
     return f"\\x{ord(character):02x}"
 
 
 MAX_REGEX_BYTES = 2**20
-"""Most memory that each of several expressions may take, compiled and while it matches."""
+"""Most memory of each of several expressions, compiled and during matching."""
 MAX_PATTERN_CHARACTERS = 2**20
-"""Longest expression that is compiled; RE2 refuses those that are much shorter."""
+"""Longest expression passed to RE2, which itself refuses much shorter ones."""
 TOO_BIG = "Regular expression too big"
 RE_DUP_MAX = 32767
-"""The most repetitions that POSIX lets an interval ask for."""
+"""Most repetitions in an interval, as POSIX allows."""
 _ESCAPES = {
     "w": f"[{WORD}]", "W": f"[^{WORD}]", "s": f"[{SPACE}]", "S": f"[^{SPACE}]",
     "b": r"\b", "B": r"\B", "<": r"\b", ">": r"\b", "`": "^", "'": "$",
@@ -115,48 +115,48 @@ _INTERVAL = re.compile(r"([0-9]*)(,?)([0-9]*)")
 
 
 class Syntax(StrEnum):
-    """The kinds of regular expressions."""
+    """Syntax of a regular expression."""
 
     BASIC = "basic"
     EXTENDED = "extended"
 
 
 class RegexMatch(Protocol):
-    """One match, as `re2` tells it."""
+    """One match, as `re2` returns it."""
 
     def span(self, group: int = 0, /) -> tuple[int, int]:
-        """Where a group begins and ends; (-1, -1) if it took no part."""
+        """Return the start and end of a group; (-1, -1) if it did not participate."""
         ...
 
     def start(self, group: int = 0, /) -> int:
-        """Where it begins."""
+        """Return the start of a group."""
         ...
 
     def end(self, group: int = 0, /) -> int:
-        """Where it ends."""
+        """Return the end of a group."""
         ...
 
 
 class Regex(Protocol):
-    """A compiled expression, as `re2` makes them."""
+    """A compiled expression, as `re2` returns it."""
 
     @property
     def programsize(self) -> int:
-        """How many steps matching a byte takes at most."""
+        """Most steps that matching a byte takes."""
         ...
 
     def search(self, text: bytes, pos: int, endpos: int, /) -> RegexMatch | None:
-        """The leftmost match between two offsets; what lies around them is looked at by anchors."""
+        """Return the leftmost match between two offsets; anchors see the text around them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """An expression in the words of RE2."""
+    """An expression translated to the syntax of RE2."""
 
     text: str
     literal: str | None
-    """What it matches, if that is a single text."""
+    """The only text that it matches, if there is just one."""
     groups: int
     warnings: tuple[str, ...]
 
@@ -172,11 +172,11 @@ def compile_regex(
 ) -> Regex:
     """Compile an expression of RE2.
 
-    With *by_line*, no match holds a newline and `^` and `$` stand for the ends of lines; with *multiline*
-    only the latter. RE2 takes at most *memory_bytes*, for the program and for its states while it matches.
+    With *by_line*, no match contains a newline, and `^` and `$` match at the ends of lines; with *multiline*
+    only the latter. RE2 takes at most *memory_bytes* for the program and its states during matching.
 
     Raises:
-        RegexError: RE2 does not know it, or it would take too much memory.
+        RegexError: RE2 rejects the expression, or it would take too much memory.
     """
     import re2
 
@@ -192,19 +192,19 @@ def compile_regex(
     try:
         pattern = text.encode()
     except UnicodeEncodeError:
-        # No valid UTF-8: bytes are then characters.
+        # Not valid UTF-8: match bytes instead of characters.
         pattern = encode(text)
         options.encoding = re2.Options.Encoding.LATIN1
     try:
         regex: Regex = re2.compile(b"(?m)" + pattern if by_line or multiline else pattern, options)
     except re2.error as error:
-        problem = _reason(error)
+        problem = _error_message(error)
     else:
         return regex
     raise RegexError(problem)
 
 
-def _reason(error: Exception) -> str:
+def _error_message(error: Exception) -> str:
     detail = error.args[0] if error.args else b""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     if text.startswith(("bad repetition", "invalid repetition", "pattern too large")):
@@ -213,110 +213,114 @@ def _reason(error: Exception) -> str:
 
 
 def translate(pattern: str, syntax: Syntax, *, strict: bool = False) -> Translation:
-    """Read a basic or an extended expression.
+    """Translate a basic or extended expression to RE2.
 
-    What has no meaning is refused if *strict*, as by `sed`, and otherwise taken for what it may mean, as by
-    `grep`.
+    Constructs that POSIX leaves undefined are refused if *strict*, as in `sed`, and otherwise given the
+    meaning they have in `grep`, with warnings.
 
     Raises:
-        RegexError: It is none.
+        RegexError: The expression is invalid.
     """
     return _Translator(pattern, syntax, strict).run()
 
 
 class _Translator:
-    """One expression on its way."""
+    """Translates one expression."""
 
     def __init__(self, pattern: str, syntax: Syntax, strict: bool) -> None:
         self._text = pattern
         self._strict = strict
         self._basic = syntax is Syntax.BASIC
-        self._at = 0
-        self._out: list[str] = []
+        self._offset = 0
+        self._output: list[str] = []
         self._atom: int | None = None
-        """Where in the output what a repetition would repeat begins."""
+        """Index in the output of the atom that a repetition would apply to."""
         self._is_start = True
-        """Whether an expression or subexpression begins here."""
-        self._opened: list[int] = []
-        self._groups = 0
-        self._closed: set[int] = set()
-        self._numbers: list[int] = []
+        """Whether this is the start of an expression or subexpression."""
+        self._open_groups: list[int] = []
+        self._group_count = 0
+        self._closed_groups: set[int] = set()
+        self._open_numbers: list[int] = []
         self._literal: list[str] | None = []
-        self._begins_word = False
+        self._is_word_start = False
         self._warnings: list[str] = []
 
     def run(self) -> Translation:
-        while self._at < len(self._text):
-            character = self._text[self._at]
-            self._at += 1
+        while self._offset < len(self._text):
+            character = self._text[self._offset]
+            self._offset += 1
             if character == "\\":
-                self._escape()
+                self._translate_escape()
             else:
-                self._plain(character)
-        if self._opened:
+                self._translate_character(character)
+        if self._open_groups:
             raise RegexError("Unmatched ( or \\(")
         literal = None if self._literal is None else "".join(self._literal)
-        return Translation("".join(self._out), literal, self._groups, tuple(self._warnings))
+        return Translation("".join(self._output), literal, self._group_count, tuple(self._warnings))
 
-    def _escape(self) -> None:
-        if self._at == len(self._text):
+    def _translate_escape(self) -> None:
+        if self._offset == len(self._text):
             raise RegexError("Trailing backslash")
-        character = self._text[self._at]
-        self._at += 1
+        character = self._text[self._offset]
+        self._offset += 1
         if self._basic and character in "(){|+?":
-            self._operator(character)
+            self._translate_operator(character)
         elif character in "123456789":
-            self._refuse_reference(int(character))
+            self._reject_reference(int(character))
         elif character in _ESCAPES:
-            if character == ">" and self._out[-1:] == ["."]:
-                self._out[-1] = r"\w"
+            if character == ">" and self._output[-1:] == ["."]:
+                self._output[-1] = r"\w"
             self._add(_ESCAPES[character])
-            self._begins_word = character == "<"
+            self._is_word_start = character == "<"
         else:
             self._add_literal(character)
 
-    def _refuse_reference(self, number: int) -> None:
-        if number not in self._closed:
+    def _reject_reference(self, number: int) -> None:
+        if number not in self._closed_groups:
             raise RegexError("Invalid back reference")
         raise RegexError("back-references are not supported")
 
-    def _plain(self, character: str) -> None:
+    def _translate_character(self, character: str) -> None:
         if character == "*" or (not self._basic and character in "(){|+?"):
-            self._operator(character)
+            self._translate_operator(character)
         elif character == ".":
-            self._add(r"\w" if self._begins_word and not self._is_repeated() else ".")
+            self._add(r"\w" if self._is_word_start and not self._is_repeated() else ".")
         elif character == "[":
-            translated, self._at = translate_bracket(self._text, self._at)
+            translated, self._offset = translate_bracket(self._text, self._offset)
             self._add(translated)
-        elif (character == "^" and self._begins()) or (character == "$" and self._ends()):
+        elif (character == "^" and self._is_start_anchor()) or (character == "$" and self._is_end_anchor()):
             starts = self._is_start
             self._add(f"(?:{character})")
             if character == "^":
-                # A star after it repeats nothing, as at the start.
+                # A star after the anchor is literal, as at the start.
                 self._is_start = starts
         else:
             self._add_literal(character)
 
     def _is_repeated(self) -> bool:
-        """Whether a repetition follows."""
-        following = self._text[self._at : self._at + 2]
+        """Whether a repetition operator follows."""
+        following = self._text[self._offset : self._offset + 2]
         return following.startswith(("*", "\\+", "\\?", "\\{") if self._basic else ("*", "+", "?", "{"))
 
-    def _begins(self) -> bool:
+    def _is_start_anchor(self) -> bool:
         """Whether a `^` here is an anchor."""
         if not self._basic:
             return True
-        return self._is_start and (not self._out or self._out[-1] != "(?:^)")
+        return self._is_start and (not self._output or self._output[-1] != "(?:^)")
 
-    def _ends(self) -> bool:
-        """Whether a `$` before here is an anchor."""
-        return not self._basic or self._at == len(self._text) or self._text[self._at :][:2] in ("\\)", "\\|")
+    def _is_end_anchor(self) -> bool:
+        """Whether a `$` just before is an anchor."""
+        return (
+            not self._basic
+            or self._offset == len(self._text)
+            or self._text[self._offset :][:2] in ("\\)", "\\|")
+        )
 
     def _add(self, text: str) -> None:
         self._literal = None
-        self._atom = len(self._out)
-        self._out.append(text)
-        self._is_start = self._begins_word = False
+        self._atom = len(self._output)
+        self._output.append(text)
+        self._is_start = self._is_word_start = False
 
     def _add_literal(self, character: str) -> None:
         literal = self._literal
@@ -325,16 +329,16 @@ class _Translator:
         if literal is not None:
             literal.append(character)
 
-    def _operator(self, character: str) -> None:
+    def _translate_operator(self, character: str) -> None:
         if character == "(":
-            self._open()
+            self._open_group()
         elif character == ")":
-            self._close()
+            self._close_group()
         elif character == "|":
-            self._out.append("|")
+            self._output.append("|")
             self._literal, self._atom, self._is_start = None, None, True
         elif character == "{":
-            self._interval()
+            self._translate_interval()
         elif self._basic and self._is_start:
             self._add_literal(character)
         elif self._is_start:
@@ -347,44 +351,44 @@ class _Translator:
             raise RegexError("Invalid preceding regular expression")
         self._warnings.append(warning)
 
-    def _open(self) -> None:
-        self._groups += 1
-        self._numbers.append(self._groups)
-        self._opened.append(len(self._out))
-        self._out.append("(")
+    def _open_group(self) -> None:
+        self._group_count += 1
+        self._open_numbers.append(self._group_count)
+        self._open_groups.append(len(self._output))
+        self._output.append("(")
         self._literal, self._atom, self._is_start = None, None, True
 
-    def _close(self) -> None:
-        if not self._opened and not self._basic and not self._strict:
+    def _close_group(self) -> None:
+        if not self._open_groups and not self._basic and not self._strict:
             self._add_literal(")")
             return
-        if not self._opened:
+        if not self._open_groups:
             raise RegexError("Unmatched ) or \\)")
-        self._out.append(")")
-        self._closed.add(self._numbers.pop())
-        self._atom = self._opened.pop()
+        self._output.append(")")
+        self._closed_groups.add(self._open_numbers.pop())
+        self._atom = self._open_groups.pop()
         self._is_start = False
 
     def _repeat(self, quantifier: str) -> None:
-        atom = self._atom if self._atom is not None else len(self._out)
-        repeated = "".join(self._out[atom:])
-        # In a group of its own, so that it can be repeated again.
-        self._out[atom:] = [f"(?:{repeated}{quantifier})"]
+        atom = self._atom if self._atom is not None else len(self._output)
+        repeated = "".join(self._output[atom:])
+        # In its own group, so that it can be repeated again.
+        self._output[atom:] = [f"(?:{repeated}{quantifier})"]
         self._literal = None
 
-    def _interval(self) -> None:
-        """Read the interval after `{`; one that is none is text in an extended expression."""
+    def _translate_interval(self) -> None:
+        """Translate the interval after `{`; an invalid one is literal in an extended expression."""
         if self._basic and self._is_start and not self._strict:
             self._add_literal("{")
             return
-        found = _INTERVAL.match(self._text, self._at)
+        match = _INTERVAL.match(self._text, self._offset)
         end = "\\}" if self._basic else "}"
-        is_whole = found is not None and self._text.startswith(end, found.end())
-        if found is None or not is_whole or not (found[1] or found[2]):
-            self._no_interval(end)
+        is_whole = match is not None and self._text.startswith(end, match.end())
+        if match is None or not is_whole or not (match[1] or match[2]):
+            self._translate_invalid_interval(end)
             return
-        self._at = found.end() + len(end)
-        low, high = int(found[1][:9] or 0), found[3][:9]
+        self._offset = match.end() + len(end)
+        low, high = int(match[1][:9] or 0), match[3][:9]
         if high and int(high) < low:
             raise RegexError("Invalid content of \\{\\}")
         if max(low, int(high or 0)) > RE_DUP_MAX:
@@ -392,12 +396,12 @@ class _Translator:
         if self._is_start:
             self._warn("{...} at start of expression")
             return
-        self._repeat(f"{{{low}}}" if not found[2] else f"{{{low},{high}}}")
+        self._repeat(f"{{{low}}}" if not match[2] else f"{{{low},{high}}}")
 
-    def _no_interval(self, end: str) -> None:
+    def _translate_invalid_interval(self, end: str) -> None:
         if not self._basic and not self._strict:
             self._add_literal("{")
-        elif end in self._text[self._at :]:
+        elif end in self._text[self._offset :]:
             raise RegexError("Invalid content of \\{\\}")
         else:
             raise RegexError("Unmatched \\{")

@@ -22,7 +22,7 @@ _ISO = re.compile(
     re.IGNORECASE,
 )
 _CLOCK = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
-_AGO = re.compile(r"([+-]?[0-9]{1,9})\s*(sec|second|min|minute|hour|day|week)s?(\s+ago)?", re.IGNORECASE)
+_RELATIVE = re.compile(r"([+-]?[0-9]{1,9})\s*(sec|second|min|minute|hour|day|week)s?(\s+ago)?", re.IGNORECASE)
 _UNITS = {"sec": 1, "second": 1, "min": 60, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _NAMED = {"now": 0, "today": 0, "yesterday": -DAY_SECONDS, "tomorrow": DAY_SECONDS}
 _STAMP = re.compile(
@@ -31,46 +31,46 @@ _STAMP = re.compile(
 
 
 def utc_datetime(when_ns: int) -> datetime:
-    """The second that *when_ns* lies in.
+    """Return the time of *when_ns*, rounded down to the second.
 
     Raises:
-        OverflowError: No calendar has it.
+        OverflowError: The year is out of range.
     """
     return _EPOCH + timedelta(seconds=when_ns // SECOND_NS)
 
 
 def parse_date(text: str, now_ns: int) -> int:
-    """Nanoseconds of a date as `touch -d` takes it: ISO 8601, `@SECONDS`, a time of today, `2 days ago`.
+    """Parse a date of `touch -d` to nanoseconds: ISO 8601, `@SECONDS`, a time of today, `2 days ago`.
 
     Raises:
-        ValueError: It is none of these.
+        ValueError: The text has none of these forms.
     """
     text = text.strip()
-    if found := _SECONDS.fullmatch(text):
-        nanoseconds = abs(int(found[1])) * SECOND_NS + _fraction(found[2])
-        return -nanoseconds if found[1].startswith("-") else nanoseconds
-    if found := _ISO.fullmatch(text):
-        return _iso(found)
-    if found := _CLOCK.fullmatch(text):
-        hour, minute, second = (int(part or 0) for part in found.groups())
-        return _nanoseconds(utc_datetime(now_ns).replace(hour=hour, minute=minute, second=second))
+    if match := _SECONDS.fullmatch(text):
+        nanoseconds = abs(int(match[1])) * SECOND_NS + _fraction_ns(match[2])
+        return -nanoseconds if match[1].startswith("-") else nanoseconds
+    if match := _ISO.fullmatch(text):
+        return _parse_iso(match)
+    if match := _CLOCK.fullmatch(text):
+        hour, minute, second = (int(part or 0) for part in match.groups())
+        return _to_ns(utc_datetime(now_ns).replace(hour=hour, minute=minute, second=second))
     if text.lower() in _NAMED:
         return now_ns + _NAMED[text.lower()] * SECOND_NS
-    if found := _AGO.fullmatch(text):
-        seconds = int(found[1]) * _UNITS[found[2].lower()]
-        return now_ns + (-seconds if found[3] else seconds) * SECOND_NS
+    if match := _RELATIVE.fullmatch(text):
+        seconds = int(match[1]) * _UNITS[match[2].lower()]
+        return now_ns + (-seconds if match[3] else seconds) * SECOND_NS
     raise ValueError(text)
 
 
-def _iso(found: re.Match[str]) -> int:
-    date = found.groups()[:3] if found[1] else found.groups()[3:6]
+def _parse_iso(match: re.Match[str]) -> int:
+    date = match.groups()[:3] if match[1] else match.groups()[3:6]
     year, month, day = (int(part) for part in date if part is not None)
-    hour, minute, second = (int(part or 0) for part in found.groups()[6:9])
-    when = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _offset(found[11])
-    return _nanoseconds(when) + _fraction(found[10])
+    hour, minute, second = (int(part or 0) for part in match.groups()[6:9])
+    when = datetime(year, month, day, hour, minute, second, tzinfo=UTC) - _parse_offset(match[11])
+    return _to_ns(when) + _fraction_ns(match[10])
 
 
-def _offset(zone: str | None) -> timedelta:
+def _parse_offset(zone: str | None) -> timedelta:
     if zone is None or zone[0] not in "+-":
         return timedelta(0)
     digits = zone[1:].replace(":", "").ljust(4, "0")
@@ -78,33 +78,33 @@ def _offset(zone: str | None) -> timedelta:
     return -offset if zone[0] == "-" else offset
 
 
-def _fraction(digits: str | None) -> int:
+def _fraction_ns(digits: str | None) -> int:
     return int((digits or "0")[:9].ljust(9, "0"))
 
 
-def _nanoseconds(when: datetime) -> int:
+def _to_ns(when: datetime) -> int:
     return int((when - _EPOCH).total_seconds()) * SECOND_NS
 
 
 def parse_stamp(text: str, now_ns: int) -> int:
-    """Nanoseconds of `[[CC]YY]MMDDhhmm[.ss]`, as `touch -t` takes it.
+    """Parse a time of `touch -t`, `[[CC]YY]MMDDhhmm[.ss]`, to nanoseconds.
 
     Raises:
-        ValueError: It is no such stamp.
+        ValueError: The text has another form.
     """
-    found = _STAMP.fullmatch(text)
-    if found is None:
+    match = _STAMP.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    century, short, *rest, second = found.groups()
+    century, short, *rest, second = match.groups()
     year = utc_datetime(now_ns).year
     if short:
         year = int(century or ("19" if int(short) >= 69 else "20")) * 100 + int(short)
     month, day, hour, minute = (int(part) for part in rest)
-    return _nanoseconds(datetime(year, month, day, hour, minute, int(second or 0), tzinfo=UTC))
+    return _to_ns(datetime(year, month, day, hour, minute, int(second or 0), tzinfo=UTC))
 
 
 def render_full_timestamp(when_ns: int) -> str:
-    """As `stat` and `ls --full-time` print it."""
+    """Render a timestamp as `stat` and `ls --full-time` do."""
     try:
         return f"{utc_datetime(when_ns):%Y-%m-%d %H:%M:%S}.{when_ns % SECOND_NS:09d} +0000"
     except OverflowError:
@@ -112,32 +112,32 @@ def render_full_timestamp(when_ns: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def render_timestamp(form: str, when_ns: int) -> str:
-    """*form* with the directives of `date` filled in; those that are not known stay as they are."""
+def render_timestamp(template: str, when_ns: int) -> str:
+    """Render a timestamp with the directives of `date`; unknown directives stay as they are."""
     try:
         when = utc_datetime(when_ns)
     except OverflowError:
         return str(when_ns // SECOND_NS)
-    return _DIRECTIVE.sub(lambda found: _directive(found[1], when, when_ns), form)
+    return _DIRECTIVE.sub(lambda match: _render_directive(match[1], when, when_ns), template)
 
 
-def _directive(letter: str, when: datetime, when_ns: int) -> str:
+def _render_directive(letter: str, when: datetime, when_ns: int) -> str:
     if letter in _COMPOUND:
         return render_timestamp(_COMPOUND[letter], when_ns)
-    if letter in _OF_NANOSECONDS:
-        return _OF_NANOSECONDS[letter](when_ns)
-    known = _OF_DATE.get(letter)
-    return f"%{letter}" if known is None else known(when)
+    if letter in _FROM_NANOSECONDS:
+        return _FROM_NANOSECONDS[letter](when_ns)
+    render = _FROM_DATETIME.get(letter)
+    return f"%{letter}" if render is None else render(when)
 
 
 _DIRECTIVE = re.compile(r"%(.)", re.DOTALL)
 _COMPOUND = {"F": "%Y-%m-%d", "T": "%H:%M:%S", "R": "%H:%M", "D": "%m/%d/%y", "c": "%a %b %e %H:%M:%S %Y",
              "x": "%m/%d/%y", "X": "%H:%M:%S", "r": "%I:%M:%S %p"}  # fmt: skip
-_OF_NANOSECONDS: dict[str, Callable[[int], str]] = {
+_FROM_NANOSECONDS: dict[str, Callable[[int], str]] = {
     "s": lambda when_ns: str(when_ns // SECOND_NS),
     "N": lambda when_ns: f"{when_ns % SECOND_NS:09d}",
 }
-_OF_DATE: dict[str, Callable[[datetime], str]] = {
+_FROM_DATETIME: dict[str, Callable[[datetime], str]] = {
     "Y": lambda when: str(when.year),
     "y": lambda when: f"{when.year % 100:02d}",
     "m": lambda when: f"{when.month:02d}",

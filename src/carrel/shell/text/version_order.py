@@ -11,11 +11,11 @@ _SUFFIXES = re.compile(rb"(?:\.[A-Za-z~][A-Za-z0-9~]*)+")
 _LETTERS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _RANKS = [byte if byte in _LETTERS else byte + 256 for byte in range(256)]
 _RANKS[ord("~")] = -2
-"""Letters come before other characters, and `~` even before the end."""
+"""Letters come before other characters, and `~` even before the end of the name."""
 
 
 def version_key(name: bytes) -> VersionKey:
-    """What to sort *name* by: first without suffixes such as `.tar.gz`, then whole."""
+    """Return a sort key for *name*: first without suffixes such as `.tar.gz`, then as a whole."""
     rank = _rank(name)
     if rank < 3:
         return rank, (), ()
@@ -25,7 +25,7 @@ def version_key(name: bytes) -> VersionKey:
 
 
 def _rank(name: bytes) -> int:
-    """Nothing, `.`, `..` and hidden names come first."""
+    """Rank the empty name, `.`, `..` and hidden names first."""
     if name in (b"", b".", b".."):
         return len(name)
     return 3 if name[:1] == b"." else 4
@@ -39,7 +39,7 @@ def _prefix_length(name: bytes) -> int:
 
 
 def _key(name: bytes) -> tuple[object, ...]:
-    """Ranks of characters and numbers by turns; a number is its length and its digits."""
+    """Return alternating ranks of characters and numbers; a number is its length and its digits."""
     key: list[object] = []
     for text, digits in _PARTS.findall(name):
         if text or digits or not key:

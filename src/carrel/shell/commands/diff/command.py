@@ -18,9 +18,9 @@ from carrel.shell.commands.diff.hunks import (
     ClassifiedChange,
     FilePair,
     HunkRenderer,
-    normal,
-    unified,
-    with_context,
+    render_context,
+    render_normal,
+    render_unified,
 )
 from carrel.shell.language.glob import name_pattern
 from carrel.shell.text.quoting import encode, quote_if_needed
@@ -46,7 +46,7 @@ _ESCAPES = {
 
 
 class OutputStyle(NamedTuple):
-    """A format of the output, and how many lines are around changes."""
+    """Output format, and the number of context lines."""
 
     name: str
     lines: int = 3
@@ -56,18 +56,18 @@ def _try_help(message: str) -> UsageError:
     return UsageError(f"{message}\ndiff: Try 'diff --help' for more information.", hint=False)
 
 
-def _style(name: str, text: str) -> OutputStyle:
+def _parse_style(name: str, text: str) -> OutputStyle:
     if text and not (text.isascii() and text.isdecimal()):
         raise _try_help(f"invalid context length '{text}'")
     return OutputStyle(name, int(text[:9] or 3))
 
 
-def _unified(text: str) -> OutputStyle:
-    return _style(_UNIFIED, text)
+def _parse_unified(text: str) -> OutputStyle:
+    return _parse_style(_UNIFIED, text)
 
 
-def _contextual(text: str) -> OutputStyle:
-    return _style(_CONTEXT, text)
+def _parse_context_style(text: str) -> OutputStyle:
+    return _parse_style(_CONTEXT, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,16 @@ class Flags:
         tuple[OutputStyle, ...],
         Opt("--normal", const=OutputStyle(_NORMAL), help="print changes alone (the default)"),
         Opt("-u", const=OutputStyle(_UNIFIED), help="print 3 lines of unified context"),
-        Opt("-U", metavar="NUM", help="print NUM lines of unified context", parse=_unified),
-        Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", parse=_unified),
+        Opt("-U", metavar="NUM", help="print NUM lines of unified context", parse=_parse_unified),
+        Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", parse=_parse_unified),
         Opt("-c", const=OutputStyle(_CONTEXT), help="print 3 lines of context, both files apart"),
-        Opt("-C", metavar="NUM", help="print NUM lines of context, both files apart", parse=_contextual),
-        Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", parse=_contextual),
+        Opt(
+            "-C",
+            metavar="NUM",
+            help="print NUM lines of context, both files apart",
+            parse=_parse_context_style,
+        ),
+        Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", parse=_parse_context_style),
     ] = ()
     brief: Annotated[bool, Opt("-q", "--brief", help="tell only whether files differ")] = False
     report: Annotated[
@@ -130,7 +135,7 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads both files."""
+    """Declare both operands as read."""
     return reads(operands)
 
 
@@ -148,23 +153,23 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 class Side(NamedTuple):
-    """One of two things to compare; without *info* it is missing, and as good as empty."""
+    """One of two files or directories to compare; without *info* it is missing and counts as empty."""
 
     path: str
     info: FileInfo | None
 
     @property
     def is_directory(self) -> bool:
-        """Whether it is a directory."""
+        """Whether this is a directory."""
         return self.info is not None and self.info.is_directory
 
     @property
-    def path_if_there(self) -> str | None:
-        """What to read, if there is something."""
+    def readable_path(self) -> str | None:
+        """The path to read; `None` if the file is missing."""
         return self.path if self.info is not None or self.path == STDIN else None
 
     def kind(self) -> str:
-        """What it is, in words."""
+        """Return the file type in words."""
         if self.info is None or self.info.is_file:
             return "regular file" if self.info and self.info.size_bytes else "regular empty file"
         return "directory" if self.is_directory else "special file"
@@ -191,36 +196,36 @@ class _Diff:
         self._command = " ".join(["diff", *map(quote_if_needed, options)])
 
     def run(self, old: str, new: str) -> int:
-        """Compare what the user named, and return the exit status."""
-        sides = [self._side(path) for path in (old, new)]
-        one, other = sides
-        if one is None or other is None:
+        """Compare the operands and return the exit status."""
+        sides = [self._examine(path) for path in (old, new)]
+        first, second = sides
+        if first is None or second is None:
             return 2
         if old == new == STDIN:
             return 0
-        if one.is_directory != other.is_directory and STDIN in (old, new):
+        if first.is_directory != second.is_directory and STDIN in (old, new):
             self._ctx.error("cannot compare '-' to a directory", status=2)
             return 2
-        if one.info is None and other.info is None:
+        if first.info is None and second.info is None:
             for path in (old, new):
                 self._ctx.error(f"{path}: No such file or directory", status=2)
             return 2
-        if one.is_directory and other.is_directory:
-            return max(self._directories(one, other), self._ctx.status)
-        if (one.is_directory and other.info) or (other.is_directory and one.info):
-            one, other = self._into(one, other), self._into(other, one)
-        if one is None or other is None:
+        if first.is_directory and second.is_directory:
+            return max(self._compare_directories(first, second), self._ctx.status)
+        if (first.is_directory and second.info) or (second.is_directory and first.info):
+            first, second = self._file_in(first, second), self._file_in(second, first)
+        if first is None or second is None:
             return 2
-        return max(self._files(one, other, header=False), self._ctx.status)
+        return max(self._compare_files(first, second, header=False), self._ctx.status)
 
-    def _into(self, side: Side | None, other: Side | None) -> Side | None:
-        """If *side* is a directory, what has the name of the *other* in it."""
+    def _file_in(self, side: Side | None, other: Side | None) -> Side | None:
+        """If *side* is a directory, return the file in it that is named as *other*."""
         if side is None or other is None or not side.is_directory:
             return side
-        return self._side(_join(side.path, other.path.rstrip("/").rpartition("/")[2]))
+        return self._examine(_join(side.path, other.path.rstrip("/").rpartition("/")[2]))
 
-    def _side(self, path: str) -> Side | None:
-        """What is at *path*; `None` after an error."""
+    def _examine(self, path: str) -> Side | None:
+        """Examine *path*; `None` after an error, which is reported."""
         if path == STDIN:
             return Side(path, None)
         try:
@@ -235,14 +240,14 @@ class _Diff:
 
     # Directories
 
-    def _directories(self, old: Side, new: Side) -> int:
-        names = [self._names(side) for side in (old, new)]
+    def _compare_directories(self, old: Side, new: Side) -> int:
+        names = [self._list_names(side) for side in (old, new)]
         status = 0
         for name in sorted({*names[0], *names[1]}, key=encode):
-            status = max(status, self._entry(old, new, name, name in names[0], name in names[1]))
+            status = max(status, self._compare_entry(old, new, name, name in names[0], name in names[1]))
         return status
 
-    def _names(self, side: Side) -> set[str]:
+    def _list_names(self, side: Side) -> set[str]:
         if side.info is None:
             return set()
         names: set[str] = set()
@@ -250,35 +255,37 @@ class _Diff:
             names.update(info.name for info in self._ctx.list(side.path))
         return {name for name in names if not any(matches(name) for matches in self._flags.exclude)}
 
-    def _entry(self, old: Side, new: Side, name: str, in_old: bool, in_new: bool) -> int:
+    def _compare_entry(self, old: Side, new: Side, name: str, in_old: bool, in_new: bool) -> int:
         if not (in_old and in_new) and not self._flags.new_file:
             self._ctx.write_line(f"Only in {old.path if in_old else new.path}: {name}")
             return 1
-        one = self._side(_join(old.path, name)) if in_old else Side(_join(old.path, name), None)
-        other = self._side(_join(new.path, name)) if in_new else Side(_join(new.path, name), None)
-        if one is None or other is None:
+        first = self._examine(_join(old.path, name)) if in_old else Side(_join(old.path, name), None)
+        second = self._examine(_join(new.path, name)) if in_new else Side(_join(new.path, name), None)
+        if first is None or second is None:
             return 2
-        directories = one.is_directory, other.is_directory
+        directories = first.is_directory, second.is_directory
         if directories == (False, False):
-            return self._files(one, other, header=True)
+            return self._compare_files(first, second, header=True)
         if not self._flags.recursive and all(directories):
-            self._ctx.write_line(f"Common subdirectories: {one.path} and {other.path}")
+            self._ctx.write_line(f"Common subdirectories: {first.path} and {second.path}")
             return 0
-        if all(directories) or one.info is None or other.info is None:
-            return self._only_or_both(one, other, name)
-        self._ctx.write_line(f"File {one.path} is a {one.kind()} while file {other.path} is a {other.kind()}")
+        if all(directories) or first.info is None or second.info is None:
+            return self._compare_directory_entry(first, second, name)
+        self._ctx.write_line(
+            f"File {first.path} is a {first.kind()} while file {second.path} is a {second.kind()}"
+        )
         return 1
 
-    def _only_or_both(self, one: Side, other: Side, name: str) -> int:
+    def _compare_directory_entry(self, first: Side, second: Side, name: str) -> int:
         if self._flags.recursive:
-            return self._directories(one, other)
-        there = one if one.info is not None else other
-        self._ctx.write_line(f"Only in {there.path[: -len(name) - 1]}: {name}")
+            return self._compare_directories(first, second)
+        present = first if first.info is not None else second
+        self._ctx.write_line(f"Only in {present.path[: -len(name) - 1]}: {name}")
         return 1
 
     # Files
 
-    def _files(self, old: Side, new: Side, *, header: bool) -> int:
+    def _compare_files(self, old: Side, new: Side, *, header: bool) -> int:
         try:
             status = self._compare(old, new, header=header)
         except (ClosedError, SessionMissingError):
@@ -294,72 +301,72 @@ class _Diff:
         if old.path == new.path or self._is_same(old, new):
             return 0
         if self._flags.brief and not self._comparison.ignores and STDIN not in (old.path, new.path):
-            return self._tell_differ("Files", old, new)
-        with self._comparison.reading(old.path_if_there, new.path_if_there) as (files, is_binary):
+            return self._report_difference("Files", old, new)
+        with self._comparison.reading(old.readable_path, new.readable_path) as (files, is_binary):
             if is_binary and not self._flags.text:
                 if files.old == files.new:
                     return 0
-                return self._tell_differ("Files" if self._flags.brief else "Binary files", old, new)
+                return self._report_difference("Files" if self._flags.brief else "Binary files", old, new)
             return self._compare_lines(files, old, new, header=header)
 
     def _compare_lines(self, files: FilePair, old: Side, new: Side, *, header: bool) -> int:
-        found = self._comparison.differences(files)
-        if all(difference.ignored for difference in found):
+        changes = self._comparison.differences(files)
+        if all(difference.ignored for difference in changes):
             return 0
         if self._flags.brief:
-            return self._tell_differ("Files", old, new)
+            return self._report_difference("Files", old, new)
         if header:
             self._ctx.write_line(f"{self._command} {quote_if_needed(old.path)} {quote_if_needed(new.path)}")
-        self._print(files, found, old, new)
+        self._print(files, changes, old, new)
         return 1
 
     def _is_same(self, old: Side, new: Side) -> bool:
-        """Whether two files have the same bytes."""
+        """Whether two files have the same content."""
         if not (old.info and new.info) or old.info.size_bytes != new.info.size_bytes:
             return False
         return self._comparison.is_same(old.path, new.path)
 
-    def _tell_differ(self, what: str, old: Side, new: Side) -> int:
-        self._ctx.write_line(f"{what} {old.path} and {new.path} differ")
+    def _report_difference(self, label: str, old: Side, new: Side) -> int:
+        self._ctx.write_line(f"{label} {old.path} and {new.path} differ")
         return 1
 
     # Output
 
-    def _print(self, files: FilePair, found: Sequence[ClassifiedChange], old: Side, new: Side) -> None:
-        render: HunkRenderer = normal
+    def _print(self, files: FilePair, changes: Sequence[ClassifiedChange], old: Side, new: Side) -> None:
+        render: HunkRenderer = render_normal
         if self._style.name != _NORMAL:
             marks = (b"--- ", b"+++ ") if self._style.name == _UNIFIED else (b"*** ", b"--- ")
             for index, side in enumerate((old, new)):
                 self._ctx.write(marks[index] + encode(self._title(side, index)) + b"\n")
             render = partial(
-                unified if self._style.name == _UNIFIED else with_context, context=self._style.lines
+                render_unified if self._style.name == _UNIFIED else render_context, context=self._style.lines
             )
-        for piece in render(files, found):
-            self._ctx.write(piece)
+        for chunk in render(files, changes):
+            self._ctx.write(chunk)
 
     def _title(self, side: Side, index: int) -> str:
-        """The name of a file and when it was changed, or its label."""
+        """Return the name and modification time of a file, or its label."""
         if index < len(self._flags.labels):
             return self._flags.labels[index]
-        name = _quoted(side.path)
+        name = _quote_header(side.path)
         modified_ns = side.info.modified_ns if side.info else 0
         if side.path == STDIN:
             modified_ns = self._ctx.workspace.gate.now()
         seconds, fraction = divmod(modified_ns, 10**9)
-        when = time.gmtime(seconds)
+        modified = time.gmtime(seconds)
         if self._style.name == _CONTEXT:
-            return f"{name}\t{time.asctime(when)}"
-        return f"{name}\t{time.strftime('%Y-%m-%d %H:%M:%S', when)}.{fraction:09} +0000"
+            return f"{name}\t{time.asctime(modified)}"
+        return f"{name}\t{time.strftime('%Y-%m-%d %H:%M:%S', modified)}.{fraction:09} +0000"
 
 
-def _quoted(name: str) -> str:
-    """A name in a header, in quotes if somebody could misread it."""
+def _quote_header(name: str) -> str:
+    """Quote a name in a header if it contains special characters."""
     if not re.search(r'[\x00-\x20\x7f"\\]', name):
         return name
     return (
         '"'
         + re.sub(
-            r'[\x00-\x1f\x7f"\\]', lambda found: _ESCAPES.get(found[0]) or f"\\{ord(found[0]):03o}", name
+            r'[\x00-\x1f\x7f"\\]', lambda match: _ESCAPES.get(match[0]) or f"\\{ord(match[0]):03o}", name
         )
         + '"'
     )

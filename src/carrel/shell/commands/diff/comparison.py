@@ -1,4 +1,4 @@
-"""Compare two files line by line, with what is to be ignored."""
+"""Compare two files line by line, ignoring differences as options ask."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from carrel.shell.commands.diff.hunks import ClassifiedChange, FilePair
 from carrel.shell.text.line_diff import LineChange, line_changes
 
 _BINARY_BYTES = 2**15
-"""A NUL among so many first bytes makes a file binary."""
+"""Number of leading bytes in which a NUL makes a file binary."""
 _LINE_BYTES = 80
-"""What a line takes in memory besides its own bytes."""
+"""Memory charged for a line besides its bytes."""
 
 
 class IgnoredSpace(StrEnum):
-    """The white space that is ignored."""
+    """Which differences in white space are ignored."""
 
     NONE = "none"
     ALL = "all"
     CHANGE = "change"
-    """How much of it there is."""
+    """Differences in the amount of white space."""
     TRAILING = "trailing"
-    """That at the end of lines."""
+    """White space at the end of lines."""
 
 
 class Comparison:
-    """Compares files, one pair after the other."""
+    """Compares files, one pair after another."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Comparison:
     ) -> None:
         """Ignore *case*, *space*, changes of *blank_lines*, and *carriage_returns* before newlines.
 
-        With *minimal*, changes are as few as can be, however long that takes.
+        With *minimal*, find the fewest changes, however long that takes.
         """
         self._ctx = ctx
         self._case = case
@@ -52,54 +52,55 @@ class Comparison:
         self._carriage_returns = carriage_returns
         self._minimal = minimal
         self.ignores = case or space is not IgnoredSpace.NONE or blank_lines or carriage_returns
-        """Whether files may count as the same that have not the same bytes."""
+        """Whether files with different content may count as equal."""
 
     def is_same(self, old: str, new: str) -> bool:
-        """Whether two files have the same bytes, looked at without keeping them."""
+        """Whether two files have the same content; reads them without keeping them."""
         pairs = zip_longest(self._ctx.chunks(old), self._ctx.chunks(new))
         return all(one == other for one, other in pairs)
 
     @contextmanager
     def reading(self, old: str | None, new: str | None) -> Iterator[tuple[FilePair, bool]]:
-        """The lines of two files, and whether one of them is binary; `None` is an empty file."""
-        held = [0, 0]
+        """Read the lines of two files, and whether one is binary; `None` is an empty file."""
+        charged = [0, 0]
         binary = [False, False]
 
-        def counted(path: str, side: int) -> Iterator[bytes]:
+        def metered_chunks(path: str, side: int) -> Iterator[bytes]:
             left = _BINARY_BYTES
             for chunk in self._ctx.chunks(path):
                 binary[side] = binary[side] or (left > 0 and b"\0" in chunk[:left])
                 left -= len(chunk)
                 size = len(chunk) + _LINE_BYTES * chunk.count(b"\n")
                 self._ctx.meter.charge_memory(size)
-                held[side] += size
+                charged[side] += size
                 yield chunk
 
         try:
             lines = [
-                [] if path is None else list(self._ctx.split_lines(counted(path, side)))
+                [] if path is None else list(self._ctx.split_lines(metered_chunks(path, side)))
                 for side, path in enumerate((old, new))
             ]
             yield FilePair(*lines), any(binary)
         finally:
-            self._ctx.meter.charge_memory(-sum(held))
+            self._ctx.meter.charge_memory(-sum(charged))
 
     def differences(self, files: FilePair) -> list[ClassifiedChange]:
-        """The changes, and whether each of them matters."""
-        keys = [list(map(self._key, lines)) if self.ignores else lines for lines in files]
-        found = line_changes(keys[0], keys[1], self._ctx.meter.check, minimal=self._minimal)
+        """Return the changes, and whether each is ignored."""
+        keys = [list(map(self._comparison_key, lines)) if self.ignores else lines for lines in files]
+        changes = line_changes(keys[0], keys[1], self._ctx.meter.check, minimal=self._minimal)
         return [
-            ClassifiedChange(change, self._blank_lines and self._is_blank(files, change)) for change in found
+            ClassifiedChange(change, self._blank_lines and self._is_blank(files, change))
+            for change in changes
         ]
 
     def _is_blank(self, files: FilePair, change: LineChange) -> bool:
-        """Whether only blank lines came and went."""
+        """Whether *change* consists of blank lines only."""
         blanks = b"\n" if self._space is IgnoredSpace.NONE else None
         lines = chain(files.old[change.old : change.old_end], files.new[change.new : change.new_end])
         return not any(line.strip(blanks) for line in lines)
 
-    def _key(self, line: bytes) -> bytes:
-        """What is compared of a line."""
+    def _comparison_key(self, line: bytes) -> bytes:
+        """Return the part of a line that is compared."""
         if self._carriage_returns and line.endswith(b"\r\n"):
             line = line[:-2] + b"\n"
         if self._case:

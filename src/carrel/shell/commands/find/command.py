@@ -27,8 +27,8 @@ Names come in order. Regular expressions are those of RE2. There is no -exec: us
 
 
 def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at each starting point, and with `-delete` change it."""
-    _, starts, words = _split(argv)
+    """Declare each starting point as read, and with `-delete` as written."""
+    _, starts, words = _split_arguments(argv)
     yield from inspects(starts)
     if "-delete" in words:
         yield from writes(starts)
@@ -36,14 +36,14 @@ def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
     """Search beneath each starting point."""
-    options, starts, words = _split(argv)
+    options, starts, words = _split_arguments(argv)
     search = SearchState(ctx, ctx.workspace.gate.now())
     try:
         if "-L" in options:
             raise ExpressionError("-L is not offered here: links are not followed")
         test = parse(search, words)
         for start in starts:
-            _search(search, start, test, follow="-H" in options)
+            _search_from(search, start, test, follow="-H" in options)
     except ExpressionError as error:
         if error.args[0]:
             ctx.error(error.args[0])
@@ -52,36 +52,36 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     return ctx.status
 
 
-def _split(argv: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """The options, the starting points and the words of the expression."""
+def _split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Split the arguments into options, starting points and words of the expression."""
     at = 0
     while at < len(argv) and argv[at] in ("-H", "-L", "-P", "--"):
         at += 1
     begin = at
-    while at < len(argv) and not _begins_expression(argv[at]):
+    while at < len(argv) and not _starts_expression(argv[at]):
         at += 1
     return list(argv[:begin]), list(argv[begin:at]) or ["."], list(argv[at:])
 
 
-def _begins_expression(word: str) -> bool:
+def _starts_expression(word: str) -> bool:
     return (len(word) > 1 and word[0] == "-") or word in ("(", "!")
 
 
-def _search(search: SearchState, start: str, test: Predicate, *, follow: bool) -> None:
+def _search_from(search: SearchState, start: str, test: Predicate, *, follow: bool) -> None:
     with search.ctx.reporting(start, quote(start)):
-        top = _top(search.ctx, start, follow=follow)
-        found = _from_top(search, start, top)
+        top = _stat_start(search.ctx, start, follow=follow)
+        entries = _walk(search, start, top)
         if search.post_order:
-            found = _last(found, start)
-        above = _depth_of(start)
-        for path, info in found:
-            depth = 0 if path == start else path.count("/") - above
+            entries = _in_post_order(entries, start)
+        base_depth = _base_depth(start)
+        for path, info in entries:
+            depth = 0 if path == start else path.count("/") - base_depth
             search.pruned = False
             if depth >= search.min_depth:
                 test(FoundFile(path, info, depth, start))
 
 
-def _top(ctx: Context, start: str, *, follow: bool) -> FileInfo:
+def _stat_start(ctx: Context, start: str, *, follow: bool) -> FileInfo:
     if follow:
         try:
             return ctx.stat(start)
@@ -90,29 +90,29 @@ def _top(ctx: Context, start: str, *, follow: bool) -> FileInfo:
     return ctx.stat(start, follow=False)
 
 
-def _depth_of(start: str) -> int:
-    """How many slashes stand before the names that are one level beneath *start*, less one."""
+def _base_depth(start: str) -> int:
+    """Return the number of slashes in paths directly beneath *start*, less one."""
     return start.count("/") - (1 if start.endswith("/") else 0)
 
 
-def _from_top(search: SearchState, start: str, top: FileInfo) -> Iterator[WalkedEntry]:
+def _walk(search: SearchState, start: str, top: FileInfo) -> Iterator[WalkedEntry]:
     yield start, top
     if not top.is_directory or search.max_depth == 0 or (search.pruned and not search.post_order):
         return
-    above = _depth_of(start)
+    base_depth = _base_depth(start)
     limit = search.max_depth
 
     def enter(path: str, info: FileInfo) -> bool:
-        # The expression has seen the directory by now, and may have pruned it.
+        # The expression has already tested the directory, and may have pruned it.
         if search.pruned and not search.post_order:
             return False
-        return limit is None or path.count("/") - above < limit
+        return limit is None or path.count("/") - base_depth < limit
 
     yield from search.ctx.walk(start, enter)
 
 
-def _last(found: Iterator[WalkedEntry], start: str) -> Iterator[WalkedEntry]:
-    """The starting point after all that is beneath it."""
-    top = next(found)
-    yield from post_order(found)
+def _in_post_order(entries: Iterator[WalkedEntry], start: str) -> Iterator[WalkedEntry]:
+    """Yield the entries in post-order, the starting point last."""
+    top = next(entries)
+    yield from post_order(entries)
     yield top

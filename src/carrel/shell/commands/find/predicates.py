@@ -1,4 +1,4 @@
-"""The tests of `find`: each is made from its argument."""
+"""The tests of `find`: each function makes a predicate from the argument of a test."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ _NUMBER = re.compile(r"([+-]?)([0-9]{1,18})")
 def name(search: SearchState, text: str) -> Predicate:
     """`-name`."""
     matches = name_pattern(text)
-    return lambda visit: matches(visit.name)
+    return lambda file: matches(file.name)
 
 
 def iname(search: SearchState, text: str) -> Predicate:
     """`-iname`."""
     matches = name_pattern(text.lower())
-    return lambda visit: matches(visit.name.lower())
+    return lambda file: matches(file.name.lower())
 
 
 def path(search: SearchState, text: str) -> Predicate:
     """`-path`, where a star matches slashes too."""
     matches = name_pattern(text)
-    return lambda visit: matches(visit.path)
+    return lambda file: matches(file.path)
 
 
 def ipath(search: SearchState, text: str) -> Predicate:
     """`-ipath`."""
     matches = name_pattern(text.lower())
-    return lambda visit: matches(visit.path.lower())
+    return lambda file: matches(file.path.lower())
 
 
 def link_name(search: SearchState, text: str) -> Predicate:
     """`-lname`."""
     matches = name_pattern(text)
 
-    def test(visit: FoundFile) -> bool:
-        if visit.info.kind is not FileKind.LINK:
+    def test(file: FoundFile) -> bool:
+        if file.info.kind is not FileKind.LINK:
             return False
-        return matches(visit.info.target or search.ctx.stat(visit.path, follow=False).target or "")
+        return matches(file.info.target or search.ctx.stat(file.path, follow=False).target or "")
 
     return test
 
@@ -73,12 +73,12 @@ def regex(search: SearchState, text: str, *, ignore_case: bool = False) -> Predi
     options.log_errors = False
     options.dot_nl = True
     options.encoding = re2.Options.Encoding.LATIN1
-    pattern = text if search.regex_type != "emacs" else _from_emacs(text)
+    pattern = text if search.regex_type != "emacs" else _translate_emacs(text)
     try:
         compiled = re2.compile(encode(pattern), options)
     except re2.error as error:
         raise ExpressionError(f"failed to compile regular expression {quote(text)}: {error}") from None
-    return lambda visit: compiled.fullmatch(encode(visit.path)) is not None
+    return lambda file: compiled.fullmatch(encode(file.path)) is not None
 
 
 def iregex(search: SearchState, text: str) -> Predicate:
@@ -89,15 +89,15 @@ def iregex(search: SearchState, text: str) -> Predicate:
 _TOKEN = re.compile(r"\\(.)|(\[\^?\]?[^\]]*\])|([(){}|])", re.DOTALL)
 
 
-def _from_emacs(text: str) -> str:
-    """The same in the words of RE2: there `(`, `)` and `|` need no backslash, here they do."""
+def _translate_emacs(text: str) -> str:
+    """Translate an Emacs expression to RE2, where `(`, `)` and `|` are operators without a backslash."""
 
-    def turned(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return found[1] if found[1] in "()|" else found[0]
-        return found[2] or "\\" + found[3]
+    def translate(match: re.Match[str]) -> str:
+        if match[1] is not None:
+            return match[1] if match[1] in "()|" else match[0]
+        return match[2] or "\\" + match[3]
 
-    return _TOKEN.sub(turned, text)
+    return _TOKEN.sub(translate, text)
 
 
 # Kinds, sizes, permissions
@@ -105,27 +105,27 @@ def _from_emacs(text: str) -> str:
 
 def kind(search: SearchState, text: str) -> Predicate:
     """`-type`."""
-    wanted = set()
+    expected = set()
     for letter in text.split(","):
         if not letter:
             problem = "is missing, i.e., list is ending on: ','" if text else ""
             raise ExpressionError(f"Last file type in list argument to -type {problem}".rstrip())
         if letter not in _KINDS and letter not in _NEVER:
             raise ExpressionError(f"Unknown argument to -type: {letter}")
-        wanted.add(_KINDS.get(letter))
-    return lambda visit: visit.info.kind in wanted
+        expected.add(_KINDS.get(letter))
+    return lambda file: file.info.kind in expected
 
 
 def empty(search: SearchState) -> Predicate:
     """`-empty`."""
 
-    def test(visit: FoundFile) -> bool:
-        if visit.info.is_file:
-            return visit.info.size_bytes == 0
-        if not visit.info.is_directory:
+    def test(file: FoundFile) -> bool:
+        if file.info.is_file:
+            return file.info.size_bytes == 0
+        if not file.info.is_directory:
             return False
-        with search.ctx.reporting(visit.path, quote(visit.path)):
-            return not search.ctx.list(visit.path)
+        with search.ctx.reporting(file.path, quote(file.path)):
+            return not search.ctx.list(file.path)
         return False
 
     return test
@@ -139,51 +139,51 @@ def size(search: SearchState, text: str) -> Predicate:
         unit = _UNITS["b"]
     if not unit:
         raise ExpressionError(f"invalid -size type `{text[-1:]}'")
-    compare = _comparison("-size", digits, text)
-    return lambda visit: compare(ceil_divide(visit.info.host_bytes, unit))
+    compare = _parse_comparison("-size", digits, text)
+    return lambda file: compare(ceil_divide(file.info.host_bytes, unit))
 
 
 def links(search: SearchState, text: str) -> Predicate:
     """`-links`."""
-    compare = _comparison("-links", text, text)
-    return lambda visit: compare(visit.info.links)
+    compare = _parse_comparison("-links", text, text)
+    return lambda file: compare(file.info.links)
 
 
 def inode(search: SearchState, text: str) -> Predicate:
     """`-inum`."""
-    compare = _comparison("-inum", text, text)
-    return lambda visit: compare(visit.info.inode)
+    compare = _parse_comparison("-inum", text, text)
+    return lambda file: compare(file.info.inode)
 
 
 def owner(search: SearchState, text: str) -> Predicate:
-    """`-user` and `-group`: everything belongs to one."""
+    """`-user` and `-group`: all files have the same owner."""
     is_owner = text in (OWNER, "0")
-    return lambda visit: is_owner
+    return lambda file: is_owner
 
 
 def permissions(search: SearchState, text: str) -> Predicate:
     """`-perm`."""
     sign = text[:1] if text[:1] in ("-", "/") else ""
-    wanted = _mode(text[len(sign) :])
-    if wanted is None:
+    expected = _parse_mode(text[len(sign) :])
+    if expected is None:
         raise ExpressionError(f"invalid mode {quote(text)}")
     if sign == "-":
-        return lambda visit: visit.info.mode & wanted == wanted
+        return lambda file: file.info.mode & expected == expected
     if sign == "/":
-        return lambda visit: wanted == 0 or visit.info.mode & wanted != 0
-    return lambda visit: visit.info.mode == wanted
+        return lambda file: expected == 0 or file.info.mode & expected != 0
+    return lambda file: file.info.mode == expected
 
 
-def _mode(text: str) -> int | None:
+def _parse_mode(text: str) -> int | None:
     if re.fullmatch("[0-7]{1,4}", text):
         return int(text, 8)
     mode = 0
     for clause in text.split(","):
-        found = re.fullmatch("([ugoa]*)[+=]([rwx]+)", clause)
-        if found is None:
+        match = re.fullmatch("([ugoa]*)[+=]([rwx]+)", clause)
+        if match is None:
             return None
-        who = found[1] or "a"
-        bits = sum({"r": 4, "w": 2, "x": 1}[letter] for letter in set(found[2]))
+        who = match[1] or "a"
+        bits = sum({"r": 4, "w": 2, "x": 1}[letter] for letter in set(match[2]))
         for shift, letter in ((6, "u"), (3, "g"), (0, "o")):
             if letter in who or "a" in who:
                 mode |= bits << shift
@@ -192,31 +192,31 @@ def _mode(text: str) -> int | None:
 
 def readable(search: SearchState) -> Predicate:
     """`-readable`."""
-    return lambda visit: _allows(search, visit, Access.READ)
+    return lambda file: _allows(search, file, Access.READ)
 
 
 def writable(search: SearchState) -> Predicate:
     """`-writable`."""
-    return lambda visit: _allows(search, visit, Access.WRITE) and _has_bits(search, visit, 0o222)
+    return lambda file: _allows(search, file, Access.WRITE) and _has_bits(search, file, 0o222)
 
 
 def executable(search: SearchState) -> Predicate:
     """`-executable`."""
-    return lambda visit: _has_bits(search, visit, 0o111)
+    return lambda file: _has_bits(search, file, 0o111)
 
 
-def _allows(search: SearchState, visit: FoundFile, access: Access) -> bool:
-    if not search.ctx.workspace.explain(search.ctx.path(visit.path), access).allowed:
+def _allows(search: SearchState, file: FoundFile, access: Access) -> bool:
+    if not search.ctx.workspace.explain(search.ctx.path(file.path), access).allowed:
         return False
-    return _has_bits(search, visit, 0o777)
+    return _has_bits(search, file, 0o777)
 
 
-def _has_bits(search: SearchState, visit: FoundFile, bits: int) -> bool:
+def _has_bits(search: SearchState, file: FoundFile, bits: int) -> bool:
     """Whether the file, or the one that a link leads to, has one of the permissions in *bits*."""
-    if visit.info.kind is not FileKind.LINK:
-        return bool(visit.info.mode & bits)
+    if file.info.kind is not FileKind.LINK:
+        return bool(file.info.mode & bits)
     try:
-        return bool(search.ctx.stat(visit.path).mode & bits)
+        return bool(search.ctx.stat(file.path).mode & bits)
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError:
@@ -227,21 +227,21 @@ def _has_bits(search: SearchState, visit: FoundFile, bits: int) -> bool:
 
 
 def days(search: SearchState, text: str) -> Predicate:
-    """`-mtime`: whole days, what is over is dropped."""
-    compare = _comparison("-mtime", text, text)
+    """`-mtime`: whole days, rounded down."""
+    compare = _parse_comparison("-mtime", text, text)
     now = search.now_ns
-    return lambda visit: compare((now - visit.info.modified_ns) // (86_400 * SECOND_NS))
+    return lambda file: compare((now - file.info.modified_ns) // (86_400 * SECOND_NS))
 
 
 def minutes(search: SearchState, text: str) -> Predicate:
-    """`-mmin`: an exact number of minutes means the one that ends then."""
-    compare = _comparison("-mmin", text, text)
+    """`-mmin`: minutes, rounded up except for `-N`."""
+    compare = _parse_comparison("-mmin", text, text)
     now = search.now_ns
     unit = 60 * SECOND_NS
     rounded: Callable[[int], int] = lambda age: ceil_divide(age, unit)  # noqa: E731  # one of two
     if text.startswith("-"):
         rounded = lambda age: age // unit  # noqa: E731  # the other
-    return lambda visit: compare(rounded(now - visit.info.modified_ns))
+    return lambda file: compare(rounded(now - file.info.modified_ns))
 
 
 def newer(search: SearchState, text: str) -> Predicate:
@@ -253,7 +253,7 @@ def newer(search: SearchState, text: str) -> Predicate:
     except CarrelError as error:
         search.ctx.report(error, quote(text))
         raise ExpressionError("") from None
-    return lambda visit: visit.info.modified_ns > then
+    return lambda file: file.info.modified_ns > then
 
 
 def newer_than_date(search: SearchState, text: str) -> Predicate:
@@ -263,28 +263,28 @@ def newer_than_date(search: SearchState, text: str) -> Predicate:
     except (ValueError, OverflowError):
         message = f"I cannot figure out how to interpret {quote(text)} as a date or time"
         raise ExpressionError(message) from None
-    return lambda visit: visit.info.modified_ns > then
+    return lambda file: file.info.modified_ns > then
 
 
 def same_file(search: SearchState, text: str) -> Predicate:
     """`-samefile`."""
-    found: FileInfo | None = None
+    info: FileInfo | None = None
     with search.ctx.reporting(text, quote(text)):
-        found = search.ctx.stat(text, follow=False)
-    if found is None:
+        info = search.ctx.stat(text, follow=False)
+    if info is None:
         raise ExpressionError("")
-    inode_number = found.inode
-    return lambda visit: visit.info.inode == inode_number
+    inode_number = info.inode
+    return lambda file: file.info.inode == inode_number
 
 
-def _comparison(option: str, text: str, argument: str) -> Callable[[int], bool]:
-    """`+N` for more, `-N` for less, `N` for exactly so much."""
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+def _parse_comparison(option: str, text: str, argument: str) -> Callable[[int], bool]:
+    """Parse `+N` (more than), `-N` (less than) or `N` (exactly)."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise ExpressionError(f"invalid argument `{argument}' to `{option}'")
-    limit = int(found[2])
-    if found[1] == "+":
+    limit = int(match[2])
+    if match[1] == "+":
         return lambda value: value > limit
-    if found[1] == "-":
+    if match[1] == "-":
         return lambda value: value < limit
     return lambda value: value == limit

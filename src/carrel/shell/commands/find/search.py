@@ -1,4 +1,4 @@
-"""State of one `find`: the file being tested, and what its expression has set."""
+"""State of one search: the file being tested, and the options that the expression set."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from carrel.values import FileInfo
 
 
 class ExpressionError(Exception):
-    """An expression that cannot be used; nothing is searched."""
+    """The expression is invalid; nothing is searched."""
 
 
-class QuitSearch(Exception):  # nothing is wrong
-    """The search is over."""
+class QuitSearch(Exception):  # not an error
+    """Raised by `-quit` to end the search."""
 
 
 class FoundFile(NamedTuple):
-    """One file that the search has come to."""
+    """One file to test."""
 
     path: str
-    """As it is shown."""
+    """Display path."""
     info: FileInfo
     depth: int
     start: str
-    """The starting point that it lies beneath."""
+    """The starting point that the file is beneath."""
 
     @property
     def name(self) -> str:
-        """The last name of the path."""
+        """The last component of the path."""
         return self.path.rstrip("/").rpartition("/")[2] or self.path[:1]
 
 
@@ -39,16 +39,16 @@ Predicate = Callable[[FoundFile], bool]
 
 @dataclass(slots=True)
 class SearchState:
-    """What one `find` knows and is told by its expression."""
+    """State that the predicates of one search share."""
 
     ctx: Context
     now_ns: int
     min_depth: int = 0
     max_depth: int | None = None
     post_order: bool = False
-    """Whether what is in a directory comes before it."""
+    """Whether the content of a directory is tested before the directory itself."""
     has_action: bool = False
-    """Whether something is done with what is found, so that it is not printed anyway."""
+    """Whether the expression has an action, so that the implicit `-print` is left out."""
     pruned: bool = False
-    """Whether the directory that was just visited is not to be gone into."""
+    """Whether the walk must not descend into the directory just tested."""
     regex_type: str = "emacs"

@@ -32,24 +32,24 @@ as \\b, and -P knows no look-around. The exit status is 0 if a line is selected,
 error."""
 
 _PATTERN_BYTES = 128
-"""Memory that each character of a pattern takes until it is compiled."""
-_LISTED, _NOT_LISTED = "with", "without"
+"""Memory charged for each character of a pattern before it is compiled."""
+_WITH_MATCH, _WITHOUT_MATCH = "with", "without"
 
 
-def _context(text: str) -> int:
+def _parse_context(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"{text}: invalid context length argument", hint=False)
     return int(text[:18])
 
 
-def _max_count(text: str) -> int | None:
+def _parse_max_count(text: str) -> int | None:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
         raise UsageError("invalid max count", hint=False)
     return None if text != digits else int(digits[:18])
 
 
-def _binary_files(text: str) -> BinaryFiles:
+def _parse_binary_files(text: str) -> BinaryFiles:
     try:
         return BinaryFiles(text)
     except ValueError:
@@ -101,7 +101,7 @@ class Flags:
     invert: Annotated[bool, Opt("-v", "--invert-match", help="select lines that do not match")] = False
     max_count: Annotated[
         int | None,
-        Opt("-m", "--max-count", metavar="NUM", help="stop after NUM selected lines", parse=_max_count),
+        Opt("-m", "--max-count", metavar="NUM", help="stop after NUM selected lines", parse=_parse_max_count),
     ] = None
     offsets: Annotated[bool, Opt("-b", "--byte-offset", help="print the offset of each line")] = False
     numbers: Annotated[bool, Opt("-n", "--line-number", help="print the number of each line")] = False
@@ -117,10 +117,12 @@ class Flags:
     quiet: Annotated[bool, Opt("-q", "--quiet", "--silent", help="print nothing")] = False
     binary: Annotated[
         BinaryFiles,
-        Opt("--binary-files", metavar="TYPE", help="binary, text or without-match", parse=_binary_files),
+        Opt(
+            "--binary-files", metavar="TYPE", help="binary, text or without-match", parse=_parse_binary_files
+        ),
         Opt("-a", "--text", const=BinaryFiles.TEXT, help="print binary files as if they were text"),
         Opt("-I", const=BinaryFiles.SKIP, help="skip binary files"),
-    ] = BinaryFiles.TELL
+    ] = BinaryFiles.REPORT
     directories: Annotated[
         str,
         Opt("-d", "--directories", metavar="ACTION", help="read, skip or recurse"),
@@ -139,24 +141,34 @@ class Flags:
     listing: Annotated[
         str,
         Opt(
-            "-l", "--files-with-matches", const=_LISTED, help="print only names of files with selected lines"
+            "-l",
+            "--files-with-matches",
+            const=_WITH_MATCH,
+            help="print only names of files with selected lines",
         ),
-        Opt("-L", "--files-without-match", const=_NOT_LISTED, help="print only names of files without"),
+        Opt("-L", "--files-without-match", const=_WITHOUT_MATCH, help="print only names of files without"),
     ] = ""
     count: Annotated[bool, Opt("-c", "--count", help="print only how many lines are selected")] = False
     nul_names: Annotated[bool, Opt("-Z", "--null", help="print a NUL byte after names")] = False
     before: Annotated[
         int | None,
-        Opt("-B", "--before-context", metavar="NUM", help="print NUM lines before each", parse=_context),
+        Opt(
+            "-B", "--before-context", metavar="NUM", help="print NUM lines before each", parse=_parse_context
+        ),
     ] = None
     after: Annotated[
         int | None,
-        Opt("-A", "--after-context", metavar="NUM", help="print NUM lines after each", parse=_context),
+        Opt("-A", "--after-context", metavar="NUM", help="print NUM lines after each", parse=_parse_context),
     ] = None
     around: Annotated[
         int | None,
         Opt(
-            "-C", "--context", NUMBER, metavar="NUM", help="print NUM lines before and after", parse=_context
+            "-C",
+            "--context",
+            NUMBER,
+            metavar="NUM",
+            help="print NUM lines before and after",
+            parse=_parse_context,
         ),
     ] = None
     separator: Annotated[
@@ -173,7 +185,7 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
-    """It reads files of patterns, and the files it searches."""
+    """Declare pattern files and searched files as read."""
     yield from reads(source.text for source in flags.sources if source.is_file)
     files = operands if flags.sources else operands[1:]
     yield from reads(files or (["."] if flags.directories == "recurse" else []))
@@ -188,18 +200,18 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
             ctx.write_error_line("Try 'grep --help' for more information.")
             return 2
         sources, files = (TextSource(False, operands[0]),), operands[1:]
-    # In a dictionary, which leaves out those that are given again.
+    # A dictionary drops repeated patterns and keeps their order.
     texts: dict[str, None] = {}
     for source in sources:
         with ctx.reporting(source.text, source.text, status=2):
-            for text in _texts(ctx, source):
+            for text in _read_patterns(ctx, source):
                 if text not in texts:
                     ctx.meter.charge_memory(_PATTERN_BYTES * (len(text) + 1))
                     texts[text] = None
     if ctx.status:
         return ctx.status
     try:
-        find = _patterns(flags, texts).compile(
+        find = _combine_patterns(flags, texts).compile(
             lambda warning: ctx.write_error_line(f"grep: warning: {warning}"), ctx.meter.check
         )
     except RegexError as error:
@@ -207,13 +219,13 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     return Grep(ctx, flags, find).run(files)
 
 
-def _texts(ctx: Context, source: TextSource) -> Iterator[str]:
+def _read_patterns(ctx: Context, source: TextSource) -> Iterator[str]:
     if not source.is_file:
         return iter(source.text.split("\n"))
     return (decode(line.removesuffix(b"\n")) for line in ctx.lines(source.text))
 
 
-def _patterns(flags: Flags, texts: Collection[str]) -> Patterns:
+def _combine_patterns(flags: Flags, texts: Collection[str]) -> Patterns:
     if len(set(flags.kinds)) > 1:
         raise UsageError("conflicting matchers specified", hint=False)
     kind = flags.kinds[0] if flags.kinds else PatternKind.BASIC
@@ -235,10 +247,10 @@ class Grep:
         self._ctx = ctx
         self._flags = flags
         self._find = find
-        self._found = False
+        self._has_match = False
         self._has_printed = False
         self._names = bool(flags.names)
-        self._only_whether = flags.quiet or bool(flags.listing)
+        self._needs_only_first = flags.quiet or bool(flags.listing)
         self._layout = _layout(flags, find)
         self._lines = LineSearch(
             find, ctx.meter, invert=flags.invert, binary=flags.binary, nul_lines=flags.nul_lines
@@ -248,7 +260,7 @@ class Grep:
         """Search *files* and return the exit status."""
         flags = self._flags
         recursive = flags.directories == "recurse"
-        if flags.max_count == 0 and flags.listing != _NOT_LISTED:
+        if flags.max_count == 0 and flags.listing != _WITHOUT_MATCH:
             return 1
         if flags.names is None:
             self._names = len(files) > 1
@@ -256,9 +268,9 @@ class Grep:
             self._search_tree(".", skip=2)
         for file in files or ([] if recursive else [STDIN]):
             self._search_operand(file)
-            if self._found and flags.quiet:
+            if self._has_match and flags.quiet:
                 return 0
-        return self._ctx.status or int(not self._found)
+        return self._ctx.status or int(not self._has_match)
 
     def _search_operand(self, file: str) -> None:
         if file == STDIN:
@@ -271,12 +283,12 @@ class Grep:
         except IsDirectoryError as error:
             self._search_directory(file, error)
         except CarrelError as error:
-            self._fail(file, error)
+            self._report(file, error)
         else:
             if is_included(self._flags.filters, suffixes(file)):
                 self._search(encode(file), chunks)
 
-    def _fail(self, file: str, error: CarrelError) -> None:
+    def _report(self, file: str, error: CarrelError) -> None:
         if self._flags.no_messages:
             self._ctx.status = 2
         else:
@@ -289,25 +301,25 @@ class Grep:
         if self._flags.directories == "recurse":
             self._search_tree(file)
         elif self._flags.directories != "skip":
-            self._fail(file, error)
+            self._report(file, error)
 
     def _search_tree(self, top: str, skip: int = 0) -> None:
-        """Search all files beneath *top*; of their shown paths *skip* characters are left out."""
+        """Search all files beneath *top*, dropping the first *skip* characters of their display paths."""
         if self._flags.names is None:
             self._names = True
-        enter = self._enters if self._flags.exclude_dir else None
+        enter = self._may_enter if self._flags.exclude_dir else None
         filters = self._flags.filters
-        wanted = (lambda name: is_included(filters, (name,))) if filters else None
-        tells_all = self._flags.count or self._flags.listing == _NOT_LISTED
-        passes_by = (lambda chunks: False) if tells_all else self._lines.is_without_match
-        for path, chunks in self._ctx.read_tree(top, enter=enter, wants=wanted):
-            if passes_by(chunks):
+        is_wanted = (lambda name: is_included(filters, (name,))) if filters else None
+        needs_every_file = self._flags.count or self._flags.listing == _WITHOUT_MATCH
+        can_skip = (lambda chunks: False) if needs_every_file else self._lines.is_without_match
+        for path, chunks in self._ctx.read_tree(top, enter=enter, wants=is_wanted):
+            if can_skip(chunks):
                 continue
             self._search(encode(path[skip:]), chunks)
-            if self._found and self._flags.quiet:
+            if self._has_match and self._flags.quiet:
                 return
 
-    def _enters(self, name: str) -> bool:
+    def _may_enter(self, name: str) -> bool:
         return not any(matches(name) for matches in self._flags.exclude_dir)
 
     # One file
@@ -318,22 +330,22 @@ class Grep:
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
-            self._fail(decode(name), error)
+            self._report(decode(name), error)
 
     def _search_file(self, name: bytes, chunks: Iterator[bytes]) -> None:
         flags = self._flags
         buffers = self._lines.buffers(chunks)
-        if self._only_whether:
-            found = flags.max_count != 0 and any(True for buffer in buffers for _ in buffer.runs)
-            self._list(name, found)
+        if self._needs_only_first:
+            has_match = flags.max_count != 0 and any(True for buffer in buffers for _ in buffer.runs)
+            self._print_name(name, has_match)
         elif flags.count:
-            found = self._count(name, buffers)
+            has_match = self._count(name, buffers)
         else:
-            found = self._print(name, buffers)
-        self._found = self._found or found
+            has_match = self._print(name, buffers)
+        self._has_match = self._has_match or has_match
 
-    def _list(self, name: bytes, found: bool) -> None:
-        if not self._flags.quiet and found == (self._flags.listing == _LISTED):
+    def _print_name(self, name: bytes, has_match: bool) -> None:
+        if not self._flags.quiet and has_match == (self._flags.listing == _WITH_MATCH):
             self._ctx.write(name + (b"\0" if self._flags.nul_names else b"\n"))
 
     def _count(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
@@ -344,38 +356,38 @@ class Grep:
             if limit is not None and count >= limit:
                 count = limit
                 break
-        head = name + (b"\0" if self._flags.nul_names else b":") if self._names else b""
-        self._ctx.write(b"%s%d\n" % (head, count))
+        prefix = name + (b"\0" if self._flags.nul_names else b":") if self._names else b""
+        self._ctx.write(b"%s%d\n" % (prefix, count))
         return count > 0
 
     def _print(self, name: bytes, buffers: Iterable[Buffer]) -> bool:
-        excerpt: LinePrinter | None = None
-        limit = MatchLimit(self._flags.max_count)
+        printer: LinePrinter | None = None
+        match_limit = MatchLimit(self._flags.max_count)
         is_binary = False
-        for buffer, begin, end, runs, hides in buffers:
-            if hides:
+        for buffer, begin, end, runs, is_hidden in buffers:
+            if is_hidden:
                 is_binary = next(runs, None) is not None
                 if is_binary:
                     break
                 continue
-            if excerpt is None:
-                excerpt = self._excerpt(name)
-            excerpt.print(buffer, (begin, end), limit.cut(buffer, runs))
-            if limit.is_reached and not excerpt.wants_more:
+            if printer is None:
+                printer = self._line_printer(name)
+            printer.print(buffer, (begin, end), match_limit.limit(buffer, runs))
+            if match_limit.is_reached and not printer.needs_more:
                 break
-        if excerpt is not None:
-            excerpt.close()
-            self._has_printed = excerpt.has_printed
-        hides = is_binary or (excerpt is not None and excerpt.has_bad_lines)
-        if hides and self._flags.binary is not BinaryFiles.SKIP:
+        if printer is not None:
+            printer.close()
+            self._has_printed = printer.has_printed
+        is_hidden = is_binary or (printer is not None and printer.has_bad_lines)
+        if is_hidden and self._flags.binary is not BinaryFiles.SKIP:
             self._has_printed = True
             self._ctx.write_error_line(f"grep: {decode(name)}: binary file matches")
-        return is_binary or limit.count > 0
+        return is_binary or match_limit.count > 0
 
-    def _excerpt(self, name: bytes) -> LinePrinter:
-        shown = name if self._names else None
+    def _line_printer(self, name: bytes) -> LinePrinter:
+        display_name = name if self._names else None
         return LinePrinter(
-            self._layout, shown, self._ctx.write, self._ctx.meter, has_printed=self._has_printed
+            self._layout, display_name, self._ctx.write, self._ctx.meter, has_printed=self._has_printed
         )
 
 
@@ -388,7 +400,7 @@ def _layout(flags: Flags, find: Find) -> OutputLayout:
     return OutputLayout(
         numbers=flags.numbers,
         offsets=flags.offsets,
-        only_parts=_no_parts
+        find_match=_find_no_match
         if flags.only_matching and flags.invert
         else find
         if flags.only_matching
@@ -402,5 +414,5 @@ def _layout(flags: Flags, find: Find) -> OutputLayout:
     )
 
 
-def _no_parts(buffer: bytes, at: int, end: int) -> Span | None:
+def _find_no_match(buffer: bytes, at: int, end: int) -> Span | None:
     return None

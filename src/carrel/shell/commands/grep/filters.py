@@ -9,29 +9,29 @@ from carrel.shell.language.glob import name_pattern
 
 
 class NameFilter(NamedTuple):
-    """The names that one `--include` or `--exclude` is about."""
+    """One `--include` or `--exclude` filter."""
 
     includes: bool
     matches: Callable[[str], bool]
 
 
 def including(glob: str) -> NameFilter:
-    """Only such names."""
+    """Return a filter that includes names matching *glob*."""
     return NameFilter(True, name_pattern(glob))
 
 
 def excluding(glob: str) -> NameFilter:
-    """No such names."""
+    """Return a filter that excludes names matching *glob*."""
     return NameFilter(False, name_pattern(glob))
 
 
 def directory_pattern(glob: str) -> Callable[[str], bool]:
-    """Such names of directories; a slash at the end says nothing more."""
+    """Return a matcher for names of directories; a trailing slash in *glob* is ignored."""
     return name_pattern(glob.rstrip("/") or glob)
 
 
 def is_included(filters: Sequence[NameFilter], names: Iterable[str]) -> bool:
-    """Whether a file with one of these names is left: the last filter that matches says."""
+    """Whether a file with these names is searched: the last filter that matches one of them decides."""
     names = tuple(names)
     for filter in reversed(filters):
         if any(map(filter.matches, names)):
@@ -40,6 +40,6 @@ def is_included(filters: Sequence[NameFilter], names: Iterable[str]) -> bool:
 
 
 def suffixes(path: str) -> list[str]:
-    """A path, and what follows each of its slashes."""
+    """Return *path* and the rest of it after each slash."""
     parts = path.split("/")
     return ["/".join(parts[at:]) for at in range(len(parts))]

@@ -14,44 +14,44 @@ from carrel.shell.commands.grep.matching import (
     Span,
     count_lines,
     first_lines,
-    selected,
-    unselected,
+    selected_runs,
+    unselected_runs,
     windows,
 )
 
 
 class BinaryFiles(StrEnum):
-    """What is done about files that hold NUL bytes."""
+    """Treatment of files with NUL bytes."""
 
-    TELL = "binary"
-    """Tell that they match."""
+    REPORT = "binary"
+    """Report only that they match."""
     TEXT = "text"
-    """Treat them as any other."""
+    """Treat them as text."""
     SKIP = "without-match"
     """Treat them as if they did not match."""
 
 
 class Buffer(NamedTuple):
-    """Part of a file."""
+    """Part of a file with its selected lines."""
 
     data: bytes
     begin: int
-    """Where its whole lines begin."""
+    """Start of the lines that are new in this buffer."""
     end: int
-    """Where they end."""
+    """End of those lines."""
     runs: Iterator[Span]
-    """The lines that are selected."""
+    """Runs of selected lines."""
     is_binary: bool
-    """Whether its lines are not to be shown."""
+    """Whether the lines must not be printed."""
 
 
 class LineSearch:
-    """Selects lines, of one file after the other."""
+    """Selects lines, one file after another."""
 
     def __init__(
         self, find: Find, meter: Meter, *, invert: bool, binary: BinaryFiles, nul_lines: bool
     ) -> None:
-        """Select the lines in which *find* finds something, or with *invert* the others."""
+        """Select the lines in which *find* finds a match, or with *invert* the others."""
         self._find = find
         self._meter = meter
         self._invert = invert
@@ -59,19 +59,19 @@ class LineSearch:
         self._nul_lines = nul_lines
 
     def is_without_match(self, chunks: Iterable[bytes]) -> bool:
-        """Whether a file that came at once holds nothing to be selected; most do not, so it is quick."""
+        """Whether a file read in one chunk has no selected line; a fast path, since most files have none."""
         if type(chunks) is not tuple or self._invert or self._nul_lines:
             return False
         (content,) = chunks
         return self._find(content, 0, len(content)) is None and b"\0" not in content
 
     def buffers(self, chunks: Iterator[bytes]) -> Iterator[Buffer]:
-        """The buffers of a file, with the lines that are selected."""
+        """Yield the buffers of a file with their selected lines."""
         if self._nul_lines:
             chunks = (chunk.translate(NEWLINE_FOR_NUL) for chunk in chunks)
-        return self._search(chunks)
+        return self._search_windows(chunks)
 
-    def _search(self, chunks: Iterable[bytes]) -> Iterator[Buffer]:
+    def _search_windows(self, chunks: Iterable[bytes]) -> Iterator[Buffer]:
         is_binary = False
         for window, begin, end in windows(chunks, self._meter):
             buffer = window
@@ -80,16 +80,16 @@ class LineSearch:
             if is_binary:
                 if self._binary is BinaryFiles.SKIP:
                     return
-                # Lines of a binary file end with a NUL too, lest they be endless.
+                # In a binary file a NUL ends a line too, so that lines stay short.
                 buffer = buffer.replace(b"\0", b"\n")
             del window
-            runs = selected(self._find, buffer, begin, end)
+            runs = selected_runs(self._find, buffer, begin, end)
             if self._invert:
-                runs = unselected(runs, begin, end)
+                runs = unselected_runs(runs, begin, end)
             yield Buffer(buffer, begin, end, runs, is_binary)
 
     def count(self, buffer: Buffer) -> int:
-        """How many lines of *buffer* are selected."""
+        """Count the selected lines of *buffer*."""
         if not isinstance(self._find, LiteralFinder):
             return sum(count_lines(buffer.data, run) for run in buffer.runs)
         whole = buffer.begin, buffer.end
@@ -98,20 +98,20 @@ class LineSearch:
 
 
 class MatchLimit:
-    """Lets a number of lines pass."""
+    """Limits the number of selected lines."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, max_count: int | None) -> None:
+        self._max_count = max_count
         self.count = 0
 
     @property
     def is_reached(self) -> bool:
-        """Whether no more may pass."""
-        return self._most is not None and self.count >= self._most
+        """Whether the limit is reached."""
+        return self._max_count is not None and self.count >= self._max_count
 
-    def cut(self, buffer: bytes, runs: Iterable[Span]) -> Iterator[Span]:
-        """The *runs* of *buffer* that may pass."""
-        if self._most is None:
+    def limit(self, buffer: bytes, runs: Iterable[Span]) -> Iterator[Span]:
+        """Yield *runs* of *buffer* up to the limit."""
+        if self._max_count is None:
             for run in runs:
                 self.count = 1
                 yield run
@@ -119,6 +119,6 @@ class MatchLimit:
         for run in runs:
             if self.is_reached:
                 return
-            stop = first_lines(buffer, run, self._most - self.count)
+            stop = first_lines(buffer, run, self._max_count - self.count)
             self.count += count_lines(buffer, (run[0], stop))
             yield run[0], stop

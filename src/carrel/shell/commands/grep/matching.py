@@ -22,23 +22,23 @@ from carrel.shell.text.regex import (
 )
 
 Span = tuple[int, int]
-"""Where something begins and ends."""
+"""Start and end offsets."""
 Find = Callable[[bytes, int, int], Span | None]
 """Finds the first match in a buffer between two offsets."""
 
 _STEPS = 2**27
-"""Steps that RE2 may take between two looks at the budget, if a line is not longer than that."""
-_LEAST_BYTES = 2**12
+"""Steps that RE2 may take between two checks of the meter, except in a longer line."""
+_MIN_BYTES = 2**12
 _NEAR_BYTES = 2**13
 _DENSE_LINES = 64
 _DENSE_BYTES = 2**14
-"""So many lines that match within so many bytes are many."""
+"""Number of matching lines within `_DENSE_BYTES` from which lines are tested one by one."""
 NEWLINE_FOR_NUL = bytes.maketrans(b"\0\n", b"\n\0")
-"""Exchanges the two, so that lines which end with a NUL are lines, and back again."""
+"""Swaps NUL and newline, which turns NUL-terminated lines into ordinary ones, and back."""
 
 
 class PatternKind(StrEnum):
-    """How patterns are written."""
+    """Syntax of the patterns."""
 
     BASIC = "G"
     EXTENDED = "E"
@@ -48,7 +48,7 @@ class PatternKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patterns:
-    """What to look for: lines that match any of *texts*."""
+    """Patterns to search for: a line matches if any of *texts* does."""
 
     texts: Sequence[str]
     kind: PatternKind = PatternKind.BASIC
@@ -57,10 +57,10 @@ class Patterns:
     whole_lines: bool = False
 
     def compile(self, warn: Callable[[str], None], check: Callable[[], None]) -> Find:
-        """A function that finds matches; *warn* is told of what is odd, and *check* may stop it.
+        """Compile the patterns into a finder; *warn* receives warnings, *check* may stop the work.
 
         Raises:
-            RegexError: A pattern is wrong.
+            RegexError: A pattern is invalid.
         """
         expressions: list[str] = []
         literals: list[str | None] = []
@@ -70,27 +70,27 @@ class Patterns:
             size += len(text)
             if size > MAX_PATTERN_CHARACTERS:
                 raise RegexError(TOO_BIG)
-            expression, literal = self._read(text, warn)
+            expression, literal = self._translate(text, warn)
             expressions.append(expression)
             literals.append(literal)
         if not expressions:
             return _find_nothing
-        bare = not (self.whole_words or self.whole_lines)
-        if bare and "" in literals:
+        is_unanchored = not (self.whole_words or self.whole_lines)
+        if is_unanchored and "" in literals:
             return find_anything
         literal = literals[0] if len(literals) == 1 and not self.ignore_case else None
         if not literal:
             return self._regex_finder(expressions, check)
-        if bare:
-            return LiteralFinder(encode(literal), _late(lambda: self._regex_finder(expressions, check)))
-        return _filtered(encode(literal), self._regex_finder(expressions, check))
+        if is_unanchored:
+            return LiteralFinder(encode(literal), _lazy(lambda: self._regex_finder(expressions, check)))
+        return _prefiltered(encode(literal), self._regex_finder(expressions, check))
 
-    def _read(self, text: str, warn: Callable[[str], None]) -> tuple[str, str | None]:
-        """A pattern in the words of RE2, and as plain text if it is that."""
+    def _translate(self, text: str, warn: Callable[[str], None]) -> tuple[str, str | None]:
+        """Translate a pattern to RE2, and return its literal text too if it has no operators."""
         if self.kind is PatternKind.PERL:
             return text, None
         if self.kind is PatternKind.FIXED:
-            # Backslashes make every character of it stand for itself.
+            # Backslashes make every special character literal.
             text = "".join(f"\\{c}" if c in "\\.[*^$" else c for c in text)
         syntax = Syntax.EXTENDED if self.kind is PatternKind.EXTENDED else Syntax.BASIC
         translation = translate(text, syntax)
@@ -99,47 +99,49 @@ class Patterns:
         return translation.text, translation.literal
 
     def _regex_finder(self, expressions: list[str], check: Callable[[], None]) -> Find:
-        joined = "|".join(expressions) if len(expressions) == 1 else "|".join(f"(?:{e})" for e in expressions)
+        expression = (
+            "|".join(expressions) if len(expressions) == 1 else "|".join(f"(?:{e})" for e in expressions)
+        )
         group = 0
         if self.whole_lines:
-            joined = f"^(?:{joined})$"
+            expression = f"^(?:{expression})$"
         elif self.whole_words:
             word = "0-9A-Za-z_" if self.kind is PatternKind.PERL else WORD
-            joined = f"(?:^|[^{word}])({joined})(?:$|[^{word}])"
+            expression = f"(?:^|[^{word}])({expression})(?:$|[^{word}])"
             group = 1
         regex = compile_regex(
-            joined, ignore_case=self.ignore_case, by_line=True, longest=self.kind is not PatternKind.PERL
+            expression, ignore_case=self.ignore_case, by_line=True, longest=self.kind is not PatternKind.PERL
         )
         search = regex.search
-        # RE2 may take as many steps as its program is long for each byte, and nothing stops it.
-        most = max(_LEAST_BYTES, _STEPS // regex.programsize)
+        # RE2 cannot be interrupted, and may take as many steps per byte as its program has instructions.
+        max_bytes = max(_MIN_BYTES, _STEPS // regex.programsize)
 
         def find(buffer: bytes, at: int, end: int) -> Span | None:
-            while end - at > most:
-                stop = buffer.find(b"\n", at + most, end) + 1 or end
-                found = search(buffer, at, stop)
-                # An empty match behind the last newline belongs to the next line.
-                if found is not None and (found.start() < stop or stop == end):
-                    return found.span(group)
+            while end - at > max_bytes:
+                stop = buffer.find(b"\n", at + max_bytes, end) + 1 or end
+                match = search(buffer, at, stop)
+                # An empty match after the last newline belongs to the next line.
+                if match is not None and (match.start() < stop or stop == end):
+                    return match.span(group)
                 if stop == end:
                     return None
                 check()
                 at = stop
-            found = search(buffer, at, end)
-            return None if found is None else found.span(group)
+            match = search(buffer, at, end)
+            return None if match is None else match.span(group)
 
         return find
 
 
 class LiteralFinder:
-    """Finds a plain text."""
+    """Finds a literal text."""
 
-    __slots__ = ("_far", "_size", "text")
+    __slots__ = ("_find_far", "_size", "text")
 
-    def __init__(self, text: bytes, far: Find) -> None:
-        """Find *text*, or beyond the next few KiB have it found by *far*, which is faster there."""
+    def __init__(self, text: bytes, find_far: Find) -> None:
+        """Find *text* within the next few KiB, and with *find_far*, which is faster there, beyond them."""
         self.text = text
-        self._far = far
+        self._find_far = find_far
         self._size = len(text)
 
     def __call__(self, buffer: bytes, at: int, end: int) -> Span | None:
@@ -147,34 +149,34 @@ class LiteralFinder:
         start = buffer.find(self.text, at, end if near >= end else near + self._size - 1)
         if start >= 0:
             return start, start + self._size
-        return None if near >= end else self._far(buffer, near, end)
+        return None if near >= end else self._find_far(buffer, near, end)
 
     def count_lines(self, buffer: bytes, start: int, end: int) -> int:
-        """How many of the lines between *start* and *end* hold the text."""
+        """Count the lines between *start* and *end* that contain the text."""
         between = buffer[start:end].split(self.text)[1:]
         if not between:
             return 0
         between.pop()
-        # Two matches are on one line unless a newline is between them.
+        # Two matches are on one line unless there is a newline between them.
         return 1 + sum(map(bytes.__contains__, between, repeat(b"\n")))
 
 
-def _late(make: Callable[[], Find]) -> Find:
-    """What *make* gives, made when it is first needed."""
-    made: list[Find] = []
+def _lazy(make: Callable[[], Find]) -> Find:
+    """Return a finder that *make* creates on first use."""
+    finder: list[Find] = []
 
     def find(buffer: bytes, at: int, end: int) -> Span | None:
-        if not made:
-            made.append(make())
-        return made[0](buffer, at, end)
+        if not finder:
+            finder.append(make())
+        return finder[0](buffer, at, end)
 
     return find
 
 
-def _filtered(literal: bytes, find: Find) -> Find:
-    """Asks *find* only about lines that hold *literal*, which is found faster."""
+def _prefiltered(literal: bytes, find: Find) -> Find:
+    """Return a finder that calls *find* only on lines with *literal*, which is faster to find."""
 
-    def find_filtered(buffer: bytes, at: int, end: int) -> Span | None:
+    def find_prefiltered(buffer: bytes, at: int, end: int) -> Span | None:
         while (hit := buffer.find(literal, at, end)) >= 0:
             start = buffer.rfind(b"\n", at, hit) + 1 or at
             at = buffer.find(b"\n", hit, end) + 1 or end
@@ -182,7 +184,7 @@ def _filtered(literal: bytes, find: Find) -> Find:
                 return span
         return None
 
-    return find_filtered
+    return find_prefiltered
 
 
 def _find_nothing(buffer: bytes, at: int, end: int) -> Span | None:
@@ -194,15 +196,15 @@ def find_anything(buffer: bytes, at: int, end: int) -> Span | None:
     return at, at
 
 
-def selected(find: Find, buffer: bytes, begin: int, end: int) -> Iterator[Span]:
-    """Runs of lines that match, among the whole lines between *begin* and *end*."""
+def selected_runs(find: Find, buffer: bytes, begin: int, end: int) -> Iterator[Span]:
+    """Yield runs of matching lines among the complete lines between *begin* and *end*."""
     if find is find_anything:
         yield begin, end
         return
     at, count = begin, 0
     while at < end:
         span = find(buffer, at, end)
-        # After the last newline there is no line.
+        # There is no line after the last newline.
         if span is None or (span[0] == end and buffer[end - 1] == 10):
             return
         start = buffer.rfind(b"\n", at, span[0]) + 1 or at
@@ -210,12 +212,12 @@ def selected(find: Find, buffer: bytes, begin: int, end: int) -> Iterator[Span]:
         yield start, at
         count += 1
         if count == _DENSE_LINES and at - begin < _DENSE_BYTES and isinstance(find, LiteralFinder):
-            yield from _dense(find.text, buffer, at, end)
+            yield from _test_each_line(find.text, buffer, at, end)
             return
 
 
-def _dense(text: bytes, buffer: bytes, at: int, end: int) -> Iterator[Span]:
-    """Runs of lines that hold *text*, found line by line, which is faster if most lines do."""
+def _test_each_line(text: bytes, buffer: bytes, at: int, end: int) -> Iterator[Span]:
+    """Yield runs of lines with *text*, testing each line, which is faster if most lines match."""
     start = -1
     for line in io.BytesIO(buffer[at:end]):
         if text in line:
@@ -229,8 +231,8 @@ def _dense(text: bytes, buffer: bytes, at: int, end: int) -> Iterator[Span]:
         yield start, at
 
 
-def unselected(runs: Iterable[Span], begin: int, end: int) -> Iterator[Span]:
-    """The runs of lines between *begin* and *end* that are in none of *runs*."""
+def unselected_runs(runs: Iterable[Span], begin: int, end: int) -> Iterator[Span]:
+    """Yield the runs of lines between *begin* and *end* that are not in *runs*."""
     at = begin
     for start, stop in runs:
         if start > at:
@@ -241,7 +243,7 @@ def unselected(runs: Iterable[Span], begin: int, end: int) -> Iterator[Span]:
 
 
 def matching_spans(find: Find, buffer: bytes, run: Span) -> Iterator[Span]:
-    """The parts of the lines of *run* that match; empty ones are left out."""
+    """Yield the matches in the lines of *run*, except empty ones."""
     at, end = run
     if buffer.endswith(b"\n", at, end):
         end -= 1
@@ -255,13 +257,13 @@ def matching_spans(find: Find, buffer: bytes, run: Span) -> Iterator[Span]:
 
 
 def count_lines(buffer: bytes, run: Span) -> int:
-    """How many lines *run* has; the last one may lack its newline."""
+    """Count the lines of *run*; the last one may lack its newline."""
     start, stop = run
     return buffer.count(b"\n", start, stop) + (stop > start and buffer[stop - 1] != 10)
 
 
 def first_lines(buffer: bytes, run: Span, count: int) -> int:
-    """Where the first *count* lines of *run* end."""
+    """Return the end of the first *count* lines of *run*."""
     at, stop = run
     for _ in range(count):
         if at >= stop:
@@ -271,7 +273,7 @@ def first_lines(buffer: bytes, run: Span, count: int) -> int:
 
 
 def last_lines(buffer: bytes, run: Span, count: int) -> int:
-    """Where the last *count* lines of *run* begin."""
+    """Return the start of the last *count* lines of *run*."""
     start, at = run
     for _ in range(count):
         if at <= start:
@@ -281,7 +283,7 @@ def last_lines(buffer: bytes, run: Span, count: int) -> int:
 
 
 def windows(chunks: Iterable[bytes], meter: Meter) -> Iterator[tuple[bytes, int, int]]:
-    """Buffers, and between which offsets each holds whole lines that were not given before."""
+    """Yield buffers with the offsets between which each has new complete lines."""
     long = LongLine(meter, b"")
     try:
         for chunk in chunks:

@@ -17,71 +17,71 @@ from carrel.shell.commands.grep.matching import (
     matching_spans,
 )
 
-Out = Callable[[bytes], None]
+WriteBytes = Callable[[bytes], None]
 _SELECTED = b":"
 _CONTEXT = b"-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputLayout:
-    """What is printed of a line, and which lines around it."""
+    """What is printed of a line, and how many lines of context."""
 
     numbers: bool = False
     offsets: bool = False
-    only_parts: Find | None = None
-    """Prints only what this finds in a line."""
+    find_match: Find | None = None
+    """Finder for `-o`: print only the matches."""
     nul_after_name: bool = False
     nul_ends_lines: bool = False
-    """The buffers have a newline for each NUL, and the other way round."""
+    """Whether NUL and newline are swapped in the buffers."""
     any_bytes: bool = False
-    """Also lines that are not UTF-8 are printed."""
+    """Whether to print lines that are not UTF-8."""
     before: int = 0
     after: int = 0
     separator: bytes | None = None
-    """Printed between lines that do not follow each other."""
+    """Printed between lines that are not adjacent."""
 
 
 class LinePrinter:
-    """Prints lines of one file; buffers come one after the other."""
+    """Prints lines of one file, buffer by buffer."""
 
     def __init__(
-        self, layout: OutputLayout, name: bytes | None, out: Out, meter: Meter, *, has_printed: bool
+        self, layout: OutputLayout, name: bytes | None, write: WriteBytes, meter: Meter, *, has_printed: bool
     ) -> None:
-        """Print by *out*, each line with *name* if there is one; *has_printed* tells of earlier files."""
+        """Print with *write*, each line after *name* if given; *has_printed* covers earlier files."""
         self._layout = layout
         self._name = name
-        self._out = out
+        self._write = write
         self._meter = meter
         self._is_plain = name is None and not layout.numbers and not layout.offsets
         self._base = 0
-        """Where the buffer begins in the file."""
+        """Offset of the buffer in the file."""
         self._begin = 0
-        """Where in the buffer its lines begin."""
+        """Offset of the new lines in the buffer."""
         self._number = 1
         self._counted = 0
         self._printed_to = -1 if has_printed else None
-        """The offset in the file after the last line that was printed."""
+        """Offset in the file after the last printed line."""
         self._tail_lines = 0
         self._tail = b""
-        """Lines at the end of earlier buffers, which may have to be printed before the next."""
+        """Last lines of earlier buffers, kept as context before a match in the next one."""
         self._pending = 0
         self.has_bad_lines = False
-        """Whether a line was left out because it is not UTF-8."""
+        """Whether a line was not printed because it is not UTF-8."""
 
     @property
     def has_printed(self) -> bool:
-        """Whether any line was printed, here or before."""
+        """Whether any line was printed, in this file or before."""
         return self._printed_to is not None
 
     @property
-    def wants_more(self) -> bool:
-        """Whether lines after the last selected one are still to be printed."""
+    def needs_more(self) -> bool:
+        """Whether context after the last selected line is still to be printed."""
         return self._pending > 0
 
-    def print(self, buffer: bytes, whole: Span, runs: Iterable[Span]) -> None:
-        """Print *runs* of lines of a buffer, of which *whole* is new, and what is around them."""
+    def print(self, buffer: bytes, new: Span, runs: Iterable[Span]) -> None:
+        """Print *runs* of lines of a buffer with their context; *new* is the part not seen before."""
         layout = self._layout
-        self._begin, end = whole
+        self._begin, end = new
         self._base -= self._begin
         self._counted = at = self._begin
         for start, stop in runs:
@@ -95,17 +95,17 @@ class LinePrinter:
         if self._pending:
             at = self._print_after(buffer, (at, end))
         if layout.before:
-            self._keep(buffer, (at, end))
+            self._keep_tail(buffer, (at, end))
         if layout.numbers:
             self._number += count_lines(buffer, (self._counted, end))
         self._base += end
 
     def close(self) -> None:
-        """Give back what was kept."""
+        """Release the context that was kept."""
         self._set_tail(b"")
 
-    def _keep(self, buffer: bytes, run: Span) -> None:
-        """Keep the last lines of *run*, which may have to be printed before the next buffer."""
+    def _keep_tail(self, buffer: bytes, run: Span) -> None:
+        """Keep the last lines of *run* as context before the next buffer."""
         before = self._layout.before
         count = count_lines(buffer, run)
         begin = run[0] if count <= before else last_lines(buffer, run, before)
@@ -113,15 +113,15 @@ class LinePrinter:
             self._set_tail(buffer[begin : run[1]], min(count, before))
             return
         with self._meter.holding_memory(2 * (len(self._tail) + run[1] - begin)):
-            kept = self._tail + buffer[begin : run[1]]
+            tail = self._tail + buffer[begin : run[1]]
             count += self._tail_lines
             if count > before:
-                kept = kept[first_lines(kept, (0, len(kept)), count - before) :]
-            self._set_tail(kept, min(count, before))
+                tail = tail[first_lines(tail, (0, len(tail)), count - before) :]
+            self._set_tail(tail, min(count, before))
 
-    def _set_tail(self, tail: bytes, lines: int = 0) -> None:
-        """Keep *tail*, which has so many *lines*."""
-        self._tail_lines = lines
+    def _set_tail(self, tail: bytes, line_count: int = 0) -> None:
+        """Keep *tail*, which has *line_count* lines."""
+        self._tail_lines = line_count
         if len(tail) != len(self._tail):
             self._meter.charge_memory(len(tail) - len(self._tail))
         self._tail = tail
@@ -141,43 +141,43 @@ class LinePrinter:
         self._set_tail(b"")
 
     def _print_tail(self, begin: int) -> None:
-        """Print lines of earlier buffers, as if they stood before this one."""
+        """Print context from earlier buffers, with the offsets and numbers it had there."""
         tail = self._tail
-        here = self._base, self._number, self._counted
+        saved = self._base, self._number, self._counted
         self._base += self._begin - len(tail)
         self._number -= count_lines(tail, (0, len(tail)))
         self._counted = 0
         self._print_run(tail, (begin, len(tail)), _CONTEXT)
-        self._base, self._number, self._counted = here
+        self._base, self._number, self._counted = saved
 
-    def _print_run(self, buffer: bytes, run: Span, sign: bytes) -> None:
+    def _print_run(self, buffer: bytes, run: Span, separator: bytes) -> None:
         start, stop = run
         if start == stop:
             return
         layout = self._layout
         offset = self._base + start
         if layout.separator is not None and self._printed_to not in (None, offset):
-            self._out(layout.separator)
+            self._write(layout.separator)
         self._printed_to = self._base + stop
-        if layout.only_parts is not None:
-            if sign == _SELECTED:
-                self._print_parts(buffer, run, layout.only_parts)
+        if layout.find_match is not None:
+            if separator == _SELECTED:
+                self._print_parts(buffer, run, layout.find_match)
             return
         data = buffer[start:stop]
         if layout.nul_ends_lines:
-            self._print_lines(buffer, run, sign)
+            self._print_lines(buffer, run, separator)
         elif self._is_plain and (layout.any_bytes or _is_text(data)):
-            self._out(data)
+            self._write(data)
             if not data.endswith(b"\n"):
-                self._out(b"\n")
+                self._write(b"\n")
         else:
-            self._print_lines(buffer, run, sign)
+            self._print_lines(buffer, run, separator)
 
-    def _print_lines(self, buffer: bytes, run: Span, sign: bytes) -> None:
+    def _print_lines(self, buffer: bytes, run: Span, separator: bytes) -> None:
         number = self._number_at(buffer, run[0])
         offset = self._base + run[0]
         for line in io.BytesIO(buffer[run[0] : run[1]]):
-            self._print_line(line.removesuffix(b"\n"), number, offset, sign)
+            self._print_line(line.removesuffix(b"\n"), number, offset, separator)
             number += 1
             offset += len(line)
 
@@ -198,24 +198,24 @@ class LinePrinter:
             self._counted = at
         return self._number
 
-    def _print_line(self, line: bytes, number: int, offset: int, sign: bytes) -> None:
+    def _print_line(self, line: bytes, number: int, offset: int, separator: bytes) -> None:
         layout = self._layout
         if not layout.any_bytes and not _is_text(line):
             self.has_bad_lines = True
             return
-        pieces = []
+        parts = []
         if self._name is not None:
-            pieces += [self._name, b"\0" if layout.nul_after_name else sign]
+            parts += [self._name, b"\0" if layout.nul_after_name else separator]
         if layout.numbers:
-            pieces += [b"%d" % number, sign]
+            parts += [b"%d" % number, separator]
         if layout.offsets:
-            pieces += [b"%d" % offset, sign]
+            parts += [b"%d" % offset, separator]
         if layout.nul_ends_lines:
-            pieces += [line.translate(NEWLINE_FOR_NUL), b"\0"]
+            parts += [line.translate(NEWLINE_FOR_NUL), b"\0"]
         else:
-            pieces += [line, b"\n"]
-        for piece in pieces:
-            self._out(piece)
+            parts += [line, b"\n"]
+        for part in parts:
+            self._write(part)
 
 
 def _is_text(data: bytes) -> bool:

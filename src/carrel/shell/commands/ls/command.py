@@ -26,35 +26,35 @@ _SORTS = {"none": ListOrder.NONE, "time": ListOrder.TIME, "size": ListOrder.SIZE
 _FORMATS = {"verbose": "l", "long": "l", "commas": "m", "horizontal": "x", "across": "x", "vertical": "C",
             "single-column": "1"}  # fmt: skip
 _LONG = ("l", "g", "o", "n", "full")
-_INDICATORS = {each.value: each for each in Indicator}
+_INDICATORS = {indicator.value: indicator for indicator in Indicator}
 _WHEN = {"always": True, "yes": True, "force": True, "never": False, "no": False, "none": False,
          "auto": False, "tty": False, "if-tty": False}  # fmt: skip
 _STYLES = ("full-iso", "long-iso", "iso", "locale")
-_STYLES_LIST = "\n".join([
+_STYLES_HELP = "\n".join([
     "Valid arguments are:",
     *(f"  - [posix-]{style}" for style in _STYLES),
     "  - +FORMAT (e.g., +%H:%M) for a 'date'-style format",
 ])  # fmt: skip
 
 
-def _time_style(text: str) -> str:
+def _parse_time_style(text: str) -> str:
     if text.startswith("+"):
         return text
     style = text.removeprefix("posix-")
     if style not in _STYLES:
-        raise UsageError(f"invalid argument {quote(text)} for 'time style'\n{_STYLES_LIST}")
+        raise UsageError(f"invalid argument {quote(text)} for 'time style'\n{_STYLES_HELP}")
     return style
 
 
-def _width(text: str) -> int:
+def _parse_width(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid line width: {quote(text)}", hint=False)
     return int(text[:9])
 
 
-def _classify(text: str) -> Indicator:
-    wanted = not text or one_of("--classify", _WHEN)(text)
-    return Indicator.CLASSIFY if wanted else Indicator.NONE
+def _parse_classify(text: str) -> Indicator:
+    enabled = not text or one_of("--classify", _WHEN)(text)
+    return Indicator.CLASSIFY if enabled else Indicator.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Flags:
         Opt(
             "-F", const=Indicator.CLASSIFY, help="add / to directories, @ to links, * to what may be executed"
         ),
-        Opt("--classify", metavar="[WHEN]", help="the same", parse=_classify),
+        Opt("--classify", metavar="[WHEN]", help="the same", parse=_parse_classify),
         Opt("--file-type", const=Indicator.FILE_TYPE, help="the same without *"),
         Opt("-p", const=Indicator.SLASH, help="add / to directories"),
         Opt("--indicator-style", metavar="WORD", help="none, slash, file-type or classify",
@@ -120,7 +120,7 @@ class Flags:
     time_style: Annotated[
         str,
         Opt("--time-style", metavar="STYLE", help="full-iso, long-iso, iso, locale or +FORMAT",
-            parse=_time_style),
+            parse=_parse_time_style),
     ] = ""  # fmt: skip
     follow: Annotated[
         str,
@@ -143,7 +143,7 @@ class Flags:
     width: Annotated[
         int,
         Opt("-w", "--width", metavar="COLS", help="how wide a line is; 0 is no limit",
-            parse=_width),
+            parse=_parse_width),
     ] = 80  # fmt: skip
     color: Annotated[
         str, Opt("--color", "--colour", metavar="[WHEN]", help="accepted and ignored")
@@ -151,27 +151,27 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at each operand."""
+    """Declare each operand as read."""
     return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """List each operand."""
-    DirectoryListing(ctx, _shape(ctx, flags)).run(operands or ["."])
+    DirectoryListing(ctx, _listing_options(ctx, flags)).run(operands or ["."])
     return ctx.status
 
 
-def _shape(ctx: Context, flags: Flags) -> ListingOptions:
-    layout, seen = _layout(flags.layout)
+def _listing_options(ctx: Context, flags: Flags) -> ListingOptions:
+    layout, given = _parse_layout(flags.layout)
     order = flags.order or (ListOrder.NONE if flags.unsorted else ListOrder.NAME)
     columns = Columns(
         inode=flags.inode,
         blocks=flags.blocks,
-        owner="g" not in seen,
-        group="o" not in seen and not flags.no_group,
-        numeric="n" in seen,
+        owner="g" not in given,
+        group="o" not in given and not flags.no_group,
+        numeric="n" in given,
         base=flags.base,
-        time_style=flags.time_style or ("full-iso" if "full" in seen else "locale"),
+        time_style=flags.time_style or ("full-iso" if "full" in given else "locale"),
         indicator=flags.indicator,
         style=flags.style,
         now_ns=ctx.workspace.gate.now(),
@@ -184,21 +184,21 @@ def _shape(ctx: Context, flags: Flags) -> ListingOptions:
         reverse=flags.reverse,
         directories_first=flags.first,
         hidden=flags.hidden or ("all" if flags.unsorted else ""),
-        leaves_out=_leaves_out(flags),
+        is_ignored=_ignore_filter(flags),
         recursive=flags.recursive,
-        plain_directories=flags.directory,
+        directories_as_files=flags.directory,
         follow=_follow(flags, layout),
     )
 
 
-def _layout(given: Sequence[str]) -> tuple[ListLayout, set[str]]:
-    """The last layout that was asked for, and all that was said about it; `-1` keeps a long one long."""
+def _parse_layout(options: Sequence[str]) -> tuple[ListLayout, set[str]]:
+    """Return the last layout given, and all layout options; `-1` does not override a long format."""
     layout = ListLayout.SINGLE
-    for each in given:
-        asked = ListLayout.LONG if each in _LONG else ListLayout(each)
-        if asked is not ListLayout.SINGLE or layout is not ListLayout.LONG:
-            layout = asked
-    return layout, set(given)
+    for option in options:
+        requested = ListLayout.LONG if option in _LONG else ListLayout(option)
+        if requested is not ListLayout.SINGLE or layout is not ListLayout.LONG:
+            layout = requested
+    return layout, set(options)
 
 
 def _follow(flags: Flags, layout: ListLayout) -> Follow:
@@ -206,11 +206,11 @@ def _follow(flags: Flags, layout: ListLayout) -> Follow:
         return Follow.ALL
     if flags.follow == "operands":
         return Follow.OPERANDS
-    never = flags.directory or flags.indicator is Indicator.CLASSIFY or layout is ListLayout.LONG
-    return Follow.NONE if never else Follow.DIRECTORIES
+    follow_none = flags.directory or flags.indicator is Indicator.CLASSIFY or layout is ListLayout.LONG
+    return Follow.NONE if follow_none else Follow.DIRECTORIES
 
 
-def _leaves_out(flags: Flags) -> Callable[[str], bool]:
+def _ignore_filter(flags: Flags) -> Callable[[str], bool]:
     patterns = [name_pattern(text) for text in flags.ignore]
     if flags.backups:
         patterns.append(lambda name: name.endswith("~"))

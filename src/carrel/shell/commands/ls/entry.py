@@ -1,4 +1,4 @@
-"""One entry of a listing: how its name is written, and how entries are sorted."""
+"""Entries of a listing: render their names, and sort them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class ListEntry(NamedTuple):
     """One file in a listing."""
 
     name: str
-    """As it is to be shown."""
+    """Name as displayed."""
     info: FileInfo
-    leads_to: FileInfo | None = None
-    """What is at the end of a link, if that was looked at."""
+    target: FileInfo | None = None
+    """Target of a link, if it was examined."""
 
 
 class Indicator(Enum):
-    """Which signs follow names."""
+    """Which file types get an indicator after their names."""
 
     NONE = "none"
     SLASH = "slash"
@@ -33,7 +33,7 @@ class Indicator(Enum):
 
 
 class NameStyle(Enum):
-    """How names with odd characters are written."""
+    """How names with special characters are rendered."""
 
     LITERAL = "literal"
     HIDDEN = "hide-control-chars"
@@ -42,11 +42,11 @@ class NameStyle(Enum):
 
 
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 92: "\\\\"}
-_ODD = re.compile(rb"[^ -~]")
+_NONPRINTING = re.compile(rb"[^ -~]")
 
 
 def indicator_suffix(info: FileInfo, indicator: Indicator) -> bytes:
-    """The sign that tells what kind of file a name is."""
+    """Return the indicator character for the type of a file."""
     if info.is_directory:
         return b"" if indicator is Indicator.NONE else b"/"
     if indicator in (Indicator.NONE, Indicator.SLASH):
@@ -58,24 +58,24 @@ def indicator_suffix(info: FileInfo, indicator: Indicator) -> bytes:
 
 
 def render_name(name: str, style: NameStyle) -> bytes:
-    """*name* in the style that was asked for."""
+    """Render *name* in *style*."""
     raw = encode(name)
     if style is NameStyle.LITERAL:
         return raw
     if style is NameStyle.HIDDEN:
-        return _ODD.sub(b"?", raw)
+        return _NONPRINTING.sub(b"?", raw)
     special = b'"' if style is NameStyle.QUOTED else b" "
-    text = b"".join(_escaped(byte, special[0]) for byte in raw)
+    text = b"".join(_escape(byte, special[0]) for byte in raw)
     return b'"' + text + b'"' if style is NameStyle.QUOTED else text
 
 
 def render_heading(path: str, style: NameStyle) -> bytes:
-    """The line above the entries of a directory; a space needs no backslash before a colon."""
+    """Render the line above the entries of a directory, where spaces are not escaped."""
     text = render_name(path, style)
     return (text.replace(b"\\ ", b" ") if style is NameStyle.ESCAPED else text) + b":\n"
 
 
-def _escaped(byte: int, special: int) -> bytes:
+def _escape(byte: int, special: int) -> bytes:
     if byte in _ESCAPES:
         return _ESCAPES[byte].encode()
     if byte == special:
@@ -84,7 +84,7 @@ def _escaped(byte: int, special: int) -> bytes:
 
 
 class ListOrder(Enum):
-    """By what a listing is sorted."""
+    """Sort order of a listing."""
 
     NAME = "name"
     NONE = "none"
@@ -98,19 +98,19 @@ class ListOrder(Enum):
 def sort_entries(
     entries: Iterable[ListEntry], order: ListOrder, *, reverse: bool, directories_first: bool
 ) -> list[ListEntry]:
-    """*entries* in the order that was asked for; without one, in that in which they came."""
-    found = list(entries)
+    """Sort *entries*; `ListOrder.NONE` keeps their order."""
+    ordered = list(entries)
     if order is ListOrder.NONE:
-        return found
-    found.sort(key=lambda entry: encode(entry.name))
+        return ordered
+    ordered.sort(key=lambda entry: encode(entry.name))
     key = _KEYS.get(order)
     if key is not None:
-        found.sort(key=key)
+        ordered.sort(key=key)
     if reverse:
-        found.reverse()
+        ordered.reverse()
     if directories_first:
-        found.sort(key=lambda entry: not (entry.leads_to or entry.info).is_directory)
-    return found
+        ordered.sort(key=lambda entry: not (entry.target or entry.info).is_directory)
+    return ordered
 
 
 def _extension(entry: ListEntry) -> bytes:

@@ -1,4 +1,4 @@
-"""Arrange entries: names in columns or with commas, and long lines with attributes."""
+"""Arrange entries: names in columns or separated by commas, and long lines with attributes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from carrel.shell.text.timestamps import SECOND_NS, render_full_timestamp, rende
 from carrel.values import FileKind
 
 _GAP = 2
-_LEAST = 3
-"""No column is narrower, with its gap."""
+_MIN_WIDTH = 3
+"""Minimum column width, gap included."""
 _TAB = 8
 
 
-def in_columns(cells: Sequence[bytes], width: int, *, across: bool) -> bytes:
-    """*cells* in columns that are read downwards, or *across*; in one line if the *width* is 0."""
+def arrange_columns(cells: Sequence[bytes], width: int, *, across: bool) -> bytes:
+    """Arrange *cells* in columns, filled downwards or *across*; in one line if *width* is 0."""
     if not cells or width == 0:
         return b"  ".join(cells) + b"\n" if cells else b""
     lengths = [len(cell) for cell in cells]
@@ -26,16 +26,16 @@ def in_columns(cells: Sequence[bytes], width: int, *, across: bool) -> bytes:
     rows = -(-len(cells) // count)
     lines: list[bytes] = []
     for row in range(rows):
-        places = range(row * count, min(len(cells), (row + 1) * count)) if across else range(
+        indexes = range(row * count, min(len(cells), (row + 1) * count)) if across else range(
             row, len(cells), rows
         )  # fmt: skip
-        lines.append(_line([cells[at] for at in places], widths))
+        lines.append(_render_row([cells[at] for at in indexes], widths))
     return b"".join(lines)
 
 
 def _widths(lengths: Sequence[int], width: int, *, across: bool) -> list[int]:
     """The widths of the most columns that fit."""
-    most = min(len(lengths), -(-width // _LEAST))
+    most = min(len(lengths), -(-width // _MIN_WIDTH))
     for count in range(most, 1, -1):
         widths = _for_count(lengths, count, across=across)
         if sum(widths) < width:
@@ -47,13 +47,13 @@ def _for_count(lengths: Sequence[int], count: int, *, across: bool) -> list[int]
     rows = -(-len(lengths) // count)
     widths = []
     for column in range(count):
-        part = lengths[column::count] if across else lengths[column * rows : (column + 1) * rows]
+        column_lengths = lengths[column::count] if across else lengths[column * rows : (column + 1) * rows]
         gap = 0 if column == count - 1 else _GAP
-        widths.append(max(_LEAST, max(part, default=0) + gap if part else 0))
+        widths.append(max(_MIN_WIDTH, max(column_lengths, default=0) + gap if column_lengths else 0))
     return widths
 
 
-def _line(cells: Sequence[bytes], widths: Sequence[int]) -> bytes:
+def _render_row(cells: Sequence[bytes], widths: Sequence[int]) -> bytes:
     parts: list[bytes] = []
     at = 0
     for number, cell in enumerate(cells):
@@ -65,7 +65,7 @@ def _line(cells: Sequence[bytes], widths: Sequence[int]) -> bytes:
 
 
 def _indent(begin: int, end: int) -> bytes:
-    """Tabs and spaces from one column to another."""
+    """Return tabs and spaces from one column to another."""
     parts = bytearray()
     while begin < end:
         if end // _TAB > (begin + 1) // _TAB:
@@ -77,8 +77,8 @@ def _indent(begin: int, end: int) -> bytes:
     return bytes(parts)
 
 
-def with_commas(cells: Sequence[bytes], width: int) -> bytes:
-    """*cells* one after the other, with commas between them."""
+def arrange_with_commas(cells: Sequence[bytes], width: int) -> bytes:
+    """Arrange *cells* in lines, separated by commas."""
     parts: list[bytes] = []
     at = 0
     for number, cell in enumerate(cells):
@@ -97,7 +97,7 @@ _HALF_YEAR_NS = 31_556_952 // 2 * SECOND_NS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which columns there are, and how they are written."""
+    """Which columns are shown, and how they are rendered."""
 
     inode: bool
     blocks: bool
@@ -105,43 +105,43 @@ class Columns:
     group: bool
     numeric: bool
     base: int | None
-    """What a unit of sizes is made of, where they are to be read by people."""
+    """Base of human-readable sizes, 1000 or 1024; `None` for plain numbers."""
     time_style: str
     indicator: Indicator
     style: NameStyle
     now_ns: int
 
     def cells(self, entries: Sequence[ListEntry], *, aligned: bool) -> list[bytes]:
-        """The names, with inodes and blocks before them if wanted."""
-        lead = self._lead(entries, entries if aligned else ())
+        """Render the names, after inodes and blocks if enabled."""
+        prefixes = self._prefixes(entries, entries if aligned else ())
         return [
-            before + render_name(entry.name, self.style) + indicator_suffix(entry.info, self.indicator)
-            for before, entry in zip(lead, entries, strict=True)
+            prefix + render_name(entry.name, self.style) + indicator_suffix(entry.info, self.indicator)
+            for prefix, entry in zip(prefixes, entries, strict=True)
         ]
 
     def lines(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
-        """A long line for each entry, with room for the numbers of those in *measured*."""
+        """Render a long line for each entry, with columns as wide as *measured* requires."""
         sizes = [self._size(entry.info.host_bytes) for entry in entries]
         size_width = _width(self._size(entry.info.host_bytes) for entry in measured)
         link_width = _width(str(entry.info.links) for entry in measured)
-        who = ("0" if self.numeric else OWNER) + " "
-        owners = who * (self.owner + self.group)
+        owner = ("0" if self.numeric else OWNER) + " "
+        owners = owner * (self.owner + self.group)
         return b"".join(
-            lead
+            prefix
             + f"{mode_letters(entry.info)} {entry.info.links:>{link_width}} ".encode()
             + f"{owners}{size:>{size_width}} ".encode()
             + self._time(entry.info.modified_ns).encode("utf-8", "surrogateescape")
             + b" "
             + self._name(entry)
-            for lead, entry, size in zip(self._lead(entries, measured), entries, sizes, strict=True)
+            for prefix, entry, size in zip(self._prefixes(entries, measured), entries, sizes, strict=True)
         )
 
     def total(self, entries: Sequence[ListEntry]) -> bytes:
-        """How much space all of it takes."""
+        """Render the total disk space of *entries*."""
         return f"total {self._blocks(sum(entry.info.blocks for entry in entries))}\n".encode()
 
-    def _lead(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> list[bytes]:
-        """What stands before the names or the long lines."""
+    def _prefixes(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> list[bytes]:
+        """Render the columns before the names or the long lines."""
         numbers: list[Callable[[ListEntry], str]] = []
         if self.inode:
             numbers.append(lambda entry: str(entry.info.inode))
@@ -164,12 +164,12 @@ class Columns:
         if style == "full-iso":
             return render_full_timestamp(when_ns)
         if style.startswith("+"):
-            return _by_age(style[1:].split("\n", 1), self._is_recent(when_ns), when_ns)
+            return _render_by_age(style[1:].split("\n", 1), self._is_recent(when_ns), when_ns)
         if style == "long-iso":
             return render_timestamp("%Y-%m-%d %H:%M", when_ns)
-        forms = ["%Y-%m-%d ", "%m-%d %H:%M"] if style == "iso" else ["%b %e  %Y", "%b %e %H:%M"]
-        # To the minute, so that files which were changed together are rendered once.
-        return _by_age(forms, self._is_recent(when_ns), when_ns - when_ns % _MINUTE_NS)
+        formats = ["%Y-%m-%d ", "%m-%d %H:%M"] if style == "iso" else ["%b %e  %Y", "%b %e %H:%M"]
+        # Rounded to the minute: files modified together then share a cached result.
+        return _render_by_age(formats, self._is_recent(when_ns), when_ns - when_ns % _MINUTE_NS)
 
     def _is_recent(self, when_ns: int) -> bool:
         return self.now_ns - _HALF_YEAR_NS < when_ns < self.now_ns
@@ -178,13 +178,13 @@ class Columns:
         name = render_name(entry.name, self.style)
         if entry.info.kind is not FileKind.LINK:
             return name + indicator_suffix(entry.info, self.indicator) + b"\n"
-        end = indicator_suffix(entry.leads_to, self.indicator) if entry.leads_to else b""
+        end = indicator_suffix(entry.target, self.indicator) if entry.target else b""
         return name + b" -> " + render_name(entry.info.target or "", self.style) + end + b"\n"
 
 
-def _by_age(forms: Sequence[str], is_recent: bool, when_ns: int) -> str:
-    """The first form is for what is old, the last one for the rest."""
-    return render_timestamp(forms[-1 if is_recent else 0], when_ns)
+def _render_by_age(formats: Sequence[str], is_recent: bool, when_ns: int) -> str:
+    """Render a time in the first of *formats* if it is old, otherwise in the last."""
+    return render_timestamp(formats[-1 if is_recent else 0], when_ns)
 
 
 def _width(texts: Iterable[str]) -> int:

@@ -1,4 +1,4 @@
-"""The files and directories that one `ls` lists."""
+"""Read and print the files and directories of one `ls`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from carrel.errors import CarrelError, ClosedError, MissingError, PathError, Ses
 from carrel.shell.command.context import Context
 from carrel.shell.command.paths import resolve
 from carrel.shell.commands.ls.entry import Indicator, ListEntry, ListOrder, render_heading, sort_entries
-from carrel.shell.commands.ls.layout import Columns, in_columns, with_commas
+from carrel.shell.commands.ls.layout import Columns, arrange_columns, arrange_with_commas
 from carrel.shell.text.quoting import quote, quote_if_needed
 from carrel.values import FileInfo, FileKind
 
 
 class ListLayout(Enum):
-    """How entries are arranged."""
+    """Arrangement of entries."""
 
     SINGLE = "1"
     LONG = "l"
@@ -26,18 +26,18 @@ class ListLayout(Enum):
 
 
 class Follow(Enum):
-    """Which links stand for what they lead to."""
+    """Which symbolic links are followed."""
 
     NONE = "none"
     DIRECTORIES = "directories"
-    """Operands that lead to directories."""
+    """Operands that point to directories."""
     OPERANDS = "operands"
     ALL = "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListingOptions:
-    """What is listed, and how."""
+    """Options of a listing."""
 
     columns: Columns
     layout: ListLayout
@@ -46,16 +46,16 @@ class ListingOptions:
     reverse: bool
     directories_first: bool
     hidden: str
-    """`all`, `almost` (without `.` and `..`), or nothing for none."""
-    leaves_out: Callable[[str], bool]
+    """Hidden names to list: `all`, `almost` (without `.` and `..`), or empty for none."""
+    is_ignored: Callable[[str], bool]
     recursive: bool
-    plain_directories: bool
-    """Whether directories are listed themselves, not what is in them."""
+    directories_as_files: bool
+    """Whether directories are listed themselves instead of their content."""
     follow: Follow
 
     @property
     def needs_more_than_names(self) -> bool:
-        """Whether what is printed depends on what kind of file something is, or on its size or time."""
+        """Whether the output depends on the type, size or time of a file."""
         columns = self.columns
         return (
             self.layout is ListLayout.LONG
@@ -71,53 +71,53 @@ class ListingOptions:
 class DirectoryListing:
     """One run of `ls`."""
 
-    def __init__(self, ctx: Context, shape: ListingOptions) -> None:
+    def __init__(self, ctx: Context, options: ListingOptions) -> None:
         self._ctx = ctx
-        self._shape = shape
+        self._options = options
         self._is_first = True
 
     def run(self, operands: Sequence[str]) -> None:
         """List the operands: first the files, then each directory."""
-        found = [entry for operand in operands if (entry := self._operand(operand)) is not None]
-        found = self._ordered(found)
-        files, directories = found, []
-        if not self._shape.plain_directories:
-            files = [entry for entry in found if not entry.info.is_directory]
-            directories = [entry.name for entry in found if entry.info.is_directory]
+        entries = [entry for operand in operands if (entry := self._operand_entry(operand)) is not None]
+        entries = self._sort(entries)
+        files, directories = entries, []
+        if not self._options.directories_as_files:
+            files = [entry for entry in entries if not entry.info.is_directory]
+            directories = [entry.name for entry in entries if entry.info.is_directory]
         if files:
-            self._ctx.write(self._arranged(files, found))
+            self._ctx.write(self._render(files, entries))
             self._is_first = False
-        headed = len(operands) > 1 or bool(files) or self._shape.recursive
+        with_heading = len(operands) > 1 or bool(files) or self._options.recursive
         for directory in directories:
-            self._list_all(directory, headed=headed)
+            self._list_all(directory, with_heading=with_heading)
 
-    def _ordered(self, entries: Sequence[ListEntry]) -> list[ListEntry]:
-        shape = self._shape
+    def _sort(self, entries: Sequence[ListEntry]) -> list[ListEntry]:
+        options = self._options
         return sort_entries(
-            entries, shape.order, reverse=shape.reverse, directories_first=shape.directories_first
+            entries, options.order, reverse=options.reverse, directories_first=options.directories_first
         )
 
-    # What there is
+    # Reading
 
-    def _operand(self, operand: str) -> ListEntry | None:
+    def _operand_entry(self, operand: str) -> ListEntry | None:
         with self._ctx.reporting(operand, f"cannot access {quote(operand)}", status=2):
             return self._entry(operand, operand, self._operand_info(operand))
         return None
 
     def _operand_info(self, operand: str) -> FileInfo:
-        follow = self._shape.follow
+        follow = self._options.follow
         if follow in (Follow.ALL, Follow.OPERANDS):
             return self._ctx.stat(operand)
         info = self._ctx.stat(operand, follow=False)
         if follow is not Follow.DIRECTORIES or info.kind is not FileKind.LINK:
             return info
         try:
-            found = self._ctx.stat(operand)
+            target = self._ctx.stat(operand)
         except (MissingError, PathError):
             return info
-        return found if found.is_directory else info
+        return target if target.is_directory else info
 
-    def _end_of(self, path: str) -> FileInfo | None:
+    def _target_info(self, path: str) -> FileInfo | None:
         try:
             return self._ctx.stat(path)
         except (ClosedError, SessionMissingError):
@@ -126,90 +126,90 @@ class DirectoryListing:
             return None
 
     def _entry(self, name: str, path: str, info: FileInfo) -> ListEntry:
-        """What a listing must know of *path*; of a link, where it leads to, if that is shown."""
+        """Return the entry of *path*, with the target of a link if the output needs it."""
         if info.kind is not FileKind.LINK:
             return ListEntry(name, info)
-        columns = self._shape.columns
-        is_long = self._shape.layout is ListLayout.LONG
+        columns = self._options.columns
+        is_long = self._options.layout is ListLayout.LONG
         if is_long and info.target is None:
             info = self._ctx.stat(path, follow=False)
-        signs = is_long and columns.indicator in (Indicator.CLASSIFY, Indicator.FILE_TYPE)
-        wants_end = signs or self._shape.directories_first
-        return ListEntry(name, info, self._end_of(path) if wants_end else None)
+        needs_indicator = is_long and columns.indicator in (Indicator.CLASSIFY, Indicator.FILE_TYPE)
+        needs_target = needs_indicator or self._options.directories_first
+        return ListEntry(name, info, self._target_info(path) if needs_target else None)
 
     def _entries(self, directory: str) -> list[ListEntry]:
         prefix = directory if directory.endswith("/") else f"{directory}/"
-        found = self._dots(prefix) if self._shape.hidden == "all" else []
+        entries = self._dot_entries(prefix) if self._options.hidden == "all" else []
         for info in self._ctx.list(directory):
             name = info.name
-            if (name.startswith(".") and not self._shape.hidden) or self._shape.leaves_out(name):
+            if (name.startswith(".") and not self._options.hidden) or self._options.is_ignored(name):
                 continue
             if info.kind is not FileKind.LINK:
-                found.append(ListEntry(name, info))
+                entries.append(ListEntry(name, info))
                 continue
             path = prefix + name
             with self._ctx.reporting(path, f"cannot access {quote(path)}"):
-                found.append(self._entry(name, path, self._end_or(path, info)))
-        return self._ordered(found)
+                entries.append(self._entry(name, path, self._followed_info(path, info)))
+        return self._sort(entries)
 
-    def _end_or(self, path: str, info: FileInfo) -> FileInfo:
-        """What a link leads to, if links are followed and it matters; if it leads nowhere, that is told."""
-        if self._shape.follow is Follow.ALL and self._shape.needs_more_than_names:
-            told = path[2:] if path.startswith("./") and path.count("/") == 1 else path
-            with self._ctx.reporting(path, f"cannot access {quote(told)}"):
+    def _followed_info(self, path: str, info: FileInfo) -> FileInfo:
+        """Return the target of a link if links are followed and it matters; report a dangling link."""
+        if self._options.follow is Follow.ALL and self._options.needs_more_than_names:
+            display = path[2:] if path.startswith("./") and path.count("/") == 1 else path
+            with self._ctx.reporting(path, f"cannot access {quote(display)}"):
                 return self._ctx.stat(path)
         return info
 
-    def _dots(self, prefix: str) -> list[ListEntry]:
-        here = self._ctx.stat(prefix)
-        # Nothing can be known of what is above the workspace.
-        above = here if here.path == "." else self._end_of(f"{prefix}..") or here
-        return [ListEntry(".", here), ListEntry("..", above)]
+    def _dot_entries(self, prefix: str) -> list[ListEntry]:
+        current = self._ctx.stat(prefix)
+        # Nothing above the workspace can be examined.
+        parent = current if current.path == "." else self._target_info(f"{prefix}..") or current
+        return [ListEntry(".", current), ListEntry("..", parent)]
 
-    # What is printed
+    # Printing
 
-    def _list_all(self, directory: str, *, headed: bool) -> None:
-        """List a directory and, if wanted, those beneath it."""
-        waiting: list[tuple[str, tuple[str, ...]]] = [(directory, ())]
-        while waiting:
-            path, above = waiting.pop()
-            status = 1 if above else 2
+    def _list_all(self, directory: str, *, with_heading: bool) -> None:
+        """List a directory and, with `-R`, its subdirectories."""
+        pending: list[tuple[str, tuple[str, ...]]] = [(directory, ())]
+        while pending:
+            path, parents = pending.pop()
+            status = 1 if parents else 2
             with self._ctx.reporting(path, f"cannot open directory {quote(path)}", status=status):
-                trail = (*above, self._identity(path))
-                if trail[-1] in above:
+                trail = (*parents, self._identity(path))
+                if trail[-1] in parents:
                     self._ctx.error(
                         f"{quote_if_needed(path)}: not listing already-listed directory", status=2
                     )
                     continue
                 entries = self._entries(path)
-                self._list(path, entries, headed=headed)
-                if self._shape.recursive:
+                self._list(path, entries, with_heading=with_heading)
+                if self._options.recursive:
                     prefix = path if path.endswith("/") else f"{path}/"
-                    inside = [entry.name for entry in entries if entry.info.is_directory]
-                    names = [name for name in reversed(inside) if name not in (".", "..")]
-                    waiting += [(prefix + name, trail) for name in names]
+                    subdirectories = [entry.name for entry in entries if entry.info.is_directory]
+                    names = [name for name in reversed(subdirectories) if name not in (".", "..")]
+                    pending += [(prefix + name, trail) for name in names]
 
     def _identity(self, path: str) -> str:
-        """What tells a directory from those that it lies in, where a link may lead back to one of them."""
-        return resolve(self._ctx, path) if self._shape.follow is Follow.ALL else path
+        """Return a name that identifies a directory among its parents, to detect loops of links."""
+        return resolve(self._ctx, path) if self._options.follow is Follow.ALL else path
 
-    def _list(self, path: str, entries: Sequence[ListEntry], *, headed: bool) -> None:
+    def _list(self, path: str, entries: Sequence[ListEntry], *, with_heading: bool) -> None:
         parts = [] if self._is_first else [b"\n"]
         self._is_first = False
-        if headed:
-            parts.append(render_heading(path, self._shape.columns.style))
-        if self._shape.layout is ListLayout.LONG or self._shape.columns.blocks:
-            parts.append(self._shape.columns.total(entries))
-        self._ctx.write(b"".join([*parts, self._arranged(entries, entries)]))
+        if with_heading:
+            parts.append(render_heading(path, self._options.columns.style))
+        if self._options.layout is ListLayout.LONG or self._options.columns.blocks:
+            parts.append(self._options.columns.total(entries))
+        self._ctx.write(b"".join([*parts, self._render(entries, entries)]))
 
-    def _arranged(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
-        """The entries as text, in columns that would have room for those in *measured* too."""
-        shape = self._shape
-        if shape.layout is ListLayout.LONG:
-            return shape.columns.lines(entries, measured)
-        cells = shape.columns.cells(entries, aligned=shape.layout is not ListLayout.COMMAS)
-        if shape.layout is ListLayout.COMMAS:
-            return with_commas(cells, shape.width)
-        if shape.layout is ListLayout.SINGLE:
+    def _render(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
+        """Render entries, in columns as wide as *measured* requires."""
+        options = self._options
+        if options.layout is ListLayout.LONG:
+            return options.columns.lines(entries, measured)
+        cells = options.columns.cells(entries, aligned=options.layout is not ListLayout.COMMAS)
+        if options.layout is ListLayout.COMMAS:
+            return arrange_with_commas(cells, options.width)
+        if options.layout is ListLayout.SINGLE:
             return b"".join([cell + b"\n" for cell in cells])
-        return in_columns(cells, shape.width, across=shape.layout is ListLayout.ACROSS)
+        return arrange_columns(cells, options.width, across=options.layout is ListLayout.ACROSS)

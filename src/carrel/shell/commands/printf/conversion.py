@@ -9,9 +9,9 @@ from fractions import Fraction
 
 _BITS = 64
 _LARGEST, _SMALLEST = 4932, -4951
-"""Exponents of ten beyond which there is infinity, or nothing."""
-_READING = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-"""Makes infinity or nothing of what no number can hold, and never raises."""
+"""Decimal exponents beyond which a value is infinite or zero."""
+_PARSING = Context(prec=1000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
+"""Rounds values out of range to infinity or zero, and never raises."""
 _EXACT = Context(prec=40_000)
 _NUMBER = re.compile(
     r"\s*([+-]?)(?:(inf(?:inity)?)|(nan)|0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p([+-]?[0-9]+))?"
@@ -22,16 +22,16 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LongDouble:
-    """A number: its sign, and *mantissa* times two to the power of *exponent*."""
+    """An 80-bit floating-point number: its sign, and *mantissa* times two to the power of *exponent*."""
 
     is_negative: bool = False
     mantissa: int = 0
     exponent: int = 0
     word: str = ""
-    """`inf` or `nan`, if it is none."""
+    """`inf` or `nan` for those values, otherwise empty."""
 
     def digits(self, letter: str, precision: int | None, *, keeps_zeros: bool) -> str:
-        """The number without its sign, as *letter* of `eEfFgGaA` wants it."""
+        """Render the number without its sign for the conversion *letter*, one of `eEfFgGaA`."""
         text = self.word or self._digits(letter.lower(), precision, keeps_zeros)
         return text.upper() if letter.isupper() else text
 
@@ -85,28 +85,28 @@ class LongDouble:
         return f"0x{whole}{'.' if part or keeps_point else ''}{part}p{self.exponent + 60:+d}"
 
 
-def of_int(value: int) -> LongDouble:
-    """A whole number."""
-    return _rounded(value < 0, Fraction(abs(value)))
+def long_double_of(value: int) -> LongDouble:
+    """Return the long double nearest to *value*."""
+    return _round(value < 0, Fraction(abs(value)))
 
 
 def parse_long_double(text: str) -> tuple[LongDouble, str]:
-    """The number that *text* begins with, and what follows it; nothing is 0."""
-    found = _NUMBER.match(text)
-    if found is None:
+    """Parse the number at the start of *text*, 0 if there is none; return it and the rest."""
+    match = _NUMBER.match(text)
+    if match is None:
         return LongDouble(), text
-    sign, infinite, not_a_number, hexadecimal, power, decimal = found.groups()
-    rest = text[found.end() :]
+    sign, infinite, not_a_number, hexadecimal, power, decimal = match.groups()
+    rest = text[match.end() :]
     if infinite or not_a_number:
         return LongDouble(sign == "-", word="inf" if infinite else "nan"), rest
     if hexadecimal:
-        return _rounded(sign == "-", _from_hexadecimal(hexadecimal, power or "0")), rest
-    value = _READING.create_decimal(decimal)
+        return _round(sign == "-", _from_hexadecimal(hexadecimal, power or "0")), rest
+    value = _PARSING.create_decimal(decimal)
     if value.is_infinite() or (value and value.adjusted() > _LARGEST):
         return LongDouble(sign == "-", word="inf"), rest
     if not value or value.adjusted() < _SMALLEST:
         return LongDouble(sign == "-"), rest
-    return _rounded(sign == "-", Fraction(value)), rest
+    return _round(sign == "-", Fraction(value)), rest
 
 
 def _from_hexadecimal(digits: str, power: str) -> Fraction:
@@ -116,31 +116,31 @@ def _from_hexadecimal(digits: str, power: str) -> Fraction:
     return number * (1 << exponent) if exponent >= 0 else number / (1 << -exponent)
 
 
-def _rounded(is_negative: bool, value: Fraction) -> LongDouble:
-    """The nearest number of 64 bits."""
+def _round(is_negative: bool, value: Fraction) -> LongDouble:
+    """Return the nearest number with a 64-bit mantissa."""
     if not value:
         return LongDouble(is_negative)
-    above, below = value.numerator, value.denominator
-    exponent = above.bit_length() - below.bit_length() - _BITS
-    for each in (exponent, exponent + 1, exponent + 2):
-        scaled = Fraction(above << max(0, -each), below << max(0, each))
+    numerator, denominator = value.numerator, value.denominator
+    exponent = numerator.bit_length() - denominator.bit_length() - _BITS
+    for candidate in (exponent, exponent + 1, exponent + 2):
+        scaled = Fraction(numerator << max(0, -candidate), denominator << max(0, candidate))
         mantissa = round(scaled)
         if mantissa < 1 << _BITS:
-            return LongDouble(is_negative, mantissa, each)
+            return LongDouble(is_negative, mantissa, candidate)
     return LongDouble(is_negative, 1 << (_BITS - 1), exponent + 3)
 
 
 DIRECTIVE = re.compile(
     rb"%([-+ #0']*)(\*|[0-9]+|)(?:(\.)(\*|[0-9]+|))?(?:hh|h|ll|l|j|z|t|L)*([^hljztL])?", re.DOTALL
 )
-"""Flags, width, a point, precision and the letter, which may be missing."""
+"""A conversion: flags, width, point, precision, and the letter, which may be missing."""
 MAX_FIELD_WIDTH = 2**20
-"""Most characters that a field may be made of."""
+"""Most characters of a field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """How a value is printed."""
+    """Format of one conversion."""
 
     flags: str
     width: int
@@ -148,14 +148,14 @@ class Field:
     letter: str
 
     def text(self, data: bytes) -> bytes:
-        """Bytes, cut and padded."""
-        return self._padded(data if self.precision is None else data[: self.precision])
+        """Render bytes, truncated to the precision and padded."""
+        return self._pad(data if self.precision is None else data[: self.precision])
 
-    def _padded(self, data: bytes) -> bytes:
+    def _pad(self, data: bytes) -> bytes:
         return data.ljust(self.width) if "-" in self.flags else data.rjust(self.width)
 
     def integer(self, value: int) -> bytes:
-        """A whole number."""
+        """Render an integer."""
         kind = "d" if self.letter in "diu" else self.letter
         digits = f"{abs(value):{kind}}"
         if self.precision is not None:
@@ -169,7 +169,7 @@ class Field:
         return self._number(sign + prefix, digits, zeros=self.precision is None)
 
     def floating(self, value: LongDouble) -> bytes:
-        """A floating point number."""
+        """Render a floating-point number."""
         digits = value.digits(self.letter, self.precision, keeps_zeros="#" in self.flags)
         prefix = self._sign(value.is_negative)
         if self.letter in "aA" and not value.word:
@@ -184,4 +184,4 @@ class Field:
     def _number(self, prefix: str, digits: str, *, zeros: bool) -> bytes:
         if zeros and "0" in self.flags and "-" not in self.flags:
             digits = digits.rjust(self.width - len(prefix), "0")
-        return self._padded((prefix + digits).encode())
+        return self._pad((prefix + digits).encode())

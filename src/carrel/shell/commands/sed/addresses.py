@@ -8,13 +8,13 @@ from carrel.shell.text.regex import Regex, RegexMatch
 
 
 class AddressMatcher:
-    """Knows the line, and tells whether addresses select it."""
+    """Matches the addresses of commands against the current line."""
 
     def __init__(self, lines: LineSource) -> None:
         self._lines = lines
         self._space = Space()
         self._last: ScriptPattern | None = None
-        """The expression that was used last."""
+        """The last regular expression used, which an empty one repeats."""
 
     def _selects(self, command: SedCommand) -> bool:
         if command.first is None:
@@ -22,16 +22,16 @@ class AddressMatcher:
         if command.last is None:
             return self._matches(command.first)
         if not command.is_active:
-            return self._begins(command, command.first, command.last)
-        return self._continues(command, command.last)
+            return self._enters_range(command, command.first, command.last)
+        return self._stays_in_range(command, command.last)
 
     def _matches(self, address: LineAddress) -> bool:
         number = self._lines.number
-        if address.at is AddressKind.LINE:
+        if address.kind is AddressKind.LINE:
             return number == address.number
-        if address.at is AddressKind.LAST:
+        if address.kind is AddressKind.LAST:
             return self._lines.is_last()
-        if address.at is AddressKind.STEP:
+        if address.kind is AddressKind.STEP:
             return number >= address.number and (number - address.number) % address.step == 0
         pattern = address.pattern
         if pattern is not None and pattern.literal is not None:
@@ -39,40 +39,40 @@ class AddressMatcher:
             return pattern.literal in self._space.text
         return self._search(pattern) is not None
 
-    def _begins(self, command: SedCommand, first: LineAddress, last: LineAddress) -> bool:
+    def _enters_range(self, command: SedCommand, first: LineAddress, last: LineAddress) -> bool:
         number = self._lines.number
-        if first.at is AddressKind.LINE:
-            # The line may have been passed by, when commands took several lines.
-            if command.has_begun or number < first.number:
+        if first.kind is AddressKind.LINE:
+            # A command such as N may have read past that line.
+            if command.has_started or number < first.number:
                 return False
-            command.has_begun = True
-            if last.at is AddressKind.LINE and number > max(first.number, last.number):
+            command.has_started = True
+            if last.kind is AddressKind.LINE and number > max(first.number, last.number):
                 return False
         elif not self._matches(first):
             return False
-        if last.at is AddressKind.PLUS:
-            command.ends = number + last.number
-        elif last.at is AddressKind.MULTIPLE:
-            command.ends = (number // last.number + 1) * last.number if last.number else number
-        elif last.at is AddressKind.LINE:
-            command.ends = last.number
-        command.is_active = last.at in (AddressKind.MATCH, AddressKind.LAST) or command.ends > number
+        if last.kind is AddressKind.PLUS:
+            command.end = number + last.number
+        elif last.kind is AddressKind.MULTIPLE:
+            command.end = (number // last.number + 1) * last.number if last.number else number
+        elif last.kind is AddressKind.LINE:
+            command.end = last.number
+        command.is_active = last.kind in (AddressKind.MATCH, AddressKind.LAST) or command.end > number
         return True
 
-    def _continues(self, command: SedCommand, last: LineAddress) -> bool:
-        if last.at in (AddressKind.MATCH, AddressKind.LAST):
+    def _stays_in_range(self, command: SedCommand, last: LineAddress) -> bool:
+        if last.kind in (AddressKind.MATCH, AddressKind.LAST):
             command.is_active = not self._matches(last)
             return True
         number = self._lines.number
-        command.is_active = number < command.ends
-        return number <= command.ends or last.at is not AddressKind.LINE
+        command.is_active = number < command.end
+        return number <= command.end or last.kind is not AddressKind.LINE
 
     def _search(self, pattern: ScriptPattern | None) -> RegexMatch | None:
         text = self._space.text
-        return self._resolved(pattern)[0].search(text, 0, len(text))
+        return self._resolve(pattern)[0].search(text, 0, len(text))
 
-    def _resolved(self, pattern: ScriptPattern | None) -> tuple[Regex, int]:
-        """An expression and the number of its groups; an empty one is the last that was used."""
+    def _resolve(self, pattern: ScriptPattern | None) -> tuple[Regex, int]:
+        """Return an expression and its number of groups; for an empty one, those of the last one used."""
         if pattern is None or pattern.regex is None:
             pattern = self._last
         if pattern is None or pattern.regex is None:

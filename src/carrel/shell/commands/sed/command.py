@@ -26,10 +26,10 @@ and \\> are the same as \\b. The commands e, R, w and W, which run programs or w
 refused."""
 
 _SCRIPT_BYTES = 160
-"""Memory that a command takes for each character of a script from a file."""
+"""Memory charged for each character of a script file, for the commands in it."""
 
 
-def _length(text: str) -> int:
+def _parse_length(text: str) -> int:
     return int(text[:9]) if text.isascii() and text.isdecimal() else 70
 
 
@@ -55,7 +55,8 @@ class Flags:
     )
     nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
     length: Annotated[
-        int, Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", parse=_length)
+        int,
+        Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", parse=_parse_length),
     ] = 70
     sandbox: Annotated[bool, Opt("--sandbox", help="refuse the command r too")] = False
     ignored: Annotated[
@@ -68,25 +69,25 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
-    """It reads scripts, files, and those that `r` names; with `-i` it writes the files and their backups."""
+    """Declare script files, input files and those of `r` as read; with `-i`, files and backups as written."""
     sources = flags.sources or tuple(map(from_argument, operands[:1]))
     files = operands if flags.sources else operands[1:]
     yield from reads(source.text for source in sources if source.is_file)
     yield from reads(
-        _files_read([ScriptFragment(source.text) for source in sources if not source.is_file], flags)
+        _r_files([ScriptFragment(source.text) for source in sources if not source.is_file], flags)
     )
     yield from reads(files)
     if flags.in_place is None:
         return
     yield from writes(files)
     if flags.in_place:
-        yield from writes(_backup(file, flags.in_place) for file in files)
+        yield from writes(_backup_path(file, flags.in_place) for file in files)
 
 
-def _files_read(pieces: Sequence[ScriptFragment], flags: Flags) -> list[str]:
-    """The files that a script reads; none if it is wrong, since then it does nothing."""
+def _r_files(fragments: Sequence[ScriptFragment], flags: Flags) -> list[str]:
+    """Return the files that a script reads with `r`; none if it is invalid, since then it does nothing."""
     try:
-        commands = parse(pieces, extended=flags.extended, sandbox=flags.sandbox)
+        commands = parse(fragments, extended=flags.extended, sandbox=flags.sandbox)
     except ScriptError:
         return []
     return [decode(command.text) for command in commands if command.name == "r"]
@@ -109,38 +110,41 @@ def _run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
             ctx.write_error_line("Try 'sed --help' for more information.")
             return 1
         sources, files = (TextSource(False, operands[0]),), operands[1:]
-    pieces: list[ScriptFragment] = []
+    fragments: list[ScriptFragment] = []
     for source in sources:
         with ctx.reporting(source.text, f"couldn't open file {source.text}", status=4):
-            pieces.append(_piece(ctx, source))
-    return ctx.status or _Sed(ctx, flags, pieces).run(files)
+            fragments.append(_read_source(ctx, source))
+    return ctx.status or _Sed(ctx, flags, fragments).run(files)
 
 
-def _piece(ctx: Context, source: TextSource) -> ScriptFragment:
+def _read_source(ctx: Context, source: TextSource) -> ScriptFragment:
     if not source.is_file:
         return ScriptFragment(source.text)
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     for chunk in ctx.chunks(source.text):
         ctx.meter.charge_memory(_SCRIPT_BYTES * len(chunk))
-        pieces.append(chunk)
-    return ScriptFragment(decode(b"".join(pieces)), source.text)
+        chunks.append(chunk)
+    return ScriptFragment(decode(b"".join(chunks)), source.text)
 
 
 class _Sed:
     """One run over all files."""
 
-    def __init__(self, ctx: Context, flags: Flags, pieces: Sequence[ScriptFragment]) -> None:
+    def __init__(self, ctx: Context, flags: Flags, fragments: Sequence[ScriptFragment]) -> None:
         self._ctx = ctx
         self._flags = flags
         self.end = b"\0" if flags.nul_lines else b"\n"
         self._machine = Machine(
             parse(
-                pieces, extended=flags.extended, sandbox=flags.sandbox, charge_memory=ctx.meter.charge_memory
+                fragments,
+                extended=flags.extended,
+                sandbox=flags.sandbox,
+                charge_memory=ctx.meter.charge_memory,
             ),
             ctx.meter,
-            self._content,
+            self._read_file,
             _Input(self, []),
-            quiet=flags.quiet or pieces[0].text.startswith("#n\n") or pieces[0].text == "#n",
+            quiet=flags.quiet or fragments[0].text.startswith("#n\n") or fragments[0].text == "#n",
             end=self.end,
             wrap=flags.length,
         )
@@ -164,7 +168,7 @@ class _Sed:
             if self._machine.exit_status is not None:
                 return
             try:
-                self._edit(file, suffix)
+                self._edit_file(file, suffix)
             except (ClosedError, SessionMissingError):
                 raise
             except IsDirectoryError:
@@ -172,13 +176,13 @@ class _Sed:
             except CarrelError as error:
                 self.fail(file, error)
 
-    def _edit(self, file: str, suffix: str) -> None:
+    def _edit_file(self, file: str, suffix: str) -> None:
         ctx = self._ctx
         lines = _Input(self, [])
-        lines.begin(file)
+        lines.open(file)
         path = ctx.path(file)
         if suffix:
-            ctx.workspace.write_chunks(ctx.path(_backup(file, suffix)), ctx.chunks(file))
+            ctx.workspace.write_chunks(ctx.path(_backup_path(file, suffix)), ctx.chunks(file))
         replaced = ReplacedFile(ctx.workspace, path, ctx.meter)
         output = OutputStream(replaced, ctx.meter)
         self._machine.write_to(output.write)
@@ -191,8 +195,8 @@ class _Sed:
             replaced.abandon()
             raise
 
-    def _content(self, file: str) -> Iterator[bytes]:
-        """The content of a file that `r` names; none if it cannot be read."""
+    def _read_file(self, file: str) -> Iterator[bytes]:
+        """Return the content of a file of `r`; nothing if it cannot be read."""
         try:
             return self._ctx.chunks(file)
         except (ClosedError, SessionMissingError):
@@ -203,18 +207,18 @@ class _Sed:
             return iter(())
 
     def fail(self, file: str, error: CarrelError) -> None:
-        """Tell that *file* cannot be read."""
+        """Report that *file* cannot be read."""
         if isinstance(error, IsDirectoryError):
             raise ScriptError(f"read error on {file}: Is a directory", 4)
         self._ctx.report(error, f"can't read {file}", status=2)
 
-    def lines_of(self, file: str) -> Iterator[bytes]:
-        """The lines of *file*, each with its end."""
+    def read_lines(self, file: str) -> Iterator[bytes]:
+        """Return the lines of *file* with their terminators."""
         return self._ctx.split_lines(self._ctx.chunks(file), self.end)
 
 
 class _Input:
-    """The lines of several files, one after the other."""
+    """Reads the lines of several files in turn."""
 
     def __init__(self, sed: _Sed, files: Sequence[str]) -> None:
         self.number = 0
@@ -223,17 +227,17 @@ class _Input:
         self._files = list(reversed(files))
         self._lines: Iterator[bytes] = iter(())
         self._file = STDIN
-        self._following: bytes | None = None
+        self._next_line: bytes | None = None
 
-    def begin(self, file: str) -> None:
-        """Go on with *file*."""
-        self._lines = self._sed.lines_of(file)
+    def open(self, file: str) -> None:
+        """Start reading *file*."""
+        self._lines = self._sed.read_lines(file)
         self._file = file
 
     def next(self) -> tuple[bytes, bool] | None:
-        """The next line without its end, and whether it had one."""
-        line = self._following if self._following is not None else self._fetch()
-        self._following = None
+        """Return the next line without its terminator, and whether it had one; `None` at the end."""
+        line = self._next_line if self._next_line is not None else self._read_line()
+        self._next_line = None
         if line is None:
             return None
         self.name = self._file
@@ -241,16 +245,16 @@ class _Input:
         end = line[-1:]
         if end == self._sed.end:
             return line[:-1], True
-        # Only the last line of all may lack its end.
+        # Only the very last line may lack its terminator.
         return line, not self.is_last()
 
     def is_last(self) -> bool:
-        """Whether there is no next line."""
-        if self._following is None:
-            self._following = self._fetch()
-        return self._following is None
+        """Whether there are no more lines."""
+        if self._next_line is None:
+            self._next_line = self._read_line()
+        return self._next_line is None
 
-    def _fetch(self) -> bytes | None:
+    def _read_line(self) -> bytes | None:
         while True:
             try:
                 line = next(self._lines, None)
@@ -263,18 +267,18 @@ class _Input:
                 return line
             if not self._files:
                 return None
-            self._begin_next(self._files.pop())
+            self._open_next(self._files.pop())
 
-    def _begin_next(self, file: str) -> None:
+    def _open_next(self, file: str) -> None:
         try:
-            self.begin(file)
+            self.open(file)
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
             self._sed.fail(file, error)
 
 
-def _backup(file: str, suffix: str) -> str:
+def _backup_path(file: str, suffix: str) -> str:
     directory, slash, name = file.rpartition("/")
     new = suffix.replace("*", name) if "*" in suffix else name + suffix
     return new if "/" in new else f"{directory}{slash}{new}"

@@ -1,4 +1,4 @@
-"""The replacement of `s///`: text, groups, changes of case and escapes."""
+"""The replacement of `s///`: literal text, group references, case conversions and escapes."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ _ESCAPE = re.compile(r"\\(?:([afnrtv])|c(.)|d([0-9]{3})|o([0-7]{3})|x([0-9a-fA-F
 _CASES = frozenset("ULElu")
 
 _CONSTANT_BYTES = 2**16
-"""Longest replacement that is made before it is needed."""
+"""Longest replacement that is built in advance."""
 _CASE_BYTES = 10
-"""Memory that a byte takes while its case is changed, which makes text of it and perhaps two characters."""
+"""Memory of a byte during case conversion, which decodes it and may double the character."""
 
 ReplacementPart = bytes | int | str
-"""Text, the number of a group, or a change of case."""
+"""Literal text, the number of a group, or the letter of a case conversion."""
 
 
 def unescape(text: str, *, regex: bool = False, keep: bool = False) -> str:
-    r"""Put characters for what stands for them: `\n`, `\t`, `\x41` and so on.
+    r"""Decode escapes such as `\n`, `\t` and `\x41`.
 
-    Another character after a backslash stands for itself; in a *regex* both stay, and with *keep* both stay
-    but for a second backslash.
+    A backslash before any other character is removed. In a *regex* both are kept; with *keep* both are kept
+    unless the character is a backslash.
     """
 
-    def character(found: re.Match[str]) -> str:
-        escaped = _character(found)
+    def decode_one(match: re.Match[str]) -> str:
+        escaped = _decode_escape(match)
         if escaped is not None:
             return escaped
-        if regex or (keep and found[6] != "\\"):
-            return found[0]
-        return found[6]
+        if regex or (keep and match[6] != "\\"):
+            return match[0]
+        return match[6]
 
-    return _ESCAPE.sub(character, text)
+    return _ESCAPE.sub(decode_one, text)
 
 
-def _character(found: re.Match[str]) -> str | None:
-    """What an escape stands for, if that is one special character."""
-    if found[1]:
-        return _CONTROLS[found[1]]
-    if found[2]:
-        return chr(ord(found[2].upper()) ^ 0x40)
-    if found[3] or found[4] or found[5]:
-        number = int(found[3]) if found[3] else int(found[4], 8) if found[4] else int(found[5], 16)
+def _decode_escape(match: re.Match[str]) -> str | None:
+    """Return the character that an escape denotes; `None` if it denotes no special character."""
+    if match[1]:
+        return _CONTROLS[match[1]]
+    if match[2]:
+        return chr(ord(match[2].upper()) ^ 0x40)
+    if match[3] or match[4] or match[5]:
+        number = int(match[3]) if match[3] else int(match[4], 8) if match[4] else int(match[5], 16)
         return decode(bytes([number & 0xFF]))
     return None
 
@@ -58,23 +58,23 @@ class Replacement:
 
     parts: Sequence[ReplacementPart]
     groups: int
-    """The highest number of a group in it."""
+    """The highest group number in it."""
     changes_case: bool
     fixed_bytes: int
-    """How long its own text is."""
+    """Length of the literal text, in bytes."""
     references: int
-    """How many groups, or whole matches, stand in it."""
+    """Number of references to groups or to the whole match."""
 
     @classmethod
     def parse(cls, text: str) -> Replacement:
-        """Read what stands after the second delimiter."""
+        """Parse the text after the second delimiter."""
         parts: list[ReplacementPart] = []
         at = 0
-        for found in re.compile(rf"{_ESCAPE.pattern}|&", re.DOTALL).finditer(text):
-            if found.start() > at:
-                parts.append(encode(text[at : found.start()]))
-            parts.append(_part(found))
-            at = found.end()
+        for match in re.compile(rf"{_ESCAPE.pattern}|&", re.DOTALL).finditer(text):
+            if match.start() > at:
+                parts.append(encode(text[at : match.start()]))
+            parts.append(_parse_part(match))
+            at = match.end()
         parts.append(encode(text[at:]))
         numbers = [part for part in parts if isinstance(part, int)]
         return cls(
@@ -86,76 +86,76 @@ class Replacement:
         )
 
     def constant(self, whole: bytes) -> bytes | None:
-        """What comes in the place of every match, if all matches are *whole* and that is not too long."""
+        """Return the replacement if all matches are *whole*; `None` if it varies or is too long."""
         if self.groups or self.changes_case:
             return None
         if self.fixed_bytes + self.references * len(whole) > _CONSTANT_BYTES:
             return None
         return b"".join(part if isinstance(part, bytes) else whole for part in self.parts)
 
-    def most_bytes(self, matched: int) -> int:
-        """Most memory that `fill` takes for a match of so many bytes, of which all groups are part."""
-        return self.fixed_bytes + self.references * matched * (_CASE_BYTES if self.changes_case else 1)
+    def max_bytes(self, match_bytes: int) -> int:
+        """Return the most memory that `expand` takes for a match of *match_bytes* bytes."""
+        return self.fixed_bytes + self.references * match_bytes * (_CASE_BYTES if self.changes_case else 1)
 
-    def fill(self, text: bytes, found: RegexMatch, groups: int) -> bytes:
-        """What comes in the place of *found* in *text*, whose expression has so many *groups*."""
-        taken: dict[int, bytes] = {}
-        pieces: list[bytes | str] = []
+    def expand(self, text: bytes, match: RegexMatch, group_count: int) -> bytes:
+        """Return the replacement of *match* in *text*; the expression has *group_count* groups."""
+        group_texts: dict[int, bytes] = {}
+        expanded: list[bytes | str] = []
         for part in self.parts:
             if not isinstance(part, int):
-                pieces.append(part)
-            elif part <= groups:
-                if part not in taken:
-                    start, end = found.span(part)
-                    taken[part] = text[start:end] if start >= 0 else b""
-                pieces.append(taken[part])
+                expanded.append(part)
+            elif part <= group_count:
+                if part not in group_texts:
+                    start, end = match.span(part)
+                    group_texts[part] = text[start:end] if start >= 0 else b""
+                expanded.append(group_texts[part])
         if not self.changes_case:
-            return b"".join(piece for piece in pieces if isinstance(piece, bytes))
-        return _with_cases(pieces)
+            return b"".join(part for part in expanded if isinstance(part, bytes))
+        return _convert_case(expanded)
 
 
-def _part(found: re.Match[str]) -> ReplacementPart:
-    if found[0] == "&":
+def _parse_part(match: re.Match[str]) -> ReplacementPart:
+    if match[0] == "&":
         return 0
-    escaped = _character(found)
+    escaped = _decode_escape(match)
     if escaped is not None:
         return encode(escaped)
-    following = found[6]
-    if following.isascii() and following.isdigit():
-        return int(following)
-    return following if following in _CASES else encode(following)
+    character = match[6]
+    if character.isascii() and character.isdigit():
+        return int(character)
+    return character if character in _CASES else encode(character)
 
 
-def _with_cases(pieces: Sequence[bytes | str]) -> bytes:
-    """Join *pieces*; between them stands from where on, or for which one character, the case changes."""
-    done: list[str] = []
-    lasting = once = ""
-    for piece in pieces:
-        if isinstance(piece, str):
-            if piece in "lu":
-                once = piece
+def _convert_case(parts: Sequence[bytes | str]) -> bytes:
+    """Join *parts*, applying the case conversions that stand between them."""
+    converted: list[str] = []
+    mode = once = ""
+    for part in parts:
+        if isinstance(part, str):
+            if part in "lu":
+                once = part
             else:
-                lasting, once = piece, ""
+                mode, once = part, ""
             continue
-        text = decode(piece)
+        text = decode(part)
         if not text:
             continue
-        text = text.upper() if lasting == "U" else text.lower() if lasting == "L" else text
+        text = text.upper() if mode == "U" else text.lower() if mode == "L" else text
         if once:
             text = (text[0].upper() if once == "u" else text[0].lower()) + text[1:]
             once = ""
-        done.append(text)
-    return encode("".join(done))
+        converted.append(text)
+    return encode("".join(converted))
 
 
-def matches(regex: Regex, text: bytes) -> Iterator[RegexMatch]:
-    """All matches; an empty one does not follow another at once."""
+def find_matches(regex: Regex, text: bytes) -> Iterator[RegexMatch]:
+    """Yield all matches; an empty one directly after another match is skipped."""
     size = len(text)
     at, last = 0, -1
-    while at <= size and (found := regex.search(text, at, size)) is not None:
-        start, end = found.span()
+    while at <= size and (match := regex.search(text, at, size)) is not None:
+        start, end = match.span()
         if end > start or start != last:
-            yield found
+            yield match
             last = end
         at = end
         if end == start:

@@ -8,86 +8,87 @@ from carrel.shell.commands.sed.script import ScriptError
 
 
 class ScriptFragment(NamedTuple):
-    """Part of a script: the value of an `-e`, or a file."""
+    """Part of a script: the value of an `-e` option, or a file."""
 
     text: str
     file: str | None = None
 
 
 class Scanner:
-    """Goes through the pieces of a script, and knows where it is."""
+    """Reads the fragments of a script, and keeps track of the position."""
 
     def __init__(self) -> None:
-        self._piece = ScriptFragment("")
+        self._fragment = ScriptFragment("")
         self._number = 0
         self._text = ""
-        self._at = 0
+        self._offset = 0
 
-    def _begin(self, piece: ScriptFragment, number: int) -> None:
-        """Go on with another piece."""
-        self._piece, self._number, self._text, self._at = piece, number, piece.text, 0
+    def _start_fragment(self, fragment: ScriptFragment, number: int) -> None:
+        """Start reading another fragment."""
+        self._fragment, self._number, self._text, self._offset = fragment, number, fragment.text, 0
 
     def _error(self, problem: str) -> ScriptError:
-        if self._piece.file is None:
-            where = f"-e expression #{self._number}, char {self._at}"
+        if self._fragment.file is None:
+            location = f"-e expression #{self._number}, char {self._offset}"
         else:
-            where = f"file {self._piece.file} line {self._text.count(chr(10), 0, max(self._at - 1, 0)) + 1}"
-        return ScriptError(f"{where}: {problem}")
+            line = self._text.count("\n", 0, max(self._offset - 1, 0)) + 1
+            location = f"file {self._fragment.file} line {line}"
+        return ScriptError(f"{location}: {problem}")
 
-    def _next(self) -> str:
-        """The next character, which is gone past; empty at the end."""
-        character = self._text[self._at : self._at + 1]
-        self._at += len(character)
+    def _read_character(self) -> str:
+        """Consume the next character and return it; empty at the end."""
+        character = self._text[self._offset : self._offset + 1]
+        self._offset += len(character)
         return character
 
     def _skip(self, characters: str = " \t") -> bool:
-        """Go past *characters*; whether anything is left."""
-        while self._at < len(self._text) and self._text[self._at] in characters:
-            self._at += 1
-        return self._at < len(self._text)
+        """Skip *characters*, and return whether anything is left."""
+        while self._offset < len(self._text) and self._text[self._offset] in characters:
+            self._offset += 1
+        return self._offset < len(self._text)
 
-    def _digits(self) -> str:
-        start = self._at
-        while self._text[self._at : self._at + 1] in tuple("0123456789"):
-            self._at += 1
-        return self._text[start : self._at]
+    def _read_digits(self) -> str:
+        start = self._offset
+        while self._text[self._offset : self._offset + 1] in tuple("0123456789"):
+            self._offset += 1
+        return self._text[start : self._offset]
 
-    def _end(self) -> None:
-        """A command must end here."""
+    def _require_end(self) -> None:
+        """Require the end of the command."""
         self._skip()
-        following = self._text[self._at : self._at + 1]
+        following = self._text[self._offset : self._offset + 1]
         if following not in ("", "\n", ";", "}", "#", "\r"):
-            self._at += 1
+            self._offset += 1
             raise self._error("extra characters after command")
 
-    def _word(self, ends: str) -> str:
+    def _read_word(self, delimiters: str) -> str:
         self._skip()
-        start = self._at
-        while self._at < len(self._text) and self._text[self._at] not in ends:
-            self._at += 1
-        return self._text[start : self._at]
+        start = self._offset
+        while self._offset < len(self._text) and self._text[self._offset] not in delimiters:
+            self._offset += 1
+        return self._text[start : self._offset]
 
-    def _delimited(self, delimiter: str, name: str, *, is_regex: bool) -> str:
-        """What stands before the next *delimiter*; in brackets of an expression it is none."""
+    def _read_delimited(self, delimiter: str, name: str, *, is_regex: bool) -> str:
+        """Read up to the next *delimiter*, ignoring those in bracket expressions of a regular expression."""
         parts: list[str] = []
-        while (character := self._next()) != delimiter or not character:
+        while (character := self._read_character()) != delimiter or not character:
             if not character or (character == "\n" and name == "s"):
-                self._at -= bool(character)
+                self._offset -= bool(character)
                 raise self._error(f"unterminated `{name}' command" if name else "unterminated address regex")
             if character == "\\":
-                following = self._next()
+                following = self._read_character()
                 if following == delimiter and not (following == "n" or (not is_regex and following == "&")):
                     character = ""
                 character += following
             elif character == "[" and is_regex:
-                end = _bracket_end(self._text, self._at)
-                character, self._at = self._text[self._at - 1 : end], end
+                end = _bracket_end(self._text, self._offset)
+                character, self._offset = self._text[self._offset - 1 : end], end
             parts.append(character)
         return "".join(parts)
 
 
 def _bracket_end(text: str, at: int) -> int:
-    """Where the bracket expression ends whose `[` ends at *at*; the end of *text* if it has none."""
+    """Return the end of the bracket expression whose `[` ends at *at*; of *text* if it is not closed."""
     at += text.startswith("^", at)
     at += text.startswith("]", at)
     while at < len(text) and text[at] not in "]\n":

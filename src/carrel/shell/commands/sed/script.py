@@ -10,7 +10,7 @@ from carrel.shell.text.regex import Regex
 
 
 class ScriptError(Exception):
-    """The script is wrong; the message says where."""
+    """The script is invalid; the message includes the position."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class ScriptError(Exception):
 
 
 class AddressKind(StrEnum):
-    """What an address is about."""
+    """Kind of an address."""
 
     LINE = "line"
     STEP = "step"
@@ -30,19 +30,19 @@ class AddressKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScriptPattern:
-    """A regular expression of the script; without one, the last that was used."""
+    """A regular expression of the script; an empty one repeats the last one used."""
 
     regex: Regex | None
     groups: int = 0
     literal: bytes | None = None
-    """What it matches, if that is a single text."""
+    """The only text that it matches, if there is just one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineAddress:
     """One address."""
 
-    at: AddressKind
+    kind: AddressKind
     number: int = 0
     step: int = 0
     pattern: ScriptPattern | None = None
@@ -50,38 +50,38 @@ class LineAddress:
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What an `s` command does."""
+    """The arguments of an `s` command."""
 
     pattern: ScriptPattern
     replacement: Replacement
     everywhere: bool
     number: int
-    prints: bool
+    prints_result: bool
     constant: bytes | None = None
-    """What replaces a literal text, if that is always the same."""
+    """The replacement, if the pattern is literal and the replacement is always the same."""
 
 
 @dataclass(slots=True)
 class SedCommand:
-    """One command."""
+    """One command of a script."""
 
     name: str
     first: LineAddress | None = None
     last: LineAddress | None = None
     negated: bool = False
     text: bytes = b""
-    """Of `a`, `i` and `c`; the file of `r`."""
+    """The text of `a`, `i` and `c`; the file name of `r`."""
     label: str = ""
     number: int | None = None
     target: int = 0
-    """The command that is next after a jump; after an opening brace, the one after the closing."""
+    """Index of the command after a jump; for `{`, of the command after the closing brace."""
     substitution: Substitution | None = None
     table: dict[int, str] = field(default_factory=dict)
-    begins_active: bool = False
-    """Whether its range has begun before the first line."""
+    starts_active: bool = False
+    """Whether its range is active before the first line."""
     is_active: bool = False
-    """Whether the range of its addresses has begun."""
-    has_begun: bool = False
-    """Whether a range that begins at a certain line has, be it over or not."""
-    ends: int = 0
-    """The line at which that range ends, where it is known."""
+    """Whether the range of its addresses is active."""
+    has_started: bool = False
+    """Whether a range that starts at a line number has started, even if it has ended since."""
+    end: int = 0
+    """Line at which the active range ends, if it is known."""

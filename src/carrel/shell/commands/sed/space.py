@@ -8,35 +8,35 @@ from carrel.shell.budget import RECORD_BYTES
 
 
 class LineSource(Protocol):
-    """Where lines come from."""
+    """Source of input lines."""
 
     number: int
-    """Of the line that was given last."""
+    """Number of the last line returned."""
     name: str
-    """Of its file."""
+    """Name of the file of that line."""
 
     def next(self) -> tuple[bytes, bool] | None:
-        """The next line without its end, and whether it had one."""
+        """Return the next line without its terminator, and whether it had one; `None` at the end."""
         ...
 
     def is_last(self) -> bool:
-        """Whether there is no next line."""
+        """Whether there are no more lines."""
         ...
 
 
 class Space:
-    """Text that grows by lines; they are joined when somebody looks."""
+    """Text that grows by lines, which are joined only when the text is read."""
 
     def __init__(self) -> None:
         self._lines = [b""]
         self.size = 0
-        """Bytes of memory that it takes."""
-        self.has_end = True
-        """Whether a newline follows it; the last line of a file may lack it."""
+        """Memory that the lines take, in bytes."""
+        self.has_newline = True
+        """Whether the text is followed by a newline; the last line of a file may lack it."""
 
     @property
     def text(self) -> bytes:
-        """All of it."""
+        """The whole text."""
         if len(self._lines) > 1:
             self._lines = [b"\n".join(self._lines)]
             self.size = len(self._lines[0])
@@ -48,15 +48,15 @@ class Space:
         self.size = len(text)
 
     def copy(self, other: Space) -> None:
-        """Become the same as *other*."""
-        self.text, self.has_end = other.text, other.has_end
+        """Replace the content with that of *other*."""
+        self.text, self.has_newline = other.text, other.has_newline
 
-    def add_all(self, other: Space) -> None:
-        """Add what *other* holds."""
-        self.add(other.text)
-        self.has_end = other.has_end
+    def append_space(self, other: Space) -> None:
+        """Append the content of *other*."""
+        self.append(other.text)
+        self.has_newline = other.has_newline
 
-    def add(self, line: bytes) -> None:
-        """Add a line."""
+    def append(self, line: bytes) -> None:
+        """Append a line."""
         self._lines.append(line)
         self.size += len(line) + RECORD_BYTES

@@ -34,18 +34,18 @@ KEYDEF is F[.C][OPTS][,F[.C][OPTS]]: the key begins at field F, character C, and
 position or the line. OPTS are letters of bdfghiMnrV, in place of the options of the command. Bytes are
 compared by their values."""
 _KEY_BYTES = 256
-"""Memory that the key of a line takes besides its bytes."""
+"""Memory charged for the key of a line besides its bytes."""
 _SORTS = {
     "general-numeric": "g", "human-numeric": "h", "month": "M", "numeric": "n", "version": "V",
 }  # fmt: skip
 _CHECKS = {"quiet": "C", "silent": "C", "diagnose-first": "c"}
 
 
-def _check_word(word: str) -> object:
+def _parse_check(word: str) -> object:
     return one_of("--check", _CHECKS)(word) if word else "c"
 
 
-def _separator(text: str) -> bytes:
+def _parse_separator(text: str) -> bytes:
     if not text:
         raise UsageError("empty tab", hint=False)
     data = b"\0" if text == "\\0" else encode(text)
@@ -77,7 +77,7 @@ class Flags:
             help="general-numeric, human-numeric, month, ...",
         ),
     ] = ()
-    parts: Annotated[
+    definitions: Annotated[
         tuple[KeyDefinition, ...],
         Opt(
             "-k",
@@ -89,13 +89,13 @@ class Flags:
     ] = ()
     separators: Annotated[
         tuple[bytes, ...],
-        Opt("-t", "--field-separator", metavar="SEP", parse=_separator, help="fields end with SEP"),
+        Opt("-t", "--field-separator", metavar="SEP", parse=_parse_separator, help="fields end with SEP"),
     ] = ()
     check: Annotated[
         tuple[str, ...],
         Opt("-c", const="c", help="tell only whether the lines are in order"),
         Opt("-C", const="C", help="the same, without a word"),
-        Opt("--check", metavar="[WORD]", parse=_check_word, help="the same, as WORD says"),
+        Opt("--check", metavar="[WORD]", parse=_parse_check, help="the same, as WORD says"),
     ] = ()
     merge: Annotated[bool, Opt("-m", "--merge", help="merge files that are in order")] = False
     output: Annotated[str | None, Opt("-o", "--output", metavar="FILE", help="write to FILE")] = None
@@ -111,23 +111,23 @@ class Flags:
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files, and writes to the one named by `-o`."""
+    """Declare the files as read, and that of `-o` as written."""
     return chain(reads(files), writes([flags.output] if flags.output is not None else []))
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
     """Print the lines of all files in order."""
-    order = _order(flags, ctx.meter.check)
+    order = _line_order(flags, ctx.meter.check)
     try:
         if flags.check:
-            return _check(ctx, flags, order, files)
-        return _print(ctx, flags, _pieces(ctx, flags, order, files or (STDIN,)))
+            return _check_order(ctx, flags, order, files)
+        return _print(ctx, flags, _sorted_chunks(ctx, flags, order, files or (STDIN,)))
     except _Failure as failure:
-        return failure.tell(ctx)
+        return failure.report(ctx)
 
 
-class _Failure(Exception):  # it is a line to be printed
-    """What keeps all from being sorted."""
+class _Failure(Exception):  # caught in `run`
+    """An input or output error, which ends the command."""
 
     def __init__(self, problem: str, operand: str, error: CarrelError) -> None:
         super().__init__(problem)
@@ -135,54 +135,56 @@ class _Failure(Exception):  # it is a line to be printed
         self._operand = operand
         self._error = error
 
-    def tell(self, ctx: Context) -> int:
+    def report(self, ctx: Context) -> int:
         if isinstance(self._error, ClosedError | SessionMissingError):
             raise self._error
         ctx.report(self._error, f"{self._problem}: {quote_if_needed(self._operand)}", status=2)
         return ctx.status
 
 
-def _order(flags: Flags, check: Callable[[], None]) -> LineOrder:
+def _line_order(flags: Flags, check: Callable[[], None]) -> LineOrder:
     letters = "".join(flags.letters)
     if len(set(flags.separators)) > 1:
         raise UsageError("incompatible tabs", hint=False)
-    parts = list(flags.parts)
-    if not parts and letters.strip("r"):
-        parts = [KeyDefinition(KeyPosition(1))]
-    parts = [part.with_letters(letters) for part in parts]
-    for part in parts:
-        require_compatible(part.letters)
+    definitions = list(flags.definitions)
+    if not definitions and letters.strip("r"):
+        definitions = [KeyDefinition(KeyPosition(1))]
+    definitions = [definition.with_letters(letters) for definition in definitions]
+    for definition in definitions:
+        require_compatible(definition.letters)
     separator = flags.separators[0] if flags.separators else None
-    keys = tuple(_key(part, separator, check) for part in parts)
-    needs_last = not keys or not (flags.stable or flags.unique)
-    return LineOrder(keys, SortKey(None, "r" in letters) if needs_last else None, _weight(parts))
+    keys = tuple(_sort_key(definition, separator, check) for definition in definitions)
+    needs_last_resort = not keys or not (flags.stable or flags.unique)
+    return LineOrder(
+        keys, SortKey(None, "r" in letters) if needs_last_resort else None, _memory_weight(definitions)
+    )
 
 
-def _weight(parts: Sequence[KeyDefinition]) -> int:
-    """How much lines and their keys take: of a version every character is ranked."""
-    return max((20 if "V" in part.letters else 3 for part in parts), default=1)
+def _memory_weight(definitions: Sequence[KeyDefinition]) -> int:
+    """Return the memory factor of lines with their keys; version keys rank every character."""
+    return max((20 if "V" in definition.letters else 3 for definition in definitions), default=1)
 
 
-def _key(part: KeyDefinition, separator: bytes | None, check: Callable[[], None]) -> SortKey:
-    read = compose_readers(key_reader(part, separator, check), value_reader(part.letters))
-    return SortKey(read, "r" in part.letters)
+def _sort_key(definition: KeyDefinition, separator: bytes | None, check: Callable[[], None]) -> SortKey:
+    read = compose_readers(key_reader(definition, separator, check), value_reader(definition.letters))
+    return SortKey(read, "r" in definition.letters)
 
 
 def _lines(ctx: Context, flags: Flags, file: str) -> Iterator[list[bytes]]:
-    """The lines of one file, in batches."""
-    with _reading(flags, file):
+    """Yield the lines of one file in batches."""
+    with _translate_errors(flags, file):
         yield from line_batches(ctx.chunks(file), b"\0" if flags.zero else b"\n", ctx.meter)
 
 
-def _texts(ctx: Context, flags: Flags, file: str) -> Iterator[list[str]]:
-    """The lines of one file as text whose characters stand for its bytes."""
-    with _reading(flags, file):
+def _text_lines(ctx: Context, flags: Flags, file: str) -> Iterator[list[str]]:
+    """Yield the lines of one file in batches, decoded as Latin-1."""
+    with _translate_errors(flags, file):
         chunks = (chunk.decode("latin-1") for chunk in ctx.chunks(file))
         yield from line_batches(chunks, "\0" if flags.zero else "\n", ctx.meter)
 
 
 @contextmanager
-def _reading(flags: Flags, file: str) -> Iterator[None]:
+def _translate_errors(flags: Flags, file: str) -> Iterator[None]:
     try:
         yield
     except IsDirectoryError as error:
@@ -191,51 +193,51 @@ def _reading(flags: Flags, file: str) -> Iterator[None]:
         raise _Failure("open failed" if flags.check else "cannot read", file, error) from None
 
 
-def _pieces(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> Iterator[bytes]:
-    """All lines in order, joined to pieces that can be written."""
+def _sorted_chunks(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> Iterator[bytes]:
+    """Yield all lines in order, joined into chunks for writing."""
     if order.keys or flags.merge:
-        return join_lines(_ordered(ctx, flags, order, files), b"\0" if flags.zero else b"\n")
-    # Python sorts text faster than bytes, and in the same order if each character is a byte.
-    texts = _held(ctx, (_texts(ctx, flags, file) for file in files), order.weight)
+        return join_lines(_sorted_lines(ctx, flags, order, files), b"\0" if flags.zero else b"\n")
+    # Python sorts str faster than bytes, and in Latin-1 in the same order.
+    texts = _collect(ctx, (_text_lines(ctx, flags, file) for file in files), order.weight)
     texts.sort(reverse=order.last_resort is not None and order.last_resort.reverse)
     lines = (text for text, _ in groupby(texts)) if flags.unique else iter(texts)
-    return (piece.encode("latin-1") for piece in join_lines(lines, "\0" if flags.zero else "\n"))
+    return (chunk.encode("latin-1") for chunk in join_lines(lines, "\0" if flags.zero else "\n"))
 
 
-def _ordered(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> Iterator[bytes]:
+def _sorted_lines(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> Iterator[bytes]:
     lines: Iterator[bytes]
     if flags.merge:
         streams = [chain.from_iterable(_lines(ctx, flags, file)) for file in files]
         lines = merge(*streams, key=partial(order.rank, check=ctx.meter.check))
     else:
-        held = _held(ctx, (_lines(ctx, flags, file) for file in files), order.weight)
-        order.sort(held, ctx.meter.check)
-        lines = iter(held)
+        collected = _collect(ctx, (_lines(ctx, flags, file) for file in files), order.weight)
+        order.sort(collected, ctx.meter.check)
+        lines = iter(collected)
     if not flags.unique:
         return lines
-    same = partial(order.rank, check=ctx.meter.check) if order.keys else None
-    return (next(equal) for _, equal in groupby(lines, same))
+    key = partial(order.rank, check=ctx.meter.check) if order.keys else None
+    return (next(equal) for _, equal in groupby(lines, key))
 
 
-def _held(ctx: Context, files: Iterable[Iterable[list[AnyStr]]], weight: int) -> list[AnyStr]:
-    """All lines of all files, in memory, where each byte counts as *weight*."""
-    held: list[AnyStr] = []
+def _collect(ctx: Context, files: Iterable[Iterable[list[AnyStr]]], weight: int) -> list[AnyStr]:
+    """Return all lines of all files, charging *weight* bytes for each byte."""
+    lines: list[AnyStr] = []
     for batch in chain.from_iterable(files):
         per_line = RECORD_BYTES + (_KEY_BYTES if weight > 1 else 0)
         ctx.meter.charge_memory(sum(map(len, batch)) * weight + per_line * len(batch))
-        held += batch
-    return held
+        lines += batch
+    return lines
 
 
-def _print(ctx: Context, flags: Flags, pieces: Iterator[bytes]) -> int:
+def _print(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> int:
     if flags.output is None:
-        ctx.write_each(pieces)
+        ctx.write_each(chunks)
         return ctx.status
     try:
         sink = ReplacedFile(ctx.workspace, ctx.path(flags.output), ctx.meter)
         output = OutputStream(sink, ctx.meter)
-        for piece in pieces:
-            output.write(piece)
+        for chunk in chunks:
+            output.write(chunk)
         output.flush()
         sink.close()
     except CarrelError as error:
@@ -243,8 +245,8 @@ def _print(ctx: Context, flags: Flags, pieces: Iterator[bytes]) -> int:
     return ctx.status
 
 
-def _check(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> int:
-    """Say which line is the first that is not in order."""
+def _check_order(ctx: Context, flags: Flags, order: LineOrder, files: Sequence[str]) -> int:
+    """Report the first line that is out of order."""
     if len(set(flags.check)) > 1:
         raise UsageError("options '-cC' are incompatible", hint=False)
     if len(files) > 1:

@@ -13,29 +13,29 @@ from carrel.shell.text.quoting import quote_argument
 _FIELD = re.compile(rb"[ \t\n]*[^ \t\n]*")
 _BLANKS = re.compile(rb"[ \t\n]*")
 _DIGITS = re.compile(r"[0-9]*")
-_MOST = 10**9
+_MAX_COUNT = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPosition:
-    """A place in a line, counted from 1."""
+    """A position in a line, counted from 1."""
 
     field: int
     character: int = 0
-    """0 for the whole field."""
+    """0 for the start or the end of the field."""
     skips_blanks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class KeyDefinition:
-    """From where to where a key goes, and how it is compared."""
+    """Start and end of a key, and the letters of its ordering."""
 
     start: KeyPosition
     end: KeyPosition | None = None
     letters: str = ""
 
     def with_letters(self, letters: str) -> KeyDefinition:
-        """The same with the order of the command, for a key that has none of its own."""
+        """Return the definition with the ordering of the command, unless it has its own."""
         if self.letters:
             return self
         skips = "b" in letters
@@ -44,68 +44,74 @@ class KeyDefinition:
 
 
 def parse_key_definition(text: str) -> KeyDefinition:
-    """Read `F[.C][LETTERS][,F[.C][LETTERS]]`.
+    """Parse `F[.C][LETTERS][,F[.C][LETTERS]]`.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The text has another form.
     """
-    start, own, at = _position(text, 0, "invalid number at field start")
+    start, start_letters, at = _parse_position(text, 0, "invalid number at field start")
     if start.character == 0 and "." in text[:at]:
-        raise _bad("character offset is zero", text)
-    end, others = None, ""
+        raise _invalid_field_error("character offset is zero", text)
+    end, end_letters = None, ""
     if text[at : at + 1] == ",":
-        end, others, at = _position(text, at + 1, "invalid number after ','")
+        end, end_letters, at = _parse_position(text, at + 1, "invalid number after ','")
     if at < len(text):
-        raise _bad("stray character in field spec", text)
-    return KeyDefinition(start, end, own + others)
+        raise _invalid_field_error("stray character in field spec", text)
+    return KeyDefinition(start, end, start_letters + end_letters)
 
 
-def _position(text: str, at: int, problem: str) -> tuple[KeyPosition, str, int]:
-    """A position, its letters, and where the text goes on."""
-    field, at = _count(text, at, problem)
+def _parse_position(text: str, at: int, problem: str) -> tuple[KeyPosition, str, int]:
+    """Parse a position; return it, its letters and the offset after them."""
+    field, at = _parse_count(text, at, problem)
     if field == 0:
-        raise _bad("field number is zero", text)
+        raise _invalid_field_error("field number is zero", text)
     character = 0
     if text[at : at + 1] == ".":
-        character, at = _count(text, at + 1, "invalid number after '.'")
-    begin = at
+        character, at = _parse_count(text, at + 1, "invalid number after '.'")
+    first = at
     while at < len(text) and text[at] in LETTERS:
         at += 1
-    letters = text[begin:at]
+    letters = text[first:at]
     return KeyPosition(field, character, "b" in letters), letters, at
 
 
-def _count(text: str, at: int, problem: str) -> tuple[int, int]:
-    found = _DIGITS.match(text, at)
-    if found is None or not found[0]:
+def _parse_count(text: str, at: int, problem: str) -> tuple[int, int]:
+    match = _DIGITS.match(text, at)
+    if match is None or not match[0]:
         raise UsageError(f"{problem}: invalid count at start of {quote_argument(text[at:])}", hint=False)
-    return min(int(found[0][:20]), _MOST), found.end()
+    return min(int(match[0][:20]), _MAX_COUNT), match.end()
 
 
-def _bad(problem: str, text: str) -> UsageError:
+def _invalid_field_error(problem: str, text: str) -> UsageError:
     return UsageError(f"{problem}: invalid field specification {quote_argument(text)}", hint=False)
 
 
 _FIELDS_AT_ONCE = 4096
-"""Fields of a line that are passed by between two looks at the budget."""
+"""Fields skipped between two checks of the meter."""
 
 
-def key_reader(part: KeyDefinition, separator: bytes | None, check: Callable[[], None]) -> KeyFunction | None:
-    """What takes the key out of a line; `None` if the key is the line. *check* may stop it in a long line."""
-    start, end = part.start, part.end
+def key_reader(
+    definition: KeyDefinition, separator: bytes | None, check: Callable[[], None]
+) -> KeyFunction | None:
+    """Return a function that extracts the key; `None` if the key is the line. *check* may stop it."""
+    start, end = definition.start, definition.end
     if start == KeyPosition(1) and end is None:
         return None
     if separator and end == start == KeyPosition(start.field) and start.field < _FIELDS_AT_ONCE:
-        return _one_field(start.field, separator)
+        return _single_field_reader(start.field, separator)
 
     def read(line: bytes) -> bytes:
-        begin = _begin(line, start, separator, check)
-        return line[begin:] if end is None else line[begin : max(begin, _end(line, end, separator, check))]
+        start_offset = _start_offset(line, start, separator, check)
+        return (
+            line[start_offset:]
+            if end is None
+            else line[start_offset : max(start_offset, _end_offset(line, end, separator, check))]
+        )
 
     return read
 
 
-def _one_field(field: int, separator: bytes) -> KeyFunction:
+def _single_field_reader(field: int, separator: bytes) -> KeyFunction:
     def read(line: bytes) -> bytes:
         fields = line.split(separator, field)
         return fields[field - 1] if len(fields) >= field else b""
@@ -113,43 +119,47 @@ def _one_field(field: int, separator: bytes) -> KeyFunction:
     return read
 
 
-def _begin(line: bytes, position: KeyPosition, separator: bytes | None, check: Callable[[], None]) -> int:
-    at = _after_fields(line, position.field - 1, separator, check)
+def _start_offset(
+    line: bytes, position: KeyPosition, separator: bytes | None, check: Callable[[], None]
+) -> int:
+    at = _skip_fields(line, position.field - 1, separator, check)
     if position.skips_blanks:
-        at = _after_blanks(line, at)
+        at = _skip_blanks(line, at)
     return min(len(line), at + max(0, position.character - 1))
 
 
-def _end(line: bytes, position: KeyPosition, separator: bytes | None, check: Callable[[], None]) -> int:
+def _end_offset(
+    line: bytes, position: KeyPosition, separator: bytes | None, check: Callable[[], None]
+) -> int:
     if position.character:
-        at = _after_fields(line, position.field - 1, separator, check)
+        at = _skip_fields(line, position.field - 1, separator, check)
         if position.skips_blanks:
-            at = _after_blanks(line, at)
+            at = _skip_blanks(line, at)
         return min(len(line), at + position.character)
     if separator is None:
-        return _after_fields(line, position.field, separator, check)
-    at = _after_fields(line, position.field - 1, separator, check)
-    found = line.find(separator, at)
-    return len(line) if found < 0 else found
+        return _skip_fields(line, position.field, separator, check)
+    at = _skip_fields(line, position.field - 1, separator, check)
+    end = line.find(separator, at)
+    return len(line) if end < 0 else end
 
 
-def _after_fields(line: bytes, count: int, separator: bytes | None, check: Callable[[], None]) -> int:
-    """Where the field after *count* fields begins."""
+def _skip_fields(line: bytes, count: int, separator: bytes | None, check: Callable[[], None]) -> int:
+    """Return the offset of the field after *count* fields."""
     at, size = 0, len(line)
     while count and at < size:
         count -= 1
         if not count % _FIELDS_AT_ONCE:
             check()
-        at = line.find(separator, at) + 1 if separator else _end_of(_FIELD, line, at)
+        at = line.find(separator, at) + 1 if separator else _match_end(_FIELD, line, at)
         if at == 0:
             return size
     return at
 
 
-def _after_blanks(line: bytes, at: int) -> int:
-    return _end_of(_BLANKS, line, at)
+def _skip_blanks(line: bytes, at: int) -> int:
+    return _match_end(_BLANKS, line, at)
 
 
-def _end_of(pattern: re.Pattern[bytes], line: bytes, at: int) -> int:
-    found = pattern.match(line, at)
-    return found.end() if found else at
+def _match_end(pattern: re.Pattern[bytes], line: bytes, at: int) -> int:
+    match = pattern.match(line, at)
+    return match.end() if match else at
