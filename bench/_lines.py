@@ -48,6 +48,11 @@ class Lines:
         self._process.communicate()
         self._told.close()
 
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
     def send(self, message: Mapping[str, Any]) -> None:  # Any: whatever JSON can say
         """Tell it something.
 

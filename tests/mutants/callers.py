@@ -67,15 +67,15 @@ MUTANTS = [
     Mutant(
         "uploads: one session is bounded",
         "service/upload_limit.py",
-        """self._of_sessions[session] + more_bytes, self._session_bytes, "to""",
+        """self._per_session[session] + more_bytes, self._session_bytes, "to""",
         """more_bytes, self._session_bytes, "to""",
         f"{UPLOADS}::test_what_one_session_takes_in_at_one_time_is_bounded",
     ),
     Mutant(
         "uploads: one tenant is bounded",
         "service/upload_limit.py",
-        """            _require(self._of_tenants[tenant] + more_bytes, self._tenant_bytes, "of yours")\n""",
-        "",
+        """_require_room(self._per_tenant[tenant] + more_bytes, self._tenant_bytes, "of yours")""",
+        "pass",
         f"{UPLOADS}::test_what_all_sessions_of_a_tenant_take_in_at_one_time_is_bounded",
     ),
     Mutant(
@@ -102,9 +102,9 @@ MUTANTS = [
     Mutant(
         "uploads: over gRPC too",
         "fronts/grpc/handlers/files.py",
-        "call.service.extract(\n                call.caller,\n                desk,\n"
+        "call.service.extract(\n                call.caller,\n                session,\n"
         "                Announced(pieces, None),\n",
-        "desk.workspace.extract(\n                pieces,\n",
+        "session.workspace.extract(\n                pieces,\n",
         "tests/fronts/grpc/handlers/test_files.py"
         "::test_no_archive_is_larger_than_what_a_session_may_take_in_at_one_time",
     ),
@@ -112,8 +112,8 @@ MUTANTS = [
     Mutant(
         "sessions: no longer life than configured",
         "service/sessions/info.py",
-        "    if most is not None and asked > most:",
-        "    if asked < 0:",
+        "    if limit is not None and requested > limit:",
+        "    if requested < 0:",
         "tests/service/test_service.py::test_only_the_operator_lets_a_session_live_longer_than_configured",
     ),
     Mutant(
@@ -126,14 +126,14 @@ MUTANTS = [
     Mutant(
         "keys: in force",
         "service/authentication/key_store.py",
-        "if key is None or not key.is_in_force(now):",
+        "if key is None or not key.is_valid(now):",
         "if key is None:",
         f"{KEYS}::test_a_key_expires_to_the_moment_also_while_it_is_remembered",
     ),
     Mutant(
         "keys: in force while remembered",
         "service/authentication/key_store.py",
-        "return found[0] if found[0].is_in_force(self._clock()) else None",
+        "return found[0] if found[0].is_valid(self._clock()) else None",
         "return found[0]",
         f"{KEYS}::test_a_key_expires_to_the_moment_also_while_it_is_remembered",
     ),
@@ -147,7 +147,7 @@ MUTANTS = [
     Mutant(
         "keys: forgotten when revoked",
         "service/authentication/key_store.py",
-        "            self._known.clear()\n",
+        "            self._cache.clear()\n",
         "            pass\n",
         f"{KEYS}::test_a_revoked_key_is_out_of_force_at_once",
     ),
@@ -231,14 +231,14 @@ MUTANTS = [
     Mutant(
         "tokens: tenant hashed",
         "service/authentication/jwt.py",
-        "return plain if _PLAIN.fullmatch(said) and id_problem(plain) is None else self._hashed(said)",
+        "return plain if _PLAIN.fullmatch(claim) and id_problem(plain) is None else self._hash(claim)",
         "return plain",
         f"{JWT}::test_a_tenant_that_is_no_plain_name_is_hashed",
     ),
     Mutant(
         "tokens: no redirection",
         "service/authentication/issuer_keys.py",
-        "build_opener(_Stay)",
+        "build_opener(_NoRedirects)",
         "build_opener()",
         f"{JWT}::test_a_redirection_is_not_followed",
     ),
@@ -371,7 +371,7 @@ MUTANTS = [
     Mutant(
         "callers: headers twice",
         "service/authentication/authenticator.py",
-        " or name in told:",
+        " or name in seen:",
         ":",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
@@ -385,14 +385,14 @@ MUTANTS = [
     Mutant(
         "callers: other pages",
         "service/authentication/authenticator.py",
-        "        if origin is None:\n            return told",
-        "        if True:\n            return told",
+        "        if origin is None:\n            return headers",
+        "        if True:\n            return headers",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
     Mutant(
         "callers: pages without an origin",
         "service/authentication/authenticator.py",
-        'return told.get("sec-fetch-site", "none") in _OWN_PAGES',
+        'return headers.get("sec-fetch-site", "none") in _OWN_SITES',
         "return True",
         f"{CALLERS}::test_what_a_web_page_or_a_proxy_brings_is_not_local",
     ),
@@ -456,7 +456,7 @@ MUTANTS = [
     Mutant(
         "executions: a reader is told that the rest is gone",
         "service/executions.py",
-        "            if self._is_dropped:\n                raise self._dropped()\n",
+        "            if self._is_dropped:\n                raise self._dropped_error()\n",
         "            if self._is_dropped:\n                return\n",
         "tests/service/test_executions.py::test_a_reader_is_told_that_the_rest_is_gone",
     ),

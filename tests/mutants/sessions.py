@@ -333,7 +333,7 @@ MUTANTS = [
     Mutant(
         "service: a role is shown no records of other paths",
         "service/journal_stream.py",
-        "        if shown is None or shown.has(event):\n",
+        "        if view is None or view.has(event):\n",
         "        if True:\n",
         "tests/service/test_service.py::test_a_role_is_told_only_of_the_paths_that_it_may_use",
     ),

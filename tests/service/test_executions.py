@@ -304,7 +304,7 @@ async def _prepared(service: Service, *callers: Principal) -> None:
 async def _ran(service: Service, caller: Principal, size: int) -> Execution:
     """A command that has ended and is remembered."""
     execution = await service.start(caller, "s1", _printing(size))
-    await execution.ended()
+    await execution.wait()
     while len(service.executions):
         await asyncio.sleep(0)
     return execution

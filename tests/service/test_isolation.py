@@ -40,9 +40,9 @@ def _workers() -> int:
 async def _run(service: Service, caller: Principal, session_id: str) -> None:
     """Leave an interpreter behind."""
     await service.sessions.ensure(caller, session_id)
-    async with service.session_access.open(caller, session_id) as desk:
+    async with service.session_access.open(caller, session_id) as session:
         work = CodeRequest(code="x = 1", stateful=True)
-        result = desk.run(work, lambda *_: None, lambda _: None)
+        result = session.run(work, lambda *_: None, lambda _: None)
         assert result.exit_code == 0
 
 

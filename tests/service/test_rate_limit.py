@@ -46,7 +46,7 @@ def test_a_refusal_says_when_to_come_again_and_that_is_true() -> None:
     assert allowed(rates, ALICE, 6) == 6
     clock.advance(3.5)
     with pytest.raises(
-        LimitError, match=r"^too many requests: 6 a minute are allowed; try again in 7 s$"
+        LimitError, match=r"^too many requests: 6 per minute are allowed; try again in 7 s$"
     ) as hit:
         rates.take(ALICE)
     assert (hit.value.code, hit.value.limit, hit.value.retry_after_seconds) == ("limit.rate", 6, 7)

@@ -194,7 +194,7 @@ def test_a_request_chooses_among_the_roles_of_its_caller(house: House) -> None:
         await service.call(WRITER, "s1", "write", write)
         with pytest.raises(RoleDeniedError, match="'file_write'"):
             await service.call(WRITER, "s1", "write", write, role="critic")
-        with pytest.raises(RoleDeniedError, match=r"'admin' is not yours .* be: developer, critic"):
+        with pytest.raises(RoleDeniedError, match=r"'admin'; your roles are: developer, critic"):
             await service.call(WRITER, "s1", "write", write, role="admin")
         return [each["title"] for each in await service.tools(WRITER, role="critic")]
 
@@ -325,7 +325,7 @@ def test_a_long_search_ends_with_the_time_of_a_request(house: House) -> None:
 def test_a_call_that_nobody_waits_for_ends_before_its_time(house: House) -> None:
     async def work(service: Service) -> str:
         await service.sessions.ensure(WRITER, "s1")
-        async with service.session_access.open(WRITER, "s1") as desk:
+        async with service.session_access.open(WRITER, "s1") as session:
             said: list[str] = []
             begun = threading.Event()
 
@@ -333,12 +333,12 @@ def test_a_call_that_nobody_waits_for_ends_before_its_time(house: House) -> None
                 begun.set()
                 while True:
                     try:
-                        desk.workspace.exists("a")
+                        session.workspace.exists("a")
                     except CarrelError as error:
                         said.append(error.message)
                         raise
 
-            call = asyncio.create_task(service.run_in_thread(desk, look_for_ever))
+            call = asyncio.create_task(service.run_in_thread(session, look_for_ever))
             await asyncio.to_thread(begun.wait)
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -397,7 +397,7 @@ def test_a_tool_is_called_at_once_in_a_session_that_is_open_and_no_other(house: 
         assert as_critic.code == "tool.unknown"
         with pytest.raises(SessionMissingError):
             read(replace(WRITER, session="s2"))
-        await asyncio.to_thread(service.tenants.sessions_of("acme").delete_workspace, "s1")
+        await asyncio.to_thread(service.tenants.manager("acme").delete_workspace, "s1")
         assert read(WRITER) is None, "somebody else has deleted it"
 
     house.run(work)

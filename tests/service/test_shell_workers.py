@@ -43,7 +43,7 @@ def serve(root: Path, workers: ShellWorkers, work: Work[None]) -> None:
 
 
 async def run(service: Service, caller: Principal, command: str) -> ShellResult:
-    execution = await service.start(caller, "s", CommandRequest(command=command), make=True)
+    execution = await service.start(caller, "s", CommandRequest(command=command), create=True)
     result = await execution.result()
     assert isinstance(result, ShellResult)
     return result
@@ -93,7 +93,7 @@ def test_the_role_of_the_caller_holds_in_a_worker(tmp_path: Path, workers: Shell
 
 def test_what_nobody_waits_for_is_ended(tmp_path: Path, workers: ShellWorkers) -> None:
     async def work(service: Service) -> None:
-        execution = await service.start(WRITER, "s", CommandRequest(command="hang"), make=True)
+        execution = await service.start(WRITER, "s", CommandRequest(command="hang"), create=True)
         async for _ in execution.events():
             execution.cancel()
         result = await execution.result()

@@ -16,7 +16,7 @@ from carrel.service import tenants as tenants_module
 from carrel.service.execution_request import CommandRequest
 from carrel.service.service import Service
 from carrel.service.sessions.info import NewSession
-from carrel.service.tenants import KEPT, Tenants
+from carrel.service.tenants import MAX_OPEN, Tenants
 from carrel.sessions.manager import WorkspaceManager
 from tests.service.conftest import OPERATOR, STRANGER, WRITER, House
 
@@ -82,7 +82,7 @@ def test_a_tenant_is_listed_its_own_sessions_only(house: House) -> None:
 def test_a_tenant_is_no_path(house: House, name: str) -> None:
     tenants = Tenants(WorkspaceManager(house.root))
     with pytest.raises(SessionIdError):
-        tenants.sessions_of(name)
+        tenants.manager(name)
     assert not (house.root / ".carrel" / "tenants").exists()
 
 
@@ -90,7 +90,7 @@ def test_the_directory_of_a_tenant_is_ours_alone(house: House) -> None:
     before = os.umask(0)
     try:
         tenants = Tenants(WorkspaceManager(house.root))
-        tenants.sessions_of("acme").create("s1").close()
+        tenants.manager("acme").create("s1").close()
     finally:
         os.umask(before)
     places = [house.root / ".carrel", *(house.root / ".carrel" / "tenants").glob("**/")]
@@ -100,18 +100,18 @@ def test_the_directory_of_a_tenant_is_ours_alone(house: House) -> None:
 def test_a_tenant_whose_directory_is_a_link_is_not_served(house: House, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     tenants = Tenants(WorkspaceManager(house.root))
-    tenants.sessions_of("acme")
+    tenants.manager("acme")
     (house.root / ".carrel" / "tenants" / "evil").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(CarrelError) as caught:
-        tenants.sessions_of("evil")
+        tenants.manager("evil")
     assert caught.value.code == "sessions.unavailable"
 
 
 def test_the_sessions_of_all_tenants_are_swept(house: House) -> None:
-    names = [f"t{number}" for number in range(KEPT + 3)]
+    names = [f"t{number}" for number in range(MAX_OPEN + 3)]
     tenants = Tenants(WorkspaceManager(house.root))
     for name in names:
-        tenants.sessions_of(name)
+        tenants.manager(name)
     tenants.close()
     found = [manager.root.name for manager in Tenants(WorkspaceManager(house.root)).all()]
     assert found == ["sessions", *sorted(names)]
@@ -129,14 +129,14 @@ def _open_files(place: Path) -> set[str]:
 def test_a_tenant_that_is_not_kept_is_closed_by_its_last_user(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tenants_module, "KEPT", 1)
+    monkeypatch.setattr(tenants_module, "MAX_OPEN", 1)
     tenants = Tenants(WorkspaceManager(house.root))
     place = house.root / ".carrel" / "tenants" / "first"
     gc.disable()
     try:
-        used = tenants.sessions_of("first")
+        used = tenants.manager("first")
         used.create("s1").close()
-        tenants.sessions_of("second")
+        tenants.manager("second")
         assert tenants.get_if_open("first") is None
         assert [record.session_id for record in used.list_records(None, 9)] == ["s1"]
         assert _open_files(place)
@@ -144,5 +144,5 @@ def test_a_tenant_that_is_not_kept_is_closed_by_its_last_user(
         assert not _open_files(place)
     finally:
         gc.enable()
-    assert tenants.sessions_of("first").status("s1").record.session_id == "s1"
+    assert tenants.manager("first").status("s1").record.session_id == "s1"
     tenants.close()

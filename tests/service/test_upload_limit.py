@@ -49,8 +49,8 @@ def test_an_archive_is_counted_until_the_end_of_the_block_and_no_longer() -> Non
         with uploads.counted("ann", "s1", Announced([PIECE], None)) as archive:
             assert list(archive) == [PIECE]
             assert held(uploads, Announced([PIECE], None)) == "limit.uploads"
-    assert not uploads._of_sessions
-    assert not uploads._of_tenants
+    assert not uploads._per_session
+    assert not uploads._per_tenant
 
 
 def test_a_refused_archive_keeps_nothing() -> None:

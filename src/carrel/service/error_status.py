@@ -1,7 +1,7 @@
 """The table from error codes to exit status, HTTP status, gRPC status and retry.
 
-Fronts do not branch on classes. A code of the form `area.*` stands for every code of that area that has
-no row of its own.
+Fronts look errors up here instead of branching on classes. A code of the form `area.*` stands for every code
+of that area without a row of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 
 class ExitStatus(IntEnum):
-    """What the command line exits with."""
+    """Exit statuses of the command line."""
 
     DONE = 0
     FAILED = 1
@@ -21,23 +21,23 @@ class ExitStatus(IntEnum):
     INVALID = 2
     """Bad usage, or input that can never work."""
     REFUSED = 3
-    """It leads out of the workspace, or a rule says no."""
+    """The path leads out of the workspace, or a rule forbids the operation."""
     LIMIT = 4
-    """A ceiling would be passed."""
+    """A limit would be exceeded."""
     UNAVAILABLE = 5
-    """The place cannot be used now."""
+    """Something that the operation needs cannot be used now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorStatus:
-    """What one error looks like outside."""
+    """How one error is reported by each front."""
 
     exit_status: ExitStatus
     http_status: int
     grpc_status: str
-    """The name of the status."""
+    """The name of the gRPC status."""
     retry: bool = False
-    """Whether the same call may work later, so that an agent may try it again."""
+    """Whether the same call may succeed later."""
 
 
 _FAILED, _INVALID, _REFUSED = ExitStatus.FAILED, ExitStatus.INVALID, ExitStatus.REFUSED
@@ -115,6 +115,6 @@ TABLE: Mapping[str, ErrorStatus] = MappingProxyType(
 
 
 def error_status(code: str) -> ErrorStatus:
-    """The row for *code*, or for its area; one that nobody foresaw simply failed."""
+    """Return the row for *code*, or for its area, or for `carrel.error` if neither has one."""
     area = code.partition(".")[0]
     return TABLE.get(code) or TABLE.get(f"{area}.*") or TABLE["carrel.error"]

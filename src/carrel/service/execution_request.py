@@ -1,4 +1,4 @@
-"""What a caller asks to run in a session: a command line, or Python code for the guest."""
+"""Requests to run something in a session: a command line, or Python code in the guest."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class CommandRequest:
     command: str
     stdin: bytes = b""
     timeout_seconds: float | None = None
-    """As configured by default, and never longer than that."""
+    """Defaults to the configured timeout, which is also the maximum."""
     shell: str | None = None
-    """A name for a shell that remembers where it is; without one, the line begins in `/workspace`."""
+    """Name of a shell that keeps its working directory; without one, start in `/workspace`."""
 
     tool = "bash"
-    """What the role of the caller must have."""
+    """The tool that the caller's role must include."""
 
     def __post_init__(self) -> None:
         _require_timeout(self.timeout_seconds)
@@ -28,7 +28,7 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRequest:
-    """Python for the guest: a text, or a file of the workspace."""
+    """Python code for the guest: a text, or a file of the workspace."""
 
     code: str | None = None
     file: str | None = None
@@ -37,10 +37,10 @@ class CodeRequest:
     stdin: bytes = b""
     timeout_seconds: float | None = None
     stateful: bool = False
-    """Whether variables last from call to call, while the service has the session open."""
+    """Whether variables are kept between calls, while the service has the session open."""
 
     tool = "python_executor"
-    """What the role of the caller must have."""
+    """The tool that the caller's role must include."""
 
     def __post_init__(self) -> None:
         if (self.code is None) == (self.file is None):
@@ -53,4 +53,4 @@ ExecutionRequest = CommandRequest | CodeRequest
 
 def _require_timeout(seconds: float | None) -> None:
     if seconds is not None and not 0 < seconds < float("inf"):
-        raise RequestError(f"timeout_seconds must be a number above 0, not {seconds!r}")
+        raise RequestError(f"timeout_seconds must be a finite number above 0, not {seconds!r}")

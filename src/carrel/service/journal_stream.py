@@ -16,52 +16,52 @@ from carrel.paths.session_id import require_session_id
 from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.views import ViewFilter
 
-LOOK_SECONDS = 0.2
-"""So often the journal is looked at; any process may have written to it."""
+POLL_SECONDS = 0.2
+"""Interval at which a followed journal is polled: any process may write to it."""
 PAGE = 1000
 
 T = TypeVar("T")
 
 
 class ChangesPage(NamedTuple):
-    """Some records of a journal."""
+    """A page of journal records."""
 
     events: list[Event]
     next: int
-    """The sequence number to go on after; records that the reader is not shown count as well."""
+    """The sequence number to continue after; counts records that are filtered out too."""
 
 
 async def changes(
-    manager: WorkspaceManager, session_id: str, since: int, *, within: Sequence[str] = (), most: int = PAGE
+    manager: WorkspaceManager, session_id: str, since: int, *, within: Sequence[str] = (), count: int = PAGE
 ) -> ChangesPage:
-    """Up to *most* records after the one with the sequence number *since*.
+    """Return up to *count* records after the sequence number *since*.
 
     With *within*, only those that a view of these directories shows.
 
     Raises:
-        SessionMissingError: There is no such session.
-        RotatedError: Some of that is no longer kept.
+        SessionMissingError: The session does not exist.
+        RotatedError: Some of these records are no longer kept.
     """
-    return await asyncio.to_thread(_changes, manager, session_id, since, within, most)
+    return await asyncio.to_thread(_changes, manager, session_id, since, within, count)
 
 
 def _changes(
-    manager: WorkspaceManager, session_id: str, since: int, within: Sequence[str], most: int
+    manager: WorkspaceManager, session_id: str, since: int, within: Sequence[str], count: int
 ) -> ChangesPage:
     with closing(manager.journal(session_id)) as journal:
-        return _page(journal, since, most, manager.shown(session_id, within))
+        return _read_page(journal, since, count, manager.shown(session_id, within))
 
 
-def _opened(manager: WorkspaceManager, session_id: str, since: int) -> FileJournal:
-    """The journal of a session, in which there is a place *since*.
+def _open_journal(manager: WorkspaceManager, session_id: str, since: int) -> FileJournal:
+    """Open the journal of a session that contains the position *since*.
 
     Raises:
-        RotatedError: That is a place of another journal, of a session that had the same name before.
+        RotatedError: The position is beyond the end: it belongs to an earlier session with the same id.
     """
     journal = manager.journal(session_id)
     try:
         if since > journal.position():
-            raise RotatedError(f"the journal has not come to {since} yet; begin again from 0")
+            raise RotatedError(f"the journal ends before {since}; begin again from 0")
     except BaseException:
         journal.close()
         raise
@@ -71,39 +71,40 @@ def _opened(manager: WorkspaceManager, session_id: str, since: int) -> FileJourn
 async def follow(
     manager: WorkspaceManager, session_id: str, since: int, *, within: Sequence[str] = ()
 ) -> AsyncGenerator[ChangesPage]:
-    """The records after *since*, and those that come; an empty page now and then, while there are none.
+    """Yield the records after *since* and then new ones; without new ones, an empty page now and then.
 
     With *within*, only those that a view of these directories shows.
 
-    It ends when the session is deleted, also if another one gets its name at once. Following is no use of a
-    session: it may expire meanwhile.
+    The stream ends when the session is deleted, even if a new one takes its id at once. Following does not
+    refresh the session's last use: it may expire in the meantime.
 
     Raises:
-        SessionMissingError: There is no such session.
-        RotatedError: Some of that is no longer kept.
+        SessionMissingError: The session does not exist.
+        RotatedError: Some of these records are no longer kept.
     """
-    place = manager.root / require_session_id(session_id)
-    shown = await asyncio.to_thread(manager.shown, session_id, within)
-    with _held(place) as held:
-        journal = await _finished(asyncio.to_thread(_opened, manager, session_id, since), FileJournal.close)
+    path = manager.root / require_session_id(session_id)
+    view = await asyncio.to_thread(manager.shown, session_id, within)
+    with _held_open(path) as identity:
+        opening = asyncio.to_thread(_open_journal, manager, session_id, since)
+        journal = await _run_to_end(opening, FileJournal.close)
         try:
             while True:
-                page = await _finished(asyncio.to_thread(_page, journal, since, PAGE, shown))
+                page = await _run_to_end(asyncio.to_thread(_read_page, journal, since, PAGE, view))
                 since = page.next
                 yield page
                 if len(page.events) < PAGE:
-                    if not _is_at(place, held):
+                    if not _is_at(path, identity):
                         return
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(POLL_SECONDS)
         finally:
             journal.close()
 
 
 @contextmanager
-def _held(place: Path) -> Iterator[os.stat_result | None]:
-    """What is at *place*; while it is held, nothing else can be taken for it, even if it is deleted."""
+def _held_open(path: Path) -> Iterator[os.stat_result | None]:
+    """Hold a directory open, so that its inode number cannot be reused even if it is deleted."""
     try:
-        fd = os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         yield None
         return
@@ -113,28 +114,28 @@ def _held(place: Path) -> Iterator[os.stat_result | None]:
         os.close(fd)
 
 
-def _is_at(place: Path, held: os.stat_result | None) -> bool:
+def _is_at(path: Path, identity: os.stat_result | None) -> bool:
     try:
-        return held is not None and os.path.samestat(os.lstat(place), held)
+        return identity is not None and os.path.samestat(os.lstat(path), identity)
     except OSError:
         return False
 
 
-def _page(journal: FileJournal, since: int, most: int, shown: ViewFilter | None) -> ChangesPage:
+def _read_page(journal: FileJournal, since: int, count: int, view: ViewFilter | None) -> ChangesPage:
     events: list[Event] = []
     for event in journal.events(since):
         since = event.sequence
-        if shown is None or shown.has(event):
+        if view is None or view.has(event):
             events.append(event)
-            if len(events) == most:
+            if len(events) == count:
                 break
     return ChangesPage(events, since)
 
 
-async def _finished(work: Coroutine[Any, Any, T], undo: Callable[[T], None] | None = None) -> T:
-    """What *work* gives; whoever is cancelled meanwhile waits for it, since it uses what is closed next.
+async def _run_to_end(work: Coroutine[Any, Any, T], undo: Callable[[T], None] | None = None) -> T:
+    """Return the result of *work*; on cancellation, wait for its end first, then pass its result to *undo*.
 
-    What it gives to nobody is handed to *undo*.
+    The work uses a journal that is closed next.
     """
     running = asyncio.ensure_future(work)
     try:

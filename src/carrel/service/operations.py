@@ -1,8 +1,8 @@
 """The table of workspace operations that can be called remotely, derived from `Workspace`.
 
-A row names a method of `Workspace`, and the tool that a role must have for it. Parameters and results are
-those of the method; what is a function there (`wants`) has no place in a request. Whatever is read or written
-as a stream has its own way through each front.
+A row names a method of `Workspace` and the tool that a role needs for it. Parameters and results are those of
+the method, without parameters that are functions, like `wants`. Streams are not in the table: each front has
+its own requests for them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from carrel.workspace.aio import INLINE_BYTES
 from carrel.workspace.workspace import Workspace
 
 READ_TOOL, LIST_TOOL, WRITE_TOOL = "file_read", "file_list", "file_write"
-"""The tools without which a role may not read, look or change."""
+"""The tools that a role needs to read files, to list them, and to change them."""
 
 _FUNCTIONS = ("wants", "enter")
-"""Parameters that no request can hold."""
-_PLAIN = {StrPath: str, bytes | str: str}
-"""What a parameter is in JSON, where that is less than the method takes."""
+"""Parameters that are functions, which a request cannot contain."""
+_JSON_TYPES = {StrPath: str, bytes | str: str}
+"""Types of parameters in JSON, where the method accepts more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,25 +36,25 @@ class Operation:
     name: str
     method: Callable[..., Any]
     tool: str
-    """What the role of a caller must have."""
+    """The tool that the caller's role must include."""
     is_quick: Callable[[Mapping[str, Any]], bool]
-    """Says about some arguments whether the call takes no longer than handing it to a thread would."""
+    """Whether a call with these arguments takes no longer than handing it to a thread."""
     is_stepwise: bool = False
-    """Whether it goes in small steps and changes nothing, so that it can be given up and begun anew."""
+    """Whether it is read-only and works in small steps, so that it can be aborted and run again."""
 
     @property
     def summary(self) -> str:
-        """What it does, in one sentence."""
+        """The first line of the method's documentation."""
         return inspect.getdoc(self.method).partition("\n")[0]  # type: ignore[union-attr]  # all have one
 
     @cached_property
     def parameters(self) -> type[msgspec.Struct]:
-        """The arguments as a request holds them."""
+        """The type of the arguments in a request."""
         hints = get_type_hints(self.method)
         return msgspec.defstruct(
             f"{self.name.title().replace('_', '')}Arguments",
             [
-                _field(each, _PLAIN.get(hints[each.name], hints[each.name]))
+                _field(each, _JSON_TYPES.get(hints[each.name], hints[each.name]))
                 for each in list(inspect.signature(self.method).parameters.values())[1:]
                 if each.name not in _FUNCTIONS
             ],
@@ -64,26 +64,26 @@ class Operation:
 
     @cached_property
     def result(self) -> Any:  # Any: a type, maybe of a list
-        """What the method gives."""
+        """The type of the result."""
         return get_type_hints(self.method)["return"]
 
     def parse(self, arguments: object) -> dict[str, Any]:
-        """The arguments of the method.
+        """Parse the arguments of a request into those of the method.
 
         Raises:
-            RequestError: One is missing, unknown or of another type.
+            RequestError: An argument is missing, unknown or of the wrong type.
         """
         try:
-            given = msgspec.convert(arguments, self.parameters)
+            parsed = msgspec.convert(arguments, self.parameters)
         except msgspec.ValidationError as error:
-            raise RequestError(f"{self.name}: {_plain(str(error))}") from None
-        return {name: getattr(given, name) for name in self.parameters.__struct_fields__}
+            raise RequestError(f"{self.name}: {_render_problem(str(error))}") from None
+        return {name: getattr(parsed, name) for name in self.parameters.__struct_fields__}
 
     def run(self, workspace: Workspace, arguments: Mapping[str, Any]) -> Any:
         """Call the method.
 
         Raises:
-            RequestError: A value makes no sense.
+            RequestError: A value is invalid.
         """
         try:
             return self.method(workspace, **arguments)
@@ -99,11 +99,11 @@ def _field(parameter: inspect.Parameter, kind: Any) -> Any:  # Any: types and de
     return parameter.name, kind, parameter.default
 
 
-def _plain(message: str) -> str:
-    """What is wrong with the arguments, without the signs of the library that found it."""
-    text, _, place = message.partition(" - at `")
-    where = place.rstrip("`").removeprefix("$").lstrip(".")
-    return f"{where}: {text}" if where else text
+def _render_problem(message: str) -> str:
+    """Turn a message of msgspec, like "Expected `str` - at `$.path`", into "path: Expected `str`"."""
+    text, _, location = message.partition(" - at `")
+    name = location.rstrip("`").removeprefix("$").lstrip(".")
+    return f"{name}: {text}" if name else text
 
 
 def _never(arguments: Mapping[str, Any]) -> bool:
@@ -115,7 +115,7 @@ def _always(arguments: Mapping[str, Any]) -> bool:
 
 
 def _is_small(arguments: Mapping[str, Any]) -> bool:
-    """Whether the text to be stored is so short that writing it is a matter of a few system calls."""
+    """Whether the text is small enough that writing it takes a few system calls."""
     return len(arguments["data"]) <= INLINE_BYTES
 
 
@@ -153,14 +153,14 @@ _ROWS = (
 )
 
 OPERATIONS: Mapping[str, Operation] = {row.name: row for row in _ROWS}
-"""By name, in order."""
+"""All operations by name, in alphabetical order."""
 
 
 def find_operation(name: str) -> Operation:
-    """The row of that name.
+    """Return the operation *name*.
 
     Raises:
-        UnknownRequestError: There is none.
+        UnknownRequestError: There is no such operation.
     """
     try:
         return OPERATIONS[name]
@@ -170,10 +170,10 @@ def find_operation(name: str) -> Operation:
 
 
 def schemas(ref: str = "#/components/schemas/{name}") -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
-    """The JSON Schemas of all parameters and results by operation, and those that they refer to by name."""
+    """Return the JSON Schemas of the parameters and result of each operation, and the shared ones by name."""
     kinds = [kind for row in _ROWS for kind in (row.parameters, row.result)]
     found, components = msgspec.json.schema_components(kinds, ref_template=ref)
     rows = {row.name: (found[2 * index], found[2 * index + 1]) for index, row in enumerate(_ROWS)}
-    version = {"type": "string", "description": "Differs when the content was replaced or changed."}
+    version = {"type": "string", "description": "Changes whenever the content is replaced or changed."}
     components["FileInfo"]["properties"]["version"] = version
     return rows, components

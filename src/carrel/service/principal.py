@@ -10,23 +10,23 @@ from carrel.policy.roles import METRICS_ROLE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A caller, once it is known who that is."""
+    """An authenticated caller."""
 
     name: str
-    """Named in journals and logs."""
+    """Name shown in journals and logs."""
     tenant: str | None = None
-    """Whose sessions; `None` stands for those of the sessions directory itself."""
+    """The tenant whose sessions it sees; `None` for the sessions directory itself."""
     role: str | None = None
-    """What the caller acts as; `None` is the operator, whom no role limits."""
+    """The role it acts in; `None` for the operator, who is not limited by a role."""
     roles: tuple[str, ...] | None = None
-    """The roles that a request may choose instead; `None` for any that is configured."""
+    """The roles that a request may choose instead; `None` for any configured role."""
     session: str | None = None
-    """The one session that the caller may use; `None` for any of the tenant's."""
+    """The only session that the caller may use; `None` for all sessions of the tenant."""
     rate_per_minute: int | None = None
-    """Most calls, where that differs from what is configured."""
+    """Maximum number of requests per minute; `None` for the configured rate."""
 
     def acting_as(self, role: str | None) -> Principal:
-        """The same caller in the role that a request chooses.
+        """Return the same caller in the role that a request chooses.
 
         Raises:
             RoleDeniedError: The caller may not choose it.
@@ -34,26 +34,26 @@ class Principal:
         if role is None or role == self.role:
             return self
         if self.roles is not None and role not in self.roles:
-            mine = ", ".join(dict.fromkeys((*((self.role,) if self.role else ()), *self.roles)))
-            raise RoleDeniedError(f"the role {role!r} is not yours to choose; you may be: {mine}")
+            allowed = ", ".join(dict.fromkeys((*((self.role,) if self.role else ()), *self.roles)))
+            raise RoleDeniedError(f"you may not choose the role {role!r}; your roles are: {allowed}")
         return replace(self, role=role)
 
     def require_metrics(self) -> None:
-        """Do nothing if the caller may know what all tenants do together.
+        """Require that the caller may read the metrics of all tenants.
 
         Raises:
-            RoleDeniedError: It is neither the operator nor has a key for that.
+            RoleDeniedError: The caller is neither the operator nor has the metrics role.
         """
         if self.tenant is not None and self.role != METRICS_ROLE:
             raise RoleDeniedError(
-                f"metrics are for the operator, and for keys with the role {METRICS_ROLE!r}"
+                f"metrics are only for the operator and for keys with the role {METRICS_ROLE!r}"
             )
 
     def require_session(self, session_id: str) -> None:
-        """Do nothing if the caller may use that session.
+        """Require that the caller may use the session.
 
         Raises:
-            SessionMissingError: It is bound to another one; said as if there were none.
+            SessionMissingError: The caller is bound to another session; the message is that of a missing one.
         """
         if self.session is not None and session_id != self.session:
             raise SessionMissingError(f"no such session: {session_id!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
@@ -40,7 +40,7 @@ from carrel.tools.core.formats import Format, render_tool
 from carrel.tools.core.options import ResolvedOptions
 from carrel.tools.core.result import ToolResult
 from carrel.tools.core.run_location import role_run_location
-from carrel.tools.core.spec import Profile, ToolEffect
+from carrel.tools.core.spec import Profile, Tool, ToolEffect
 from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
 from carrel.values import Usage
@@ -50,7 +50,8 @@ from carrel.workspace.extract_limits import ExtractLimits
 if TYPE_CHECKING:
     from carrel.workspace.archive.extract import Extracted
 
-IDLE_LOOK_SECONDS = 1.0
+IDLE_CHECK_SECONDS = 1.0
+"""Interval at which idle sessions and worker processes are closed."""
 _THREADS = 64
 _WAITING_THREADS = 1024
 _SLOTS = 4
@@ -60,15 +61,15 @@ RECOUNT_OPERATION = OPERATIONS["recount"]
 T = TypeVar("T")
 
 
-def _as_it_is(value: Any) -> Any:  # Any: what an operation gives
-    return value
+def _unchanged(result: Any) -> Any:  # Any: the result of an operation
+    return result
 
 
 Choice = TypeVar("Choice", Format, Profile)
 
 
 class Service:
-    """Sessions for many callers, each with its own, in one event loop.
+    """Serves the sessions of many callers from one event loop.
 
     >>> async with Service(manager, settings) as service:
     ...     await service.call(caller, "s1", "stat", {"path": "a.txt"})
@@ -84,9 +85,9 @@ class Service:
         shell_workers: ShellWorkers | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Serve the sessions of *manager*, which this closes in the end, and those of the tenants beneath.
+        """Serve the sessions of *manager* and of the tenants beneath it; takes ownership of *manager*.
 
-        With *shell_workers*, command lines run in those processes, which this closes too; else in this one.
+        Command lines run in the processes of *shell_workers*, also owned by the service, or else in this one.
         """
         self.settings = settings
         self.logger = SandboxLogger.of(logger)
@@ -94,13 +95,13 @@ class Service:
         self.shell_workers = shell_workers
         self.open_sessions = OpenSessions(settings, engine=engine, shell_workers=shell_workers, clock=clock)
         self.executions = Executions(
-            most=settings.serve.executions,
-            most_per_caller=settings.serve.executions_per_caller,
+            max_running=settings.serve.executions,
+            max_per_caller=settings.serve.executions_per_caller,
             resume_seconds=settings.serve.resume_seconds,
         )
         self.admission = Admission(settings.serve.max_requests)
         self._uploads = UploadLimiter(settings.serve.uploads_bytes)
-        self._counts = SingleFlight()
+        self._recounts = SingleFlight()
         self.session_access = SessionAccess(self.tenants, self.open_sessions, settings.roles)
         self.sessions = SessionLifecycle(
             self.tenants, self.session_access, self.open_sessions, self.executions
@@ -110,7 +111,7 @@ class Service:
         self.waiting_threads = BlockingThreadPool(
             min(settings.serve.max_requests, _WAITING_THREADS), self._slots
         )
-        """For work that blocks on what a client sends."""
+        """Threads for work that blocks on what a client sends."""
 
     @classmethod
     def from_env(
@@ -121,12 +122,12 @@ class Service:
         logger: SandboxLogger | None = None,
         walled: bool = True,
     ) -> Service:
-        """As the environment and the configuration file say; *root* goes before both.
+        """Create a service from the environment and the configuration file; *root* overrides both.
 
-        Command lines run in worker processes, as configured, unless *walled* is off: for one local caller.
+        Command lines run in worker processes as configured; *walled* turns that off, for one local caller.
 
         Raises:
-            ConfigError: A setting cannot be used.
+            ConfigError: A setting is invalid.
             UnavailableError: The sessions directory cannot be used.
         """
         settings = load(os.environ if environ is None else environ)
@@ -137,19 +138,19 @@ class Service:
         manager = WorkspaceManager.from_env(environ, root=root, logger=logger)
         return cls(manager, settings, logger=logger, shell_workers=workers)
 
-    # Its own life
+    # Start and stop
 
     async def __aenter__(self) -> Self:
         asyncio.get_running_loop().set_default_executor(FairThreadPool(_THREADS, self._slots))
-        self._begin(self._every(IDLE_LOOK_SECONDS, self._close_idle))
-        self._begin(self._every(self.settings.serve.sweep_seconds, self._sweep))
+        self._start_task(self._repeat(IDLE_CHECK_SECONDS, self._close_idle))
+        self._start_task(self._repeat(self.settings.serve.sweep_seconds, self._sweep))
         return self
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Cancel what runs, close all sessions, and stop looking after them."""
+        """Cancel everything that runs, and close all sessions."""
         await self.executions.stop()
         for task in self._tasks:
             task.cancel()
@@ -160,17 +161,17 @@ class Service:
         self.tenants.close()
         self.waiting_threads.shutdown(wait=False)
 
-    def _begin(self, work: Any) -> None:  # Any: a coroutine that gives nothing
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _every(self, seconds: float, look: Callable[[], Any]) -> None:  # Any: a coroutine or nothing
-        """Do something again and again; a failure is logged, and does not end it."""
+    async def _repeat(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Run *work* at an interval; log its failures and continue."""
         while True:
             await asyncio.sleep(seconds)
             try:
-                await look()
+                await work()
             except Exception as error:
                 self.logger.log_failure("service.upkeep_failed", error)
 
@@ -180,10 +181,10 @@ class Service:
             await asyncio.to_thread(self.shell_workers.end_idle)
 
     async def _sweep(self) -> None:
-        """Remove the sessions whose time is over, of all tenants."""
+        """Delete the expired sessions of all tenants."""
         await asyncio.to_thread(lambda: [manager.sweep() for manager in self.tenants.all()])
 
-    # What is in a session
+    # Workspace operations
 
     async def call(
         self,
@@ -193,74 +194,78 @@ class Service:
         arguments: object,
         *,
         role: str | None = None,
-        form: Callable[[Any], Any] = _as_it_is,
-    ) -> Any:  # Any: what the method gives
-        """Do one operation of the table; the answer is what *form* makes of what the method gives.
+        render: Callable[[Any], Any] = _unchanged,
+    ) -> Any:  # Any: the rendered result of the method
+        """Run one operation of the table, and return its result as *render* turns it into an answer.
 
-        That is done in the same thread, since it may take long if there is much.
+        *render* is called in the thread of the operation, since rendering a large result takes long.
 
         Raises:
             UnknownRequestError: There is no such operation.
-            RequestError: The arguments do not fit it.
-            CarrelError: Whatever the operation itself raises.
+            RequestError: The arguments are invalid.
+            CarrelError: Any error of the operation itself.
         """
         row = find_operation(operation)
-        given = row.parse(arguments)
-        async with self.session_access.open(caller, session_id, role=role) as desk:
-            desk.require(row.tool)
+        parsed = row.parse(arguments)
+        async with self.session_access.open(caller, session_id, role=role) as session:
+            session.require(row.tool)
 
             def work() -> Any:  # Any: as above
-                return form(row.run(desk.workspace, given))
+                return render(row.run(session.workspace, parsed))
 
-            if row.is_quick(given):
-                return await self.run_inline(desk, work)
-            if row.is_stepwise and desk.workspace.gate.guards_little:
+            if row.is_quick(parsed):
+                return await self.run_inline(session, work)
+            if row.is_stepwise and session.workspace.gate.guards_little:
                 with suppress(WouldBlock):
-                    return run_nonblocking(lambda: self._in_steps(desk, work))
+                    return run_nonblocking(lambda: self._run_briefly(session, work))
             if row is not RECOUNT_OPERATION:
-                return await self.run_in_thread(desk, work)
-        return form(
-            await self._counts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
+                return await self.run_in_thread(session, work)
+        return render(
+            await self._recounts.run((caller.tenant, session_id), lambda: self._recount(caller, session_id))
         )
 
     async def _recount(self, caller: Principal, session_id: str) -> Usage:
-        """Count a session for all who asked for that before it begins."""
-        async with self.session_access.open(caller, session_id) as desk:
-            return await self.run_in_thread(desk, desk.workspace.recount)
+        """Recount the usage of a session, for all callers that requested it before this begins."""
+        async with self.session_access.open(caller, session_id) as session:
+            return await self.run_in_thread(session, session.workspace.recount)
 
-    def _in_steps(self, desk: CallerSession, work: Callable[[], T]) -> T:
-        """What *work* gives, if it takes no longer than handing it to a thread would."""
+    def _run_briefly(self, session: CallerSession, work: Callable[[], T]) -> T:
+        """Return the result of *work* if it takes no longer than handing it to a thread.
+
+        Raises:
+            WouldBlock: It takes longer, and was aborted.
+        """
         deadline = Deadline(min(QUICK_SECONDS, self.settings.serve.timeout_seconds))
         try:
-            with desk.deadlines.during(deadline):
+            with session.deadlines.during(deadline):
                 return work()
         except LimitError:
             if deadline.is_over:
                 raise WouldBlock from None
             raise
 
-    async def run_inline(self, desk: CallerSession, work: Callable[[], T]) -> T:
-        """What *work* gives, at once; in a thread if it has to wait for others who use the session.
+    async def run_inline(self, session: CallerSession, work: Callable[[], T]) -> T:
+        """Return the result of *work*, run inline, or in a thread if it has to wait for a lock.
 
         Raises:
-            LimitError: The time is over.
+            LimitError: It took too long.
         """
         with suppress(WouldBlock):
             return run_nonblocking(work)
-        return await self.run_in_thread(desk, work)
+        return await self.run_in_thread(session, work)
 
     async def run_in_thread(
-        self, desk: CallerSession, work: Callable[[], T], *, threads: Executor | None = None
+        self, session: CallerSession, work: Callable[[], T], *, threads: Executor | None = None
     ) -> T:
-        """What *work* gives, done in a thread on the files of *desk*; in one of *threads*, if they are given.
+        """Return the result of *work* on *session*, run in a thread, of the pool *threads* if given.
 
-        It stops at its next step when its time is over, or when nobody waits for it any more.
+        The work is aborted at its next step when the timeout passes or this task is cancelled.
 
         Raises:
-            LimitError: The time is over.
+            LimitError: It took too long.
         """
         deadline = Deadline(self.settings.serve.timeout_seconds)
-        with desk.deadlines.during(deadline):
+        with session.deadlines.during(deadline):
             call = partial(copy_context().run, work)
             running = asyncio.get_running_loop().run_in_executor(threads, call)
             try:
@@ -269,13 +274,13 @@ class Service:
                 deadline.stop()
                 await asyncio.wait([running])
                 if not running.cancelled():
-                    running.exception()  # looked at, so that nobody complains that no one did
+                    running.exception()  # retrieved, or asyncio logs it
                 raise
 
     def extract(
         self,
         caller: Principal,
-        desk: CallerSession,
+        session: CallerSession,
         archive: Announced,
         path: str,
         *,
@@ -283,27 +288,27 @@ class Service:
         overwrite: bool,
         limits: ExtractLimits | None,
     ) -> Extracted:
-        """Make the members of an archive that a caller sends, from a thread that may wait.
+        """Extract an archive that a caller uploads, in a thread that may block.
 
         Raises:
-            LimitError: A ceiling would be passed, or too much of what the tenant sends is held already.
-            CarrelError: Whatever the extraction itself raises.
+            LimitError: A limit would be exceeded, also of all uploads of the tenant.
+            CarrelError: Any error of the extraction itself.
         """
-        with self._uploads.counted(caller.tenant, desk.record.session_id, archive) as counted:
-            return desk.workspace.extract(counted, path, format=format, overwrite=overwrite, limits=limits)
+        with self._uploads.counted(caller.tenant, session.record.session_id, archive) as counted:
+            return session.workspace.extract(counted, path, format=format, overwrite=overwrite, limits=limits)
 
     async def changes(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
     ) -> ChangesPage:
-        """What was changed or refused after the record *since*; a page of it.
+        """Return a page of journal records after the sequence number *since*.
 
-        A role that is limited to some paths is given only the records of those.
+        A role that is limited to some paths gets only the records of these.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
-            RotatedError: Some of that is no longer kept.
+            SessionMissingError: The caller has no such session.
+            RotatedError: Some of these records are no longer kept.
         """
-        within = self._read_within(caller, session_id, role)
+        within = self._readable_paths(caller, session_id, role)
         return await journal_stream.changes(
             await self.tenants.open(caller.tenant), session_id, since, within=within
         )
@@ -311,11 +316,11 @@ class Service:
     def follow(
         self, caller: Principal, session_id: str, since: int = 0, *, role: str | None = None
     ) -> AsyncIterator[ChangesPage]:
-        """The same, and what comes after it, until the session is deleted.
+        """Yield the same records and then new ones, until the session is deleted.
 
-        An empty page comes now and then, while nothing happens.
+        Without new records, an empty page comes now and then.
         """
-        within = self._read_within(caller, session_id, role)
+        within = self._readable_paths(caller, session_id, role)
         return self._follow(caller.tenant, session_id, since, within)
 
     async def _follow(
@@ -326,12 +331,12 @@ class Service:
             async for page in pages:
                 yield page
 
-    def _read_within(self, caller: Principal, session_id: str, role: str | None) -> tuple[str, ...]:
-        """The paths that the caller may read in the session; none if that is everything.
+    def _readable_paths(self, caller: Principal, session_id: str, role: str | None) -> tuple[str, ...]:
+        """Return the paths that the caller may read in the session; empty for all.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
-            RoleDeniedError: Its role may not read.
+            SessionMissingError: The caller is bound to another session.
+            RoleDeniedError: The role may not read.
         """
         caller.require_session(session_id)
         acting = self.session_access.role(caller.acting_as(role))
@@ -345,7 +350,7 @@ class Service:
     async def tool_role(
         self, caller: Principal, session_id: str | None = None, *, role: str | None = None
     ) -> Role:
-        """Whose tools the caller has: its own role, else that of the session, else the default one."""
+        """Return the role whose tools apply: the caller's, else the session's, else the default one."""
         acting = caller.acting_as(role)
         session_role = None
         if acting.role is None and session_id is not None:
@@ -362,16 +367,16 @@ class Service:
         profile: Profile | str = Profile.AGENT,
         format: Format | str = Format.JSON,
     ) -> list[dict[str, Any]]:
-        """The tools that the caller has, as a model is told of them.
+        """Return the descriptions of the caller's tools, in the *format* of some model interface.
 
         Raises:
-            RequestError: There is no such profile or format.
+            RequestError: The profile or format does not exist.
         """
         found = await self.tool_role(caller, session_id, role=role)
-        shape = _choice(Format, format)
-        where = role_run_location(found, ResolvedOptions.of(self.settings, {}))
-        tools = tools_of(found, _choice(Profile, profile)).values()
-        return [render_tool(tool.load(where), shape) for tool in tools]
+        shape = _parse_choice(Format, format)
+        location = role_run_location(found, ResolvedOptions.of(self.settings, {}))
+        tools = tools_of(found, _parse_choice(Profile, profile)).values()
+        return [render_tool(tool.load(location), shape) for tool in tools]
 
     async def call_tool(
         self,
@@ -383,13 +388,12 @@ class Service:
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,
     ) -> ToolResult:
-        """Call a tool in a session, which is made if it is missing; its failure is an answer.
+        """Call a tool in a session, created if it is missing; a failure of the tool is a result.
 
         Raises:
-            RequestError: There is no such profile.
-            LimitError: Too much is running already.
+            RequestError: The profile does not exist.
+            LimitError: Too many executions are running.
         """
-        # Most calls take less time than it takes to prepare for those that have to be waited for.
         result = self.call_tool_inline(caller, session_id, name, arguments, role=role, profile=profile)
         if result is not None:
             return result
@@ -405,14 +409,19 @@ class Service:
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,
     ) -> ToolResult | None:
-        """What `call_tool` gives, if the session is open and nobody has to wait for it; else `None`.
+        """Call a tool without waiting, or return `None` if that is not possible and nothing was done.
+
+        That is so for commands and code, if the session is not open, and if the call would block. Most other
+        calls take less time than preparing for one that has to be awaited.
 
         Raises:
-            RequestError: There is no such profile.
+            RequestError: The profile does not exist.
         """
-        kind = _choice(Profile, profile)
-        desk = self.session_access.get_if_open(caller.acting_as(role), session_id)
-        return None if desk is None else desk.toolbox(kind).at_once(name, arguments)
+        kind = _parse_choice(Profile, profile)
+        if _is_run(TOOLS[kind].get(name)):
+            return None
+        session = self.session_access.get_if_open(caller.acting_as(role), session_id)
+        return None if session is None else session.toolbox(kind).at_once(name, arguments)
 
     async def call_tool_in_thread(
         self,
@@ -424,22 +433,19 @@ class Service:
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,
     ) -> ToolResult:
-        """What `call_tool` gives, of a call that is not done at once.
+        """Call a tool for which `call_tool_inline` returned `None`.
 
         Raises:
-            RequestError: There is no such profile.
-            LimitError: Too much is running already.
+            RequestError: The profile does not exist.
+            LimitError: Too many executions are running.
         """
-        kind = _choice(Profile, profile)
-        tool = TOOLS[kind].get(name)
-        async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(
-                self.session_access.open(caller, session_id, role=role, make=True)
-            )
-            toolbox = desk.toolbox(kind)
-            if tool is not None and tool.effect is ToolEffect.RUN and name in toolbox.names:
-                stack.enter_context(self.executions.slot(caller))
-            return await toolbox.in_thread(name, arguments)
+        kind = _parse_choice(Profile, profile)
+        async with self.session_access.open(caller, session_id, role=role, create=True) as session:
+            toolbox = session.toolbox(kind)
+            if not _is_run(TOOLS[kind].get(name)) or name not in toolbox.names:
+                return await toolbox.in_thread(name, arguments)
+            with self.executions.slot(caller):
+                return await toolbox.in_thread(name, arguments)
 
     # Commands and code
 
@@ -447,46 +453,50 @@ class Service:
         self,
         caller: Principal,
         session_id: str,
-        work: ExecutionRequest,
+        request: ExecutionRequest,
         *,
         role: str | None = None,
-        make: bool = False,
+        create: bool = False,
     ) -> Execution:
-        """Begin a command line or code in a session.
+        """Start a command line or code in a session.
 
         Raises:
-            SessionMissingError: There is no such session of the caller, and *make* is off.
+            SessionMissingError: The caller has no such session, and *create* is off.
             RoleDeniedError: The role may not run this.
-            LimitError: Too much is running already.
+            LimitError: Too many executions are running.
         """
         async with AsyncExitStack() as stack:
-            desk = await stack.enter_async_context(
-                self.session_access.open(caller, session_id, role=role, make=make)
+            session = await stack.enter_async_context(
+                self.session_access.open(caller, session_id, role=role, create=create)
             )
-            desk.require(work.tool)
+            session.require(request.tool)
             stack.enter_context(self.executions.slot(caller))
-            execution = self.executions.start(caller, desk, work)
-            self._begin(self._attend(execution, stack.pop_all()))
+            execution = self.executions.start(caller, session, request)
+            self._start_task(self._keep_open(execution, stack.pop_all()))
             return execution
 
-    async def _attend(self, execution: Execution, stack: AsyncExitStack) -> None:
-        """Keep the session open until the end of *execution*."""
+    async def _keep_open(self, execution: Execution, stack: AsyncExitStack) -> None:
+        """Keep the session open until the execution ends, then retire it."""
         async with stack:
             with suppress(CarrelError):
-                await execution.ended()
-        self.executions.forget(execution)
+                await execution.wait()
+        self.executions.retire(execution)
 
     def execution(self, caller: Principal, session_id: str, execution_id: str) -> Execution:
-        """One that runs, or has just ended.
+        """Return an execution that runs or has recently ended.
 
         Raises:
-            UnknownRequestError: There is none of that caller in that session.
+            UnknownRequestError: The caller has no such execution in the session.
         """
         caller.require_session(session_id)
         return self.executions.find(caller, session_id, execution_id)
 
 
-def _choice(kind: type[Choice], name: str) -> Choice:
+def _is_run(tool: Tool | None) -> bool:
+    return tool is not None and tool.effect is ToolEffect.RUN
+
+
+def _parse_choice(kind: type[Choice], name: str) -> Choice:
     try:
         return kind(name)
     except ValueError:

@@ -1,8 +1,8 @@
-"""`Tenants`: one sessions directory for the operator, and one beneath it for each tenant.
+"""`Tenants`: a sessions directory for the operator, and one beneath it for each tenant.
 
     <sessions directory>/.carrel/tenants/<tenant>/    a sessions directory like any other
 
-So no tenant can name a session of another: it is not in the directory in which its names are looked up.
+Session ids are looked up in the tenant's own directory, so no tenant can name a session of another.
 """
 
 from __future__ import annotations
@@ -19,80 +19,80 @@ from carrel.sessions.manager import WorkspaceManager
 from carrel.storage.local.store import STATE
 
 DIRECTORY = "tenants"
-KEPT = 64
-"""So many directories are kept open; the one not used for longest goes first, closed by its last user."""
+MAX_OPEN = 64
+"""Maximum number of managers kept open; the least recently used is dropped, and its last user closes it."""
 
 
 class Tenants:
-    """Finds the sessions of each caller."""
+    """The session managers of the operator and of all tenants."""
 
     def __init__(self, own: WorkspaceManager) -> None:
-        """Begin with the operator's own sessions."""
+        """Use *own* for the operator's sessions, and open those of tenants beneath it."""
         self.own = own
         self._lock = Lock()
-        self._found: OrderedDict[str, WorkspaceManager] = OrderedDict()
+        self._open: OrderedDict[str, WorkspaceManager] = OrderedDict()
 
-    def sessions_of(self, tenant: str | None) -> WorkspaceManager:
-        """The sessions of *tenant*; of the operator if that is `None`.
+    def manager(self, tenant: str | None) -> WorkspaceManager:
+        """Return the sessions of *tenant*; `None` for the operator's own.
 
         Raises:
-            SessionIdError: It is no name that a directory can have.
+            SessionIdError: The tenant is not a valid directory name.
             UnavailableError: The directory cannot be used.
         """
         if tenant is None:
             return self.own
-        return self.get_if_open(tenant) or self._opened(require_session_id(tenant))
+        return self.get_if_open(tenant) or self._open_blocking(require_session_id(tenant))
 
     def get_if_open(self, tenant: str | None) -> WorkspaceManager | None:
-        """The same, if it is known without looking at the disk; else `None`."""
+        """Return what `manager` returns if it is open already; does not touch the disk."""
         if tenant is None:
             return self.own
         with self._lock:
-            found = self._found.get(tenant)
+            found = self._open.get(tenant)
             if found is not None:
-                self._found.move_to_end(tenant)
+                self._open.move_to_end(tenant)
             return found
 
     async def open(self, tenant: str | None) -> WorkspaceManager:
-        """What `sessions_of` gives, looked for in a thread where that is needed.
+        """Return what `manager` returns, opened in a thread if needed.
 
         Raises:
-            SessionIdError: It is no name that a directory can have.
+            SessionIdError: The tenant is not a valid directory name.
             UnavailableError: The directory cannot be used.
         """
         found = self.get_if_open(tenant)
-        return await asyncio.to_thread(self.sessions_of, tenant) if found is None else found
+        return await asyncio.to_thread(self.manager, tenant) if found is None else found
 
-    def _opened(self, name: str) -> WorkspaceManager:
-        # Without the lock, since it may take long; whoever comes at the same time may be first.
-        opened = self.own.elsewhere(self._made_directory() / name)
+    def _open_blocking(self, name: str) -> WorkspaceManager:
+        # Without the lock, since it may take long; another thread may open the same one first.
+        opened = self.own.elsewhere(self._create_directory() / name)
         with self._lock:
-            found = self._found.setdefault(name, opened)
-            while len(self._found) > KEPT:
-                self._found.popitem(last=False)
+            found = self._open.setdefault(name, opened)
+            while len(self._open) > MAX_OPEN:
+                self._open.popitem(last=False)
             return found
 
     def all(self) -> Iterator[WorkspaceManager]:
-        """The sessions of everybody, also of those who have not called yet."""
+        """Yield the managers of the operator and of every tenant on disk."""
         yield self.own
         with suppress(FileNotFoundError):
             for each in sorted(self._directory().iterdir()):
                 with suppress(ValueError):
-                    yield self.sessions_of(each.name)
+                    yield self.manager(each.name)
 
     def close(self) -> None:
-        """Let go of all of them."""
+        """Close all managers."""
         with self._lock:
-            for each in self._found.values():
+            for each in self._open.values():
                 each.close()
-            self._found.clear()
+            self._open.clear()
         self.own.close()
 
     def _directory(self) -> Path:
         return self.own.root / STATE / DIRECTORY
 
-    def _made_directory(self) -> Path:
-        """The same, made for us alone if it is missing; a store takes no other."""
+    def _create_directory(self) -> Path:
+        """Create the directory of all tenants, private to this user as the session store requires."""
         directory = self._directory()
         for each in (directory.parent, directory):
             each.mkdir(0o700, exist_ok=True)

@@ -32,16 +32,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _TENANT: ContextVar[str | None] = ContextVar("carrel_tenant", default=None)
-"""For whom this task works; `None` for the operator and for the service itself."""
+"""The tenant that the current task works for; `None` for the operator and for the service itself."""
 
 
 def set_current_tenant(caller: Principal) -> None:
-    """Let the threads that this task uses from now on be counted as those of the caller's tenant."""
+    """Count the threads that the current task uses from now on for the caller's tenant."""
     _TENANT.set(caller.tenant)
 
 
 async def run_for_tenant(caller: Principal, work: Coroutine[Any, Any, T]) -> T:
-    """What *work* gives, whose threads are counted as those of the caller's tenant."""
+    """Return the result of *work*, counting its threads for the caller's tenant."""
     set_current_tenant(caller)
     return await work
 
@@ -82,7 +82,7 @@ class Slots:
             self._acquire(tenant, RETURN_SECONDS)
 
     def _acquire(self, tenant: str | None, seconds: float | None) -> None:
-        """Wait for a slot; after so many *seconds* take one that does not exist."""
+        """Wait for a slot; after *seconds*, continue without one."""
         with self._lock:
             if tenant not in self._waiting and self._busy[tenant] < self._free:
                 self._take(tenant)
@@ -108,7 +108,7 @@ class Slots:
                 pass
 
     def _is_granted(self, tenant: str | None) -> bool:
-        """Whether a waiting thread of *tenant* was given a slot; then it is the turn of other tenants."""
+        """Grant a slot to the next waiting thread of *tenant*; the turn then passes to other tenants."""
         if self._busy[tenant] >= self._free:
             return False
         granted = self._waiting[tenant][0]
@@ -146,7 +146,7 @@ class BlockingThreadPool(ThreadPoolExecutor):
 
 
 class FairThreadPool(ThreadPoolExecutor):
-    """Threads in which tenants take turns; the tenant is that of the task which submits the work."""
+    """Threads shared by tenants in round-robin order; the tenant is that of the submitting task."""
 
     def __init__(self, count: int, slots: Slots) -> None:
         super().__init__(count, thread_name_prefix="carrel-service")
@@ -155,10 +155,10 @@ class FairThreadPool(ThreadPoolExecutor):
         self._lock = Lock()
         self._busy: Counter[str | None] = Counter()
         self._waiting: OrderedDict[str | None, deque[Callable[[], None]]] = OrderedDict()
-        """Whoever is next comes first."""
+        """Waiting jobs by tenant; the tenant that is next comes first."""
 
     def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Do *work* when it is the turn of this tenant."""
+        """Run *work* for the tenant of the current task when it is its turn."""
         future: Future[T] = Future()
         job = partial(_run_job, future, partial(work, *args, **kwargs))
         with self._lock:
@@ -167,12 +167,12 @@ class FairThreadPool(ThreadPoolExecutor):
         return future
 
     def _work(self) -> None:
-        """Do what there is, as long as there is anything that may be begun."""
+        """Run waiting jobs until none may start."""
         while (found := self._next()) is not None:
             tenant, job = found
             if self._waiting:
-                # Another tenant's end may have let in two, and this thread can only do one.
-                with suppress(RuntimeError):  # none is begun any more; those that run do the rest
+                # The end of one job can allow two others to start; this thread runs only one of them.
+                with suppress(RuntimeError):  # shut down: no new thread starts, the running ones finish
                     super().submit(self._work)
             try:
                 with self._slots.held(tenant):
@@ -209,7 +209,7 @@ def _run_job(future: Future[T], work: Callable[[], T]) -> None:
 
 
 def decrement(counter: Counter[Any], key: Hashable, count: int = 1) -> None:
-    """Count *count* less, and forget what there is none of."""
+    """Subtract *count* from a counter, and delete the key when it reaches zero."""
     counter[key] -= count
     if not counter[key]:
         del counter[key]

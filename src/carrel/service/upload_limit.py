@@ -1,11 +1,11 @@
-"""How many bytes of uploaded archives each tenant and each session may hold on disk.
+"""Limit how many bytes of uploaded archives each tenant and each session may hold on disk.
 
-An archive is held as a whole, beside the sessions, until it was judged and extracted. The quota of a session
-limits what is sent to it, but a tenant may have many sessions, and of an archive that has come in whole the
-quota counts only what is made of it. So each tenant has a share of the disk for all its uploads, half of it
-for those to one session. The operator is not limited.
+An archive is stored as a whole, outside the sessions, until it has been checked and extracted. A session's
+quota limits what is sent to that session, but a tenant may have many sessions, and once an archive is
+complete the quota counts only its extracted files. Each tenant therefore has a limit for all its uploads, and
+half of it for those to one session. The operator is not limited.
 
-Not covered: several services on one sessions directory, each of which counts for itself.
+Not covered: several services on one sessions directory, each of which counts separately.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from carrel.workspace.chunks import Announced
 from carrel.workspace.extract_limits import require
 
 SESSION_SHARES = 2
-"""One session may hold this part of what its tenant may."""
+"""A session may hold one part in this many of its tenant's limit."""
 RETRY_SECONDS = 1
-"""When somebody may try again who found no room."""
+"""Suggested wait, in seconds, before a rejected upload is retried."""
 
 
 class UploadLimiter:
-    """Counts the bytes that are held, for any number of threads."""
+    """Counts the bytes of uploads that are on disk; usable from any thread."""
 
     def __init__(self, tenant_bytes: int) -> None:
         """Let each tenant hold *tenant_bytes* at one time."""
         self._tenant_bytes = tenant_bytes
         self._session_bytes = -(-tenant_bytes // SESSION_SHARES)
         self._lock = Lock()
-        self._of_tenants: Counter[str] = Counter()
-        self._of_sessions: Counter[tuple[str, str]] = Counter()
+        self._per_tenant: Counter[str] = Counter()
+        self._per_session: Counter[tuple[str, str]] = Counter()
 
     @contextmanager
     def counted(self, tenant: str | None, session_id: str, archive: Announced) -> Iterator[Announced]:
-        """The same archive, whose bytes are counted from when it is read until the end of the block.
+        """Return the same archive, counting its bytes from when they are read until the end of the block.
 
-        While it is read it raises `LimitError`, if too much would be held. What was announced is counted as
-        a whole at the beginning, so that it is not refused in the middle.
+        Reading it raises `LimitError` if a limit would be exceeded. An announced size is counted as a whole
+        at the beginning, so that the upload is not rejected halfway.
         """
         if tenant is None:
             yield archive
@@ -54,10 +54,10 @@ class UploadLimiter:
             self._release(tenant, session_id, upload.held_bytes)
 
     def require_possible(self, size_bytes: int) -> None:
-        """Refuse an archive that is too large even if nothing else is held.
+        """Require that an archive fits into the limit of one session if nothing else is held.
 
         Raises:
-            LimitError: It is.
+            LimitError: It is too large.
         """
         require("archive_bytes", size_bytes, self._session_bytes, "has {} bytes or more")
 
@@ -65,33 +65,33 @@ class UploadLimiter:
         """Count *more_bytes*.
 
         Raises:
-            LimitError: There would be too many.
+            LimitError: A limit would be exceeded.
         """
         session = (tenant, session_id)
         with self._lock:
-            _require(self._of_sessions[session] + more_bytes, self._session_bytes, "to this session")
-            _require(self._of_tenants[tenant] + more_bytes, self._tenant_bytes, "of yours")
-            self._of_sessions[session] += more_bytes
-            self._of_tenants[tenant] += more_bytes
+            _require_room(self._per_session[session] + more_bytes, self._session_bytes, "to this session")
+            _require_room(self._per_tenant[tenant] + more_bytes, self._tenant_bytes, "of yours")
+            self._per_session[session] += more_bytes
+            self._per_tenant[tenant] += more_bytes
 
     def _release(self, tenant: str, session_id: str, held_bytes: int) -> None:
         with self._lock:
-            decrement(self._of_sessions, (tenant, session_id), held_bytes)
-            decrement(self._of_tenants, tenant, held_bytes)
+            decrement(self._per_session, (tenant, session_id), held_bytes)
+            decrement(self._per_tenant, tenant, held_bytes)
 
 
 class _Upload:
-    """One archive while it is held."""
+    """One archive while it is on disk."""
 
     def __init__(self, uploads: UploadLimiter, tenant: str, session_id: str) -> None:
         self._uploads = uploads
         self._tenant = tenant
         self._session_id = session_id
         self.held_bytes = 0
-        """What is counted for it."""
+        """The bytes that are counted for it."""
 
     def pieces(self, archive: Announced) -> Iterable[bytes]:
-        """The pieces of *archive*, each after it was counted."""
+        """Yield the pieces of *archive*, counting each one first."""
         size = 0
         self._hold(archive.size_bytes or 0)
         for piece in archive:
@@ -106,13 +106,13 @@ class _Upload:
             self.held_bytes = size_bytes
 
 
-def _require(held_bytes: int, most_bytes: int, whose: str) -> None:
-    if held_bytes > most_bytes:
+def _require_room(held_bytes: int, limit_bytes: int, whose: str) -> None:
+    if held_bytes > limit_bytes:
         raise LimitError(
             "uploads",
-            limit=most_bytes,
+            limit=limit_bytes,
             asked=held_bytes,
-            message=f"too many bytes of archives {whose} are on their way in: {held_bytes},"
-            f" the limit is {most_bytes}; try again in a moment",
+            message=f"too many bytes of archives {whose} are being uploaded: {held_bytes},"
+            f" the limit is {limit_bytes}; try again in a moment",
             retry_after_seconds=RETRY_SECONDS,
         )

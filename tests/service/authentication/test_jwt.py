@@ -426,7 +426,7 @@ def test_keys_are_used_for_a_while_when_the_issuer_does_not_answer(issuer: Issue
     issuer.clock.advance(3_500)
     assert read(tokens, token) is not None
     issuer.clock.advance(200)
-    with pytest.raises(UnreachableError, match="cannot be had now") as caught:
+    with pytest.raises(UnreachableError, match="cannot be fetched now") as caught:
         read(tokens, token)
     assert str(issuer.file) not in caught.value.message
 

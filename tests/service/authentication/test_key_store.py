@@ -141,7 +141,7 @@ def test_a_tenant_that_could_be_another_directory_is_refused(keys: KeyStore, ten
 def test_what_no_key_can_be_is_refused(keys: KeyStore, changes: dict[str, Any]) -> None:
     new = replace(NewKey(name="ci"), **changes)
     with pytest.raises(RequestError):
-        new.require()
+        new.require_valid()
     with pytest.raises(RequestError):
         keys.create(new)
     assert keys.list() == []
@@ -150,7 +150,7 @@ def test_what_no_key_can_be_is_refused(keys: KeyStore, changes: dict[str, Any]) 
 def test_a_name_is_taken_whatever_its_case_until_its_key_is_revoked(keys: KeyStore, clock: FakeClock) -> None:
     first, old = keys.create(NewKey(name="ci"))
     for taken in ("ci", "CI", first.id):
-        with pytest.raises(KeyExistsError, match=f"^there is a key '{taken}' already"):
+        with pytest.raises(KeyExistsError, match=f"^the key '{taken}' exists already"):
             keys.create(NewKey(name=taken))
     keys.revoke("ci")
     clock.advance(1)
@@ -206,7 +206,7 @@ def test_keys_that_others_could_have_written_open_nothing(
     _, text = keys.create(NewKey(name="ci"))
     (root / name).chmod(mode | 0o100)
     for each in (keys, opened(root, clock)):
-        with closing(each), pytest.raises(UnavailableError, match="others may write to "):
+        with closing(each), pytest.raises(UnavailableError, match="other users may write to "):
             each.find(text)
 
 
@@ -301,9 +301,9 @@ def test_no_more_keys_are_remembered_than_there_is_room_for(keys: KeyStore) -> N
     made, text = keys.create(NewKey(name="ci"))
     keys.find(text)
     for number in range(MAX_CACHED_KEYS - 1):
-        keys._remember(number.to_bytes(32), made, START)
+        keys._add_to_cache(number.to_bytes(32), made, START)
     assert keys.find_cached(text) is not None
-    keys._remember(bytes(range(32)), made, START)
+    keys._add_to_cache(bytes(range(32)), made, START)
     assert keys.find_cached(text) is None
 
 
@@ -368,6 +368,6 @@ def test_a_file_that_cannot_be_written_keeps_nobody_out(root: Path, clock: FakeC
 
 @pytest.mark.parametrize("name", ["jwt.alice", "JWT-1f"])
 def test_a_key_has_no_tenant_of_tokens_by_accident(keys: KeyStore, name: str) -> None:
-    with pytest.raises(RequestError, match="tenant of tokens"):
+    with pytest.raises(RequestError, match="tenant of JWT callers"):
         keys.create(NewKey(name=name))
     assert keys.create(NewKey(name=name, tenant="jwt.alice"))[0].tenant == "jwt.alice"

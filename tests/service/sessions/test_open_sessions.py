@@ -45,10 +45,10 @@ def test_a_session_that_nobody_uses_is_closed_and_opened_again(house: House) -> 
 def test_a_session_that_is_used_is_not_closed(house: House) -> None:
     async def work(service: Service) -> bool:
         await service.sessions.ensure(OPERATOR, "s1")
-        async with service.session_access.open(OPERATOR, "s1") as desk:
+        async with service.session_access.open(OPERATOR, "s1") as session:
             house.clock.now += 1000
             service.open_sessions.close_idle()
-            return bool(desk.workspace.exists("."))
+            return bool(session.workspace.exists("."))
 
     assert house.run(work, idle_seconds=10)
 

@@ -37,7 +37,7 @@ class RpcCall:
         """The role that is chosen, if any is."""
         return request.context.role or self.role
 
-    def desk(
+    def open_session(
         self, request: Any
     ) -> AbstractAsyncContextManager[CallerSession]:  # Any: a message with a session
         """The session of *request*, open for the caller."""

@@ -139,7 +139,7 @@ class Request:
         """The session that the request is about."""
         return self.values[0]
 
-    def desk(self) -> AbstractAsyncContextManager[CallerSession]:
+    def open_session(self) -> AbstractAsyncContextManager[CallerSession]:
         """The session of the request, open for its caller."""
         return self.app.service.session_access.open(self.who, self.session_id)
 

@@ -47,9 +47,11 @@ class Resources:
         after = None if cursor is None else _parse_cursor(cursor)
         if visit.caller.session is None:
             return await self._sessions(visit, after)
-        async with self._service.session_access.open(visit.caller, visit.caller.session, make=True) as desk:
-            desk.require("file_list")
-            found = await _files(desk, after or "")
+        async with self._service.session_access.open(
+            visit.caller, visit.caller.session, create=True
+        ) as session:
+            session.require("file_list")
+            found = await _files(session, after or "")
         page = found[: self._page]
         more = _render_cursor(page[-1].path) if len(found) > len(page) else None
         return ListResourcesResult(resources=[_resource(info) for info in page], next_cursor=more)
@@ -78,15 +80,15 @@ class Resources:
     async def read(self, visit: ClientContext, uri: str) -> ReadResourceResult:
         """The content of a file, as text where it is one; or what is in a directory."""
         address = parse_uri(uri, visit.caller.session)
-        async with self._service.session_access.open(visit.caller, address.session) as desk:
-            desk.require("file_read")
-            info = await desk.files.stat(address.path)
+        async with self._service.session_access.open(visit.caller, address.session) as session:
+            session.require("file_read")
+            info = await session.files.stat(address.path)
             if info.is_directory:
-                desk.require("file_list")
-                text = _listing(await desk.files.list(address.path), uri)
+                session.require("file_list")
+                text = _listing(await session.files.list(address.path), uri)
                 return _read(TextResourceContents(uri=uri, mime_type=_JSON, text=text))
             most = self._service.settings.files.max_file_bytes
-            info, data = await desk.files.read_with_info(address.path, length=most + 1)
+            info, data = await session.files.read_with_info(address.path, length=most + 1)
         require_size(info, most, address.path)
         text_of = decode_content(data, None, "utf-8", address.path).text
         kind = media_type(info.path, data, is_text=text_of is not None)
@@ -100,12 +102,12 @@ def _read(contents: TextResourceContents | BlobResourceContents) -> ReadResource
     return ReadResourceResult(contents=[contents])
 
 
-async def _files(desk: CallerSession, after: str) -> list[FileInfo]:
+async def _files(session: CallerSession, after: str) -> list[FileInfo]:
     """The regular files whose paths come after *after*."""
     found = []
     # What is deeper than anybody may go is left out.
     with suppress(LimitError):
-        async for info in desk.files.walk():
+        async for info in session.files.walk():
             if info.is_file and info.path > after:
                 found.append(info)
     return sorted(found, key=lambda info: info.path)

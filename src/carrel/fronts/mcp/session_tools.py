@@ -172,7 +172,7 @@ async def execute_code(call: SessionToolCall) -> ToolResult:
             f"Unsupported language: {asked.language[:40]!r}; the languages are: {available_runtimes.PYTHON}",
         )
     code = CodeRequest(code=asked.code, timeout_seconds=asked.timeout)
-    execution = await call.service.start(call.visit.caller, call.session, code, make=True)
+    execution = await call.service.start(call.visit.caller, call.session, code, create=True)
     printed = 0
 
     async def ended() -> SandboxResult:

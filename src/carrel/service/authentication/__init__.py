@@ -1,6 +1,5 @@
-"""Find out who calls.
+"""Authenticate callers by API key, by a JWT of a trusted issuer, or as the local operator.
 
-By an API key, by a token (JWT) of a trusted issuer, or as the operator of this machine. Start with
-`authenticator`, which turns what a request carries into a `Principal`. What a caller may do is decided in
-`principal` and in `sessions`, not here.
+Start with `authenticator`, which turns the credentials of a request into a `Principal`. What a caller may do
+is decided in `principal` and in `sessions`, not here.
 """

@@ -1,4 +1,4 @@
-"""`ApiKey`: what a key allows, and the format of its text."""
+"""`ApiKey`: the permissions of a key, and the format of its text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from carrel.paths.session_id import id_problem
 from carrel.service.principal import Principal
 
 KEY_PREFIX = "carrel_"
-"""How every key begins, so that those who look for lost secrets find it."""
+"""Prefix of every key, by which secret scanners recognize it."""
 MAX_ROLES = 64
 MAX_RATE_PER_MINUTE = 10**9
 MAX_EXPIRES_NS = 2**63 - 1
 OPERATOR_NAME = "local"
-"""The name of the operator, which no key may have."""
+"""Name of the operator; reserved, so no key can have it."""
 
 _ID_BYTES, _SECRET_BYTES = 10, 32
 _TEXT = re.compile(rf"{KEY_PREFIX}([a-z2-7]{{16}})_[a-z2-7]{{52}}", re.ASCII)
@@ -29,55 +29,55 @@ RandomBytes = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What is kept about a key; its text is not."""
+    """A stored key, without its secret text."""
 
     id: str
-    """The part of its text that is no secret."""
+    """The public part of the text."""
     name: str
     tenant: str
-    """Whose sessions its callers see."""
+    """The tenant whose sessions the key gives access to."""
     role: str
-    """What they act as."""
+    """The default role of its callers."""
     roles: tuple[str, ...]
-    """The roles that a request may choose, its own among them."""
+    """The roles that a request may choose, including the default one."""
     session: str | None = None
-    """The one session that they may use; `None` for any of the tenant's."""
+    """The only session that the key gives access to; `None` for all sessions of the tenant."""
     rate_per_minute: int | None = None
-    """Most requests in a minute; `None` for as many as is configured."""
+    """Maximum number of requests per minute; `None` for the configured rate."""
     created_ns: int
     expires_ns: int | None = None
     used_ns: int | None = None
-    """The last use, to the minute."""
+    """Time of the last use, to the minute."""
     revoked_ns: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the names.
+        """Validate names and numbers.
 
         Raises:
-            RequestError: One breaks the rule for ids of sessions, or a number is out of range.
+            RequestError: A name breaks the rule for session ids, or a number is out of range.
         """
-        _require_name("name of a key", self.name)
+        _require_valid_name("key name", self.name)
         if self.name.casefold() == OPERATOR_NAME:
-            raise RequestError(f"no key can have the name {self.name!r}: that is the operator")
-        _require_name("tenant", self.tenant)
+            raise RequestError(f"no key can have the name {self.name!r}: it is reserved for the operator")
+        _require_valid_name("tenant", self.tenant)
         if self.tenant != self.tenant.lower():
-            # Two that differ by case would be one where the names of directories do not.
+            # A case-insensitive file system would map two such tenants to one directory.
             raise RequestError(f"invalid tenant {self.tenant!r}: it must be in lower case")
         if self.session is not None:
-            _require_name("session id", self.session)
+            _require_valid_name("session id", self.session)
         if not 0 < len(self.roles) <= MAX_ROLES or self.role not in self.roles:
-            raise RequestError(f"a key must have 1 to {MAX_ROLES} roles, its own among them")
+            raise RequestError(f"a key must have 1 to {MAX_ROLES} roles, including its default role")
         if self.rate_per_minute is not None and not 0 < self.rate_per_minute <= MAX_RATE_PER_MINUTE:
-            raise RequestError(f"a rate must be from 1 to {MAX_RATE_PER_MINUTE} requests a minute")
+            raise RequestError(f"a rate must be from 1 to {MAX_RATE_PER_MINUTE} requests per minute")
         if self.expires_ns is not None and not 0 <= self.expires_ns <= MAX_EXPIRES_NS:
-            raise RequestError("a key cannot be in force for so long")
+            raise RequestError("the expiry time of a key is out of range; choose a shorter lifetime")
 
-    def is_in_force(self, now_ns: int) -> bool:
-        """Whether it opens anything at that time."""
+    def is_valid(self, now_ns: int) -> bool:
+        """Whether the key is neither revoked nor expired at the time *now_ns*."""
         return self.revoked_ns is None and (self.expires_ns is None or now_ns < self.expires_ns)
 
     def principal(self) -> Principal:
-        """Who has the key."""
+        """Return the caller that presents the key."""
         return Principal(
             name=self.name,
             tenant=self.tenant,
@@ -88,24 +88,24 @@ class ApiKey:
         )
 
 
-def _require_name(what: str, name: str) -> None:
+def _require_valid_name(kind: str, name: str) -> None:
     if problem := id_problem(name):
-        raise RequestError(f"invalid {what} {name[:40]!r}: {problem}")
+        raise RequestError(f"invalid {kind} {name[:40]!r}: {problem}")
 
 
 def generate_key(random: RandomBytes = secrets.token_bytes) -> str:
-    """The text of a new key, of which 256 bits are random and secret."""
+    """Return the text of a new key, with 256 secret random bits."""
     return f"{KEY_PREFIX}{_base32(random(_ID_BYTES))}_{_base32(random(_SECRET_BYTES))}"
 
 
 def parse_key_id(text: str) -> str | None:
-    """The id in the *text* of a key; `None` if it is no such text."""
+    """Return the id in the *text* of a key, or `None` if the text is not a key."""
     match = _TEXT.fullmatch(text)
     return match and match[1]
 
 
 def key_digest(text: str) -> bytes:
-    """What is kept instead of the *text*: nobody can guess a text of 256 random bits to fit it."""
+    """Return the digest stored instead of the *text*; 256 random bits need no salt or slow hash."""
     return hashlib.sha256(text.encode("ascii")).digest()
 
 

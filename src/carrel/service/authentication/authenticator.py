@@ -1,11 +1,11 @@
-"""`Authenticator`: identify the caller by an API key, a token (JWT), or as the local operator.
+"""`Authenticator`: authenticate a caller by an API key, by a JWT, or as the local operator.
 
-The operator has the local token, which only the user who runs the service can read. Where `serve.require_key`
-is off, whoever comes with nothing, from this machine, to a service that listens nowhere else, is the operator
-as well. A browser on this machine is not: it does what any web page tells it, so what it brings along
-anonymously is refused, and so is what a proxy brings.
+The operator presents the local token, which only the user who runs the service can read. With
+`serve.require_key` off, and only while the service listens on a loopback address, a request from this machine
+without credentials is the operator's too. Browsers and proxies on this machine are excluded: a browser sends
+requests for any web page, and a proxy forwards them for anyone, so their requests need credentials.
 
-Not covered, where it is off: other users of this machine, and proxies on it that do not tell of themselves.
+Not covered with `serve.require_key` off: other users of this machine, and local proxies that add no header.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OPERATOR = Principal(name=OPERATOR_NAME)
 
 AGAIN_SECONDS = 5.0
-"""So often a caller that stays is looked at again."""
+"""Seconds between two checks of the credentials of a long-running request."""
 _THREADS = 2
 _FORWARDED = (
     "cf-connecting-ip",
@@ -49,16 +49,16 @@ _FORWARDED = (
     "x-original-",
     "x-real-ip",
 )
-"""How the names of those headers begin that a proxy adds."""
+"""Prefixes of the names of headers that proxies add."""
 _HOST = re.compile(r"(?:\[([^\[\]]*)\]|([^\[\]:]*))(?::\d*)?", re.ASCII)
-_BROWSERS = {"host", "origin", "sec-fetch-site"}
-"""What tells for which page a browser asks."""
-_OWN_PAGES = {"none", "same-origin"}
-"""What a browser says of a request that no other web page made."""
+_BROWSER_HEADERS = {"host", "origin", "sec-fetch-site"}
+"""Headers that say for which web page a browser sends a request."""
+_OWN_SITES = {"none", "same-origin"}
+"""Values of `Sec-Fetch-Site` for requests that no foreign web page made."""
 
 
 class Authenticator:
-    """Tells who calls."""
+    """Authenticates callers."""
 
     def __init__(
         self,
@@ -69,90 +69,87 @@ class Authenticator:
         local_token: str | None = None,
         logger: SandboxLogger | None = None,
     ) -> None:
-        """Know the callers that have one of *keys*, or a token of the issuer that is configured.
-
-        Who has *local_token* is the operator.
+        """Accept *keys* and the tokens of the configured issuer; *local_token* is the operator's.
 
         Raises:
-            ConfigError: An issuer is configured in part.
+            ConfigError: The settings of the issuer are incomplete.
         """
         self._serve = settings.serve
         self.needs_key = self._serve.require_key or not is_loopback(self._serve.host)
-        """Whether also the operator must have one."""
+        """Whether the operator needs credentials too."""
         self._keys = keys
         self._local_token = None if local_token is None else local_token.encode("ascii")
-        self._tokens = tokens or _tokens(settings, logger)
+        self._tokens = tokens or _token_verifier(settings, logger)
         self._logger = SandboxLogger.of(logger)
-        # Of its own: where all others are at work for long, nobody else would be let in meanwhile.
+        # A separate pool: authentication must not wait for long-running work in the shared one.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="carrel-callers")
 
     def is_local(self, peer: str | None, headers: Iterable[tuple[str, str]]) -> bool:
-        """Whether a request without a key may be the operator's; give the answer to `identify`.
+        """Whether a request without credentials may be the operator's; pass the result to `authenticate`.
 
         Args:
-            peer: The address of the other side as the socket tells it, never as a header does; `None` if
-                that is not known.
-            headers: All headers of the request, or its metadata, each as often as it was sent.
+            peer: The address of the client as the socket reports it, never from a header; `None` if unknown.
+            headers: All headers or metadata of the request, including repeated ones.
         """
         if peer is None or not is_loopback(peer):
             return False
-        told: dict[str, str] = {}
-        for written, value in headers:
-            name = written.lower()
-            if name.startswith(_FORWARDED) or name in told:
+        seen: dict[str, str] = {}
+        for header, value in headers:
+            name = header.lower()
+            if name.startswith(_FORWARDED) or name in seen:
                 return False
-            if name in _BROWSERS:
-                told[name] = value.strip()
-        host = told.get("host")
-        # A page whose name was pointed to this machine tells that name.
-        return (host is None or is_loopback(_host_without_port(host))) and self._is_no_other_page(told)
+            if name in _BROWSER_HEADERS:
+                seen[name] = value.strip()
+        host = seen.get("host")
+        # After DNS rebinding, a page of another site sends the name of that site.
+        return (host is None or is_loopback(_host_without_port(host))) and self._is_own_site(seen)
 
-    def _is_no_other_page(self, told: Mapping[str, str]) -> bool:
-        """Whether a browser that sends these headers does it for a page of ours, or one that is allowed."""
-        origin = told.get("origin")
+    def _is_own_site(self, headers: Mapping[str, str]) -> bool:
+        """Whether no browser sent the request, or one for a page of this service or an allowed origin."""
+        origin = headers.get("origin")
         if origin is None:
-            return told.get("sec-fetch-site", "none") in _OWN_PAGES
-        own = f"{self._serve.scheme}://{told.get('host')}"
+            return headers.get("sec-fetch-site", "none") in _OWN_SITES
+        own = f"{self._serve.scheme}://{headers.get('host')}"
         return origin.lower() == own.lower() or origin.lower() in self._serve.cors_origins
 
     @property
     def has_callers(self) -> bool:
-        """Whether anybody can be known who reaches it: by a token, by a key, or as the operator."""
+        """Whether any caller can authenticate: by a token, by a key, or as the operator."""
         has_operator = not self.needs_key or (self._local_token is not None and is_loopback(self._serve.host))
-        return has_operator or self._tokens is not None or self._keys.are_some
+        return has_operator or self._tokens is not None or self._keys.has_keys
 
     async def authenticate(self, *, authorization: str | None, peer_is_local: bool) -> Principal:
-        """Who calls.
+        """Authenticate the caller.
 
         Args:
-            authorization: The header of that name; `None` if there was none.
-            peer_is_local: What `is_local` said.
+            authorization: The `Authorization` header; `None` if the request has none.
+            peer_is_local: The result of `is_local`.
 
         Raises:
-            UnauthenticatedError: Nobody that is known; whatever was wrong, the words are the same.
+            UnauthenticatedError: The credentials are missing or wrong; the message is the same for both.
             UnavailableError: The keys cannot be read now.
-            UnreachableError: The issuer of tokens does not answer.
+            UnreachableError: The token issuer does not answer.
         """
         caller = self.authenticate_cached(authorization=authorization, peer_is_local=peer_is_local)
-        return await self._looked_up(authorization or "") if caller is None else caller
+        return await self._look_up(authorization or "") if caller is None else caller
 
     def authenticate_cached(self, *, authorization: str | None, peer_is_local: bool) -> Principal | None:
-        """Who calls, if that can be told without waiting; `None` if it must be looked up.
+        """Authenticate the caller without waiting, or return `None` if the credentials must be looked up.
 
         Raises:
-            UnauthenticatedError: Nobody that is known.
+            UnauthenticatedError: The credentials are missing or malformed.
         """
         if authorization is None:
             if peer_is_local and not self.needs_key:
                 return OPERATOR
-            raise self._refused("nothing was shown")
+            raise self._reject("no credentials")
         secret = self._bearer(authorization)
         if self._local_token is not None and hmac.compare_digest(secret.encode(), self._local_token):
             return OPERATOR
         key = self._keys.find_cached(secret)
         return None if key is None else key.principal()
 
-    async def _looked_up(self, authorization: str) -> Principal:
+    async def _look_up(self, authorization: str) -> Principal:
         secret = self._bearer(authorization)
         if secret.startswith(KEY_PREFIX):
             loop = asyncio.get_running_loop()
@@ -161,50 +158,52 @@ class Authenticator:
         else:
             caller = None if self._tokens is None else await self._tokens.principal(secret)
         if caller is None:
-            raise self._refused("no such key" if secret.startswith(KEY_PREFIX) else "no such token")
+            raise self._reject("unknown key" if secret.startswith(KEY_PREFIX) else "invalid token")
         return caller
 
     def _bearer(self, authorization: str) -> str:
-        """The key or the token."""
+        """Return the key or token of a `Bearer` header."""
         scheme, _, secret = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
-            raise self._refused("that is no bearer's")
+            raise self._reject("not a Bearer header")
         return secret.strip()
 
     @asynccontextmanager
     async def revalidating(self, authorization: str | None) -> AsyncIterator[None]:
-        """For what lasts long: go on while the caller is known by *authorization*; `None` always is.
+        """Cancel the block when *authorization* is no longer valid; `None` stays valid.
+
+        For requests that last long.
 
         Raises:
-            UnauthenticatedError: The key was revoked, or its time is over; the block was cancelled for that.
+            UnauthenticatedError: The key or token was revoked or has expired, so the block was cancelled.
         """
         if authorization is None:
             yield
             return
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # for the type checker
-        is_inside, is_ended = True, False
+        is_inside, is_cancelled = True, False
 
-        def end(looking: asyncio.Task[UnauthenticatedError]) -> None:
-            nonlocal is_ended
-            if is_inside and not looking.cancelled():
-                is_ended = task.cancel()
+        def cancel(checking: asyncio.Task[UnauthenticatedError]) -> None:
+            nonlocal is_cancelled
+            if is_inside and not checking.cancelled():
+                is_cancelled = task.cancel()
 
-        looking = asyncio.create_task(self._look_again(authorization))
-        looking.add_done_callback(end)
+        checking = asyncio.create_task(self._wait_until_invalid(authorization))
+        checking.add_done_callback(cancel)
         try:
             yield
         except asyncio.CancelledError:
-            # Somebody else may have cancelled it as well, and goes first.
-            if not is_ended or task.uncancel() > 0:
+            # A cancellation from elsewhere takes precedence.
+            if not is_cancelled or task.uncancel() > 0:
                 raise
-            raise looking.result() from None
+            raise checking.result() from None
         finally:
             is_inside = False
-            looking.cancel()
+            checking.cancel()
 
-    async def _look_again(self, authorization: str) -> UnauthenticatedError:
-        """Why the caller is not known any more, as soon as that is so."""
+    async def _wait_until_invalid(self, authorization: str) -> UnauthenticatedError:
+        """Wait until the credentials are no longer valid, and return the error."""
         while True:
             await asyncio.sleep(AGAIN_SECONDS)
             try:
@@ -212,11 +211,11 @@ class Authenticator:
             except UnauthenticatedError as error:
                 return error
             except CarrelError:
-                # Nobody can tell just now, so it stays as it was.
+                # The check itself failed; keep the last result.
                 continue
 
-    def _refused(self, reason: str) -> UnauthenticatedError:
-        """The error; the reason is for the log, and holds nothing of what was shown."""
+    def _reject(self, reason: str) -> UnauthenticatedError:
+        """Log the *reason*, which never contains credentials, and return the error for the caller."""
         self._logger.log_security_event("caller", reason=reason)
         return UnauthenticatedError(
             "a valid key is needed: send 'Authorization: Bearer KEY'; `carrel key local` prints one to the"
@@ -225,13 +224,13 @@ class Authenticator:
 
 
 def single_authorization(values: Sequence[str]) -> str | None:
-    """What a caller shows; of two, a proxy may have looked at the other one, so that neither counts."""
+    """Return the only `Authorization` value; of several, a proxy may have checked another, so none counts."""
     if not values:
         return None
     return values[0] if len(values) == 1 else ""
 
 
-def _tokens(settings: Settings, logger: SandboxLogger | None) -> TokenVerifier | None:
+def _token_verifier(settings: Settings, logger: SandboxLogger | None) -> TokenVerifier | None:
     serve = settings.serve
     if not (serve.jwt_issuer or serve.jwt_audience or serve.jwt_jwks):
         return None
@@ -241,6 +240,6 @@ def _tokens(settings: Settings, logger: SandboxLogger | None) -> TokenVerifier |
 
 
 def _host_without_port(host: str) -> str:
-    """The name or the address in a `Host` header, without its port; empty if it is no such header."""
+    """Return the name or address of a `Host` header without its port, or an empty text if it is malformed."""
     found = _HOST.fullmatch(host)
     return "" if found is None else found[1] or found[2]

@@ -1,4 +1,4 @@
-"""The issuer's public keys (JWKS): fetched on first use, cached, and refreshed."""
+"""The issuer's public keys (JWKS): fetched on first use, cached and refreshed."""
 
 from __future__ import annotations
 
@@ -20,121 +20,123 @@ from carrel.audit.logger import SandboxLogger
 from carrel.errors import UnreachableError
 
 DOCUMENT_BYTES = 2**18
+"""Maximum size of a key set."""
 FETCH_SECONDS = 5
-"""Longest wait for the issuer to send anything, and longest time of it all."""
+"""Timeout for each read from the issuer, and for the whole fetch."""
 KEPT_SECONDS = 300
-"""After so long the keys are fetched anew, so that one which the issuer has withdrawn is forgotten."""
+"""Age at which the keys are fetched again, so that a key withdrawn by the issuer stops being accepted."""
 STALE_SECONDS = 3_600
-"""For so long they are used where the issuer does not answer."""
+"""Age up to which cached keys are used while the issuer does not answer."""
 PAUSE_SECONDS = 30
-"""Between two fetches: tokens that name unknown keys, and an issuer that is down, bring no more than this."""
+"""Minimum interval between fetches, however many tokens name unknown keys and while the issuer is down."""
 RSA_BITS = 2_048
+"""Minimum size of an RSA key."""
 
 PublicKey = RSAKey | ECKey | OKPKey
 _KINDS: dict[str, type[PublicKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
-"""Public keys only: with a secret one, whoever checks a token could also make it."""
+"""Asymmetric keys only: with a shared secret, any verifier could also issue tokens."""
 
 
 class IssuerKeys:
-    """The keys that stand in a file, or at a URL."""
+    """The keys published in a file or at a URL."""
 
     def __init__(
         self,
-        where: str,
+        source: str,
         *,
         clock: Callable[[], float] = time.monotonic,
         logger: SandboxLogger | None = None,
     ) -> None:
-        """Fetch them from *where* when they are first asked for; only the log is told why that failed."""
-        self._where = where
+        """Fetch the keys from *source*, a path or URL, on first use; failures are only logged."""
+        self._source = source
         self._logger = SandboxLogger.of(logger)
         self._clock = clock
         self._keys: tuple[PublicKey, ...] = ()
         self._fetched: float | None = None
-        """When they were fetched; `None` if they never were."""
+        """Time of the last successful fetch."""
         self._tried: float | None = None
-        """When that was last tried."""
+        """Time of the last attempt."""
         self._lock = asyncio.Lock()
-        # Of its own: all others may be at work for long.
+        # A separate thread: authentication must not wait for long-running work in the shared pool.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="carrel-issuer")
 
-    async def named(self, kid: str | None) -> tuple[PublicKey, ...]:
-        """The keys of that name; without one, all.
+    async def find(self, kid: str | None) -> tuple[PublicKey, ...]:
+        """Return the keys with the id *kid*, or all keys if that is `None`.
 
         Raises:
-            UnreachableError: The issuer does not answer, and its keys are not known, or too old.
+            UnreachableError: The issuer does not answer, and its keys are not cached or too old.
         """
         if self._age(self._fetched) >= KEPT_SECONDS:
             await self._refresh()
         if self._age(self._fetched) >= STALE_SECONDS:
-            raise UnreachableError("the keys of the issuer of tokens cannot be had now; try again later")
-        if not self._find(kid):
+            raise UnreachableError("the keys of the token issuer cannot be fetched now; try again later")
+        if not self._cached(kid):
             await self._refresh()
-        return self._find(kid)
+        return self._cached(kid)
 
-    def _find(self, kid: str | None) -> tuple[PublicKey, ...]:
+    def _cached(self, kid: str | None) -> tuple[PublicKey, ...]:
         return tuple(key for key in self._keys if kid is None or key.kid == kid)
 
     async def _refresh(self) -> None:
-        """Fetch the keys, unless that was tried just now; the old ones stay where it fails."""
+        """Fetch the keys, unless that was tried recently; on failure keep the old ones."""
         async with self._lock:
             if self._age(self._tried) < PAUSE_SECONDS:
                 return
             self._tried = self._clock()
             try:
                 loop = asyncio.get_running_loop()
-                self._keys = await loop.run_in_executor(self._thread, _fetched, self._where)
+                self._keys = await loop.run_in_executor(self._thread, _fetch, self._source)
             except (OSError, HTTPException, ValueError, RecursionError) as error:
                 self._logger.log_failure("issuer.failed", error)
                 return
             self._fetched = self._tried
 
-    def _age(self, moment: float | None) -> float:
-        return float("inf") if moment is None else self._clock() - moment
+    def _age(self, time_seconds: float | None) -> float:
+        return float("inf") if time_seconds is None else self._clock() - time_seconds
 
 
-def _fetched(where: str) -> tuple[PublicKey, ...]:
-    return tuple(_parse(_read(where)))
+def _fetch(source: str) -> tuple[PublicKey, ...]:
+    return tuple(_parse(_read(source)))
 
 
-def _read(where: str) -> bytes:
-    if where.startswith("/"):
-        with Path(where).open("rb") as file:
-            return _bounded(file.read(DOCUMENT_BYTES + 1))
-    request = Request(where, headers={"Accept": "application/json"})  # noqa: S310  # checked by its setting
+def _read(source: str) -> bytes:
+    if source.startswith("/"):
+        with Path(source).open("rb") as file:
+            return _require_small(file.read(DOCUMENT_BYTES + 1))
+    request = Request(source, headers={"Accept": "application/json"})  # noqa: S310  # checked by its setting
     deadline = time.monotonic() + FETCH_SECONDS
     data = b""
-    with build_opener(_Stay).open(request, timeout=FETCH_SECONDS) as answer:
-        while chunk := answer.read1(DOCUMENT_BYTES):
-            data = _bounded(data + chunk)
+    with build_opener(_NoRedirects).open(request, timeout=FETCH_SECONDS) as response:
+        while chunk := response.read1(DOCUMENT_BYTES):
+            data = _require_small(data + chunk)
             if time.monotonic() > deadline:
                 raise TimeoutError("the issuer is too slow")
     return data
 
 
-class _Stay(HTTPRedirectHandler):
-    """Goes nowhere else: the place that is configured is the one that is trusted."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirect: only the configured URL is trusted."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
-def _bounded(data: bytes) -> bytes:
+def _require_small(data: bytes) -> bytes:
     if len(data) > DOCUMENT_BYTES:
-        raise ValueError(f"the keys take more than {DOCUMENT_BYTES} bytes")
+        raise ValueError(f"the key set is larger than {DOCUMENT_BYTES} bytes")
     return data
 
 
 def _parse(data: bytes) -> Iterator[PublicKey]:
-    """The keys for signatures that we can use; others are left out.
+    """Yield the usable signature keys of a JWKS document; skip all others.
 
     Raises:
-        ValueError: It is no set of keys.
+        ValueError: The document is not a key set.
     """
     document = json.loads(data)
     rows = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(rows, list):
-        raise ValueError("no set of keys")
+        raise ValueError("not a key set: 'keys' is missing or not a list")
     for row in rows:
         if isinstance(row, dict) and row.get("use", "sig") == "sig" and not _is_weak(row):
             try:

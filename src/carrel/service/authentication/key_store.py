@@ -1,9 +1,9 @@
 """`KeyStore`: API keys in SQLite, next to the session registry.
 
-Of a key only its SHA-256 is kept: whoever reads the file learns who may call, and cannot call. A file that
-others may write to is not used at all, as they could have put in keys of their own.
+Only the SHA-256 of a key is stored: anyone who reads the file learns which keys exist, but cannot use them. A
+file that other users may write to is refused, since they could have added keys of their own.
 
-Not covered: whoever is the same user on the host, and can write the file like carrel itself.
+Not covered: processes of the same user on the host, which can write to the file like carrel itself.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from carrel.storage.local.store import STATE, Store
 
 KEYS_FILE = "keys.db"
 VERSION = 1
-"""Of the table; a database of a later version is refused."""
+"""Schema version; a database of a later version is refused."""
 BUSY_SECONDS = 5.0
+"""How long to wait for the database lock."""
 FRESH_NS = 500 * 10**6
-"""How long a key that was looked up is believed without looking again; others see no change sooner."""
+"""How long a looked-up key is cached, and so how late other processes notice a revocation."""
 USED_NS = 60 * 10**9
-"""How exactly the last use is kept."""
+"""Resolution of the time of the last use."""
 MAX_CACHED_KEYS = 1_024
-"""Most keys that are believed at one time."""
+"""Maximum number of cached keys."""
 
-_CALLED = "file of keys"
+_DATABASE_NAME = "key file"
 _STRICT_SINCE = (3, 37)
 _TABLE = """
     CREATE TABLE keys (
@@ -69,31 +70,31 @@ _ADD = """
     (:id, :digest, :name, :tenant, :role, :roles, :session, :rate_per_minute, :created_ns, :expires_ns)"""
 _USED = "UPDATE keys SET used_ns = ? WHERE id = ?"
 _REVOKE = "UPDATE keys SET revoked_ns = ? WHERE id = ?"
-_OF_TOKENS = ("jwt.", "jwt-")
-"""How the tenants of tokens begin."""
+_TOKEN_TENANTS = ("jwt.", "jwt-")
+"""Prefixes of the tenants of tokens."""
 _NO_DIGEST = bytes(32)
-"""Compared with where no key has the id, so that both cases do the same."""
+"""Compared with when no key has the id, so that both cases take the same time."""
 
 Clock = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKey:
-    """What a key is to be."""
+    """The properties of a key to create."""
 
     name: str
     role: str = DEFAULT_ROLE
     roles: tuple[str, ...] = ()
-    """The roles besides its own that a request may choose."""
+    """Roles besides the default one that a request may choose."""
     tenant: str | None = None
-    """`None`: one of its own, which has the name of the key in lower case."""
+    """`None` for a tenant of its own, with the name of the key in lower case."""
     session: str | None = None
     rate_per_minute: int | None = None
     ttl_seconds: int | None = None
-    """`None`: it is in force until it is revoked."""
+    """`None` for a key that is valid until it is revoked."""
 
-    def require(self) -> None:
-        """Do nothing if there can be such a key.
+    def require_valid(self) -> None:
+        """Require that such a key can be created.
 
         Raises:
             RequestError: A name breaks the rule, or a number is out of range.
@@ -101,14 +102,14 @@ class NewKey:
         self.key("", 0)
 
     def key(self, key_id: str, now_ns: int) -> ApiKey:
-        """The key with that id, made at that time.
+        """Return the key with the id *key_id*, created at *now_ns*.
 
         Raises:
             RequestError: A name breaks the rule, or a number is out of range.
         """
-        if self.tenant is None and self.name.lower().startswith(_OF_TOKENS):
+        if self.tenant is None and self.name.lower().startswith(_TOKEN_TENANTS):
             raise RequestError(
-                f"the key {self.name!r} would have a tenant of tokens; if that is meant, name the tenant"
+                f"the key {self.name!r} would get a tenant of JWT callers; to allow that, name the tenant"
             )
         return ApiKey(
             id=key_id,
@@ -124,7 +125,7 @@ class NewKey:
 
 
 class KeyStore:
-    """All keys of a sessions directory, for any number of threads and processes."""
+    """The keys of a sessions directory, usable from any number of threads and processes."""
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class KeyStore:
         monotonic: Clock = time.monotonic_ns,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        """Keep them in `.carrel` of the sessions directory *root*, made by the first use if it is missing.
+        """Store the keys in `.carrel` of the sessions directory *root*, created on first use.
 
         Raises:
             UnavailableError: The sessions directory cannot be used.
@@ -143,7 +144,7 @@ class KeyStore:
         self._database = Database(
             self._directory,
             KEYS_FILE,
-            called=_CALLED,
+            called=_DATABASE_NAME,
             prepare=_prepare,
             busy_seconds=busy_seconds,
             path=self._store.root / STATE,
@@ -151,50 +152,50 @@ class KeyStore:
         self._clock = clock
         self._monotonic = monotonic
         self._lock = Lock()
-        self._known: OrderedDict[bytes, tuple[ApiKey, int]] = OrderedDict()
-        """The keys that were looked up of late, by their digests, and when that was."""
+        self._cache: OrderedDict[bytes, tuple[ApiKey, int]] = OrderedDict()
+        """Recently looked-up keys and the times of their lookups, by digest."""
 
     @staticmethod
-    def are_in(root: str | os.PathLike[str]) -> bool:
-        """Whether the sessions directory *root* has ever had a key; makes nothing."""
+    def exists_in(root: str | os.PathLike[str]) -> bool:
+        """Whether the sessions directory *root* has ever had a key; creates nothing."""
         return os.path.lexists(Path(root, STATE, KEYS_FILE))
 
     @property
-    def are_some(self) -> bool:
-        """Whether there has ever been a key; makes nothing."""
-        return self.are_in(self._store.root)
+    def has_keys(self) -> bool:
+        """Whether there has ever been a key; creates nothing."""
+        return self.exists_in(self._store.root)
 
     def close(self) -> None:
-        """End all use."""
+        """Close the database."""
         self._database.close()
 
-    # Those who give them out
+    # Administration
 
     def create(self, new: NewKey, *, random: RandomBytes = os.urandom) -> tuple[ApiKey, str]:
-        """Make a key; its text is given here and never again.
+        """Create a key and return it with its text, which cannot be retrieved later.
 
         Raises:
             RequestError: A name breaks the rule, or a number is out of range.
-            KeyExistsError: A key that is in force has that name.
+            KeyExistsError: A key that is not revoked has this name.
         """
         text = generate_key(random)
         key = new.key(parse_key_id(text) or "", self._clock())
         with self._database.transaction() as connection:
             if connection.execute(_FIND, {"name": key.name}).fetchone() is not None:
-                raise KeyExistsError(f"there is a key {key.name!r} already; revoke it first")
+                raise KeyExistsError(f"the key {key.name!r} exists already; revoke it first")
             connection.execute(_ADD, {"digest": key_digest(text), **_columns(key)})
         return key, text
 
     def list(self) -> list[ApiKey]:
-        """All keys by name, also those that are no longer in force."""
+        """Return all keys ordered by name, including expired and revoked ones."""
         with self._database.connection() as connection:
             return [key for row in connection.execute(_LIST) if (key := _parse(row)) is not None]
 
     def revoke(self, name: str) -> ApiKey:
-        """Put a key out of force, for all processes and for good; *name* may also be its id.
+        """Revoke a key permanently, for all processes; *name* may also be its id.
 
         Raises:
-            KeyMissingError: None that was not revoked before has that name.
+            KeyMissingError: No key with this name is left to revoke.
         """
         with self._database.transaction() as connection:
             row = connection.execute(_FIND, {"name": name}).fetchone()
@@ -204,27 +205,27 @@ class KeyStore:
             revoked = replace(key, revoked_ns=self._clock())
             connection.execute(_REVOKE, (revoked.revoked_ns, key.id))
         with self._lock:
-            self._known.clear()
+            self._cache.clear()
         return revoked
 
-    # Those who come with one
+    # Authentication
 
     def find_cached(self, text: str) -> ApiKey | None:
-        """The key of that *text*, if it was looked up a moment ago; does not touch the disk."""
+        """Return the valid key with this *text* from the cache; does not touch the disk."""
         if parse_key_id(text) is None:
             return None
         digest = key_digest(text)
         with self._lock:
-            found = self._known.get(digest)
+            found = self._cache.get(digest)
             if found is None or self._monotonic() - found[1] >= FRESH_NS:
                 return None
-        return found[0] if found[0].is_in_force(self._clock()) else None
+        return found[0] if found[0].is_valid(self._clock()) else None
 
     def find(self, text: str) -> ApiKey | None:
-        """The key of that *text*; `None` if there is none, or none that is in force.
+        """Return the valid key with this *text*, or `None`.
 
         Raises:
-            UnavailableError: The file cannot be used now, so nobody can tell.
+            UnavailableError: The key file cannot be used now.
         """
         name = parse_key_id(text)
         if name is None:
@@ -238,46 +239,51 @@ class KeyStore:
             return None
         now = self._clock()
         key = _parse(row)
-        if key is None or not key.is_in_force(now):
+        if key is None or not key.is_valid(now):
             return None
         self._note_use(key, now)
-        self._remember(digest, key, looked_ns)
+        self._add_to_cache(digest, key, looked_ns)
         return key
 
-    def _remember(self, digest: bytes, key: ApiKey, looked_ns: int) -> None:
+    def _add_to_cache(self, digest: bytes, key: ApiKey, looked_ns: int) -> None:
         with self._lock:
-            self._known[digest] = key, looked_ns
-            self._known.move_to_end(digest)
-            while len(self._known) > MAX_CACHED_KEYS:
-                self._known.popitem(last=False)
+            self._cache[digest] = key, looked_ns
+            self._cache.move_to_end(digest)
+            while len(self._cache) > MAX_CACHED_KEYS:
+                self._cache.popitem(last=False)
 
     def _note_use(self, key: ApiKey, now: int) -> None:
         if key.used_ns is not None and abs(now - key.used_ns) < USED_NS:
             return
-        # A disk that is full keeps nobody out.
+        # A full disk must not lock callers out.
         with suppress(UnavailableError), self._database.connection() as connection:
             connection.execute(_USED, (now, key.id))
 
     def _directory(self) -> Handle:
-        """Where the file is, if only we could have written to it."""
+        """Open the directory of the key file.
+
+        Raises:
+            UnavailableError: Other users may write to the directory or to the file.
+        """
         state = self._store.state()
         with suppress(FileNotFoundError):
-            _require_own("its directory", os.fstat(state.fd))
-            _require_own("it", os.stat(KEYS_FILE, dir_fd=state.fd, follow_symlinks=False))
+            _require_not_writable_by_others("its directory", os.fstat(state.fd))
+            file_stat = os.stat(KEYS_FILE, dir_fd=state.fd, follow_symlinks=False)
+            _require_not_writable_by_others("it", file_stat)
         return state
 
 
-def _require_own(what: str, found: os.stat_result) -> None:
+def _require_not_writable_by_others(name: str, found: os.stat_result) -> None:
     if found.st_mode & 0o022:
-        problem = f"others may write to {what}, so there may be keys that nobody gave out"
-        raise UnavailableError(f"the {_CALLED} cannot be used: {problem}")
+        problem = f"other users may write to {name}, and could have added keys"
+        raise UnavailableError(f"the {_DATABASE_NAME} cannot be used: {problem}")
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the table of a new database; refuse one that is not ours.
+    """Create the table of a new database, or check the schema of an existing one.
 
     Raises:
-        UnavailableError: It is of a later version.
+        UnavailableError: The database has another schema version.
     """
     connection.row_factory = sqlite3.Row
     if _version(connection) == 0:
@@ -290,8 +296,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
         connection.execute("COMMIT")
     found = _version(connection)
     if found != VERSION:
-        problem = f"its version is {found}, this carrel knows {VERSION}"
-        raise UnavailableError(f"the {_CALLED} cannot be used: {problem}")
+        problem = f"its version is {found}, this carrel supports {VERSION}"
+        raise UnavailableError(f"the {_DATABASE_NAME} cannot be used: {problem}")
     connection.execute(_CHECK)
 
 
@@ -305,7 +311,7 @@ def _columns(key: ApiKey) -> dict[str, object]:
 
 
 def _parse(row: sqlite3.Row) -> ApiKey | None:
-    """The key of a row; `None` if somebody has written what no key can be."""
+    """Return the key of a row, or `None` if the row is not a valid key."""
     values: dict[str, Any] = {each.name: row[each.name] for each in fields(ApiKey)}  # Any: as SQLite has it
     try:
         return ApiKey(**values | {"roles": tuple(map(str, json.loads(values["roles"])))})

@@ -1,5 +1,5 @@
-"""Sessions as callers use them: created, listed, opened in a role, kept open between calls, and deleted.
+"""Sessions of callers: create, list, open in a role, keep open between calls, and delete.
 
-Start with `access`, the way from a caller to an open session, then `caller_session`. Storage of sessions is
-below, in the workspace layer; running code is in `executions`.
+Start with `access`, which opens a session for a caller, then `caller_session`. The storage of sessions is in
+the layers below; running code is in `executions`.
 """

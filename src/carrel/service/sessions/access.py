@@ -3,79 +3,81 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 from types import TracebackType
 
 from carrel.config.kind import Roles
 from carrel.policy.roles import Role
 from carrel.service.principal import Principal
 from carrel.service.sessions.caller_session import CallerSession
-from carrel.service.sessions.open_sessions import OpenSessions, SessionLease
+from carrel.service.sessions.open_sessions import OpenSessions, SessionKey
 from carrel.service.tenants import Tenants
+
+_CACHED_ROLES = 64
 
 
 class SessionAccess:
-    """All desks of a service."""
+    """Opens sessions on behalf of callers."""
 
     def __init__(self, tenants: Tenants, open_sessions: OpenSessions, roles: Roles) -> None:
-        self._tenants = tenants
-        self._open = open_sessions
-        self._roles = roles
+        self.tenants = tenants
+        self.open_sessions = open_sessions
+        self._find_role = lru_cache(_CACHED_ROLES)(lambda name: Role.find(name, roles))
 
     def open(
-        self, caller: Principal, session_id: str, *, role: str | None = None, make: bool = False
+        self, caller: Principal, session_id: str, *, role: str | None = None, create: bool = False
     ) -> AbstractAsyncContextManager[CallerSession]:
-        """A session, open for the caller in its role, or in the one that the request chooses.
+        """Open a session for the caller in its role, or in the one that the request chooses.
 
         Raises:
-            SessionMissingError: There is no such session of the caller, and *make* is off.
-            RoleDeniedError: The caller may not choose that role.
+            SessionMissingError: The caller has no such session, and *create* is off.
+            RoleDeniedError: The caller may not choose the role.
         """
         acting = caller.acting_as(role)
         acting.require_session(session_id)
-        return _CallerSessionContext(self, acting, session_id, make=make)
-
-    async def use(self, caller: Principal, session_id: str, *, make: bool) -> SessionLease:
-        """The session, to be used in `async with`."""
-        return self._open.use(await self._tenants.open(caller.tenant), session_id, caller.name, make=make)
+        return _SessionLease(self, acting, session_id, create=create)
 
     def get_if_open(self, caller: Principal, session_id: str) -> CallerSession | None:
-        """The same, for a use that ends before anything else gets a turn; `None` if it is not open.
+        """Return the session if it is open already; valid only until the caller's next `await`.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
+            SessionMissingError: The caller is bound to another session.
         """
         caller.require_session(session_id)
-        manager = self._tenants.get_if_open(caller.tenant)
-        session = None if manager is None else self._open.get_if_open(manager, session_id, caller.name)
-        return None if session is None else session.desk(self.role(caller))
+        manager = self.tenants.get_if_open(caller.tenant)
+        if manager is None:
+            return None
+        session = self.open_sessions.find(SessionKey(str(manager.root), session_id, caller.name))
+        return None if session is None else session.for_role(self.role(caller))
 
     def role(self, caller: Principal) -> Role | None:
-        """What the caller may do; `None` for everything."""
-        return None if caller.role is None else Role.find(caller.role, self._roles)
+        """Return the caller's role; `None` for the operator, who is not limited."""
+        return None if caller.role is None else self._find_role(caller.role)
 
 
-class _CallerSessionContext:
-    """A desk while it is used; no generator, as that would take longer than reading a small file."""
+class _SessionLease:
+    """Keeps a session open while it is used; a class, as a generator would cost more than a small read."""
 
-    def __init__(
-        self, session_access: SessionAccess, caller: Principal, session_id: str, *, make: bool
-    ) -> None:
-        self._desks = session_access
+    def __init__(self, access: SessionAccess, caller: Principal, session_id: str, *, create: bool) -> None:
+        self._access = access
         self._caller = caller
         self._session_id = session_id
-        self._make = make
-        self._role = session_access.role(caller)
+        self._create = create
+        self._role = access.role(caller)
 
     async def __aenter__(self) -> CallerSession:
-        self._use = await self._desks.use(self._caller, self._session_id, make=self._make)
-        session = await self._use.__aenter__()
+        tenants, open_sessions = self._access.tenants, self._access.open_sessions
+        tenant = self._caller.tenant
+        manager = tenants.get_if_open(tenant) or await tenants.open(tenant)
+        key = SessionKey(str(manager.root), self._session_id, self._caller.name)
+        self._session = await open_sessions.acquire(manager, key, create=self._create)
         try:
-            return session.desk(self._role)
+            return self._session.for_role(self._role)
         except BaseException:
-            await self._use.__aexit__(None, None, None)
+            open_sessions.release(self._session)
             raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._use.__aexit__(kind, error, trace)
+        self._access.open_sessions.release(self._session)

@@ -28,15 +28,15 @@ from carrel.tools.toolbox import Toolbox
 from carrel.workspace.aio import AsyncWorkspace
 from carrel.workspace.workspace import Workspace
 
-SHELLS = 16
-"""So many named shells of one desk are remembered; the one not used for longest is forgotten first."""
+MAX_SHELLS = 16
+"""Maximum number of named shells that are kept; the least recently used is dropped first."""
 
 OnOutput = Callable[[str, bytes], None]
 OnStart = Callable[[Callable[[], object]], None]
 
 
 class CallerSession:
-    """What one caller may do in one session; everything on it goes through the gate of the session."""
+    """The operations of one caller in one session, limited to one role."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class CallerSession:
         engine: FindEngine | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Work on *workspace*; without a *role* the caller is the operator, whom none limits.
+        """Operate on *workspace*; `None` as *role* stands for the operator, who is not limited.
 
         Command lines are run by *runner*, or in this process.
         """
@@ -72,10 +72,10 @@ class CallerSession:
         self.files = AsyncWorkspace(self.workspace)
 
     def require(self, tool: str) -> None:
-        """Do nothing if the role has *tool*.
+        """Require that the role includes *tool*; a refusal is recorded in the journal.
 
         Raises:
-            RoleDeniedError: It has not.
+            RoleDeniedError: The role does not include it.
         """
         if self.role is None:
             return
@@ -86,7 +86,7 @@ class CallerSession:
             raise
 
     def close(self) -> None:
-        """Stop what runs; the session itself stays open."""
+        """Stop everything that runs for the caller; the session itself stays open."""
         for toolbox in self._toolboxes.values():
             toolbox.close()
         for shell in self._shells.values():
@@ -97,10 +97,10 @@ class CallerSession:
     # Tools
 
     def toolbox(self, profile: Profile | str) -> Toolbox:
-        """The tools of the role, or without one of the session's own, under the names of *profile*.
+        """Return the tools of the caller's role, or else of the session's, as *profile* names them.
 
         Raises:
-            ValueError: There is no such profile.
+            ValueError: The profile does not exist.
         """
         profile = Profile(profile)
         with self._lock:
@@ -116,40 +116,42 @@ class CallerSession:
     # Commands and code
 
     def run(
-        self, work: ExecutionRequest, on_output: OnOutput, on_start: OnStart
+        self, request: ExecutionRequest, on_output: OnOutput, on_start: OnStart
     ) -> ShellResult | SandboxResult:
-        """Run *work* to its end, from a thread that may wait; the caller needs its tool.
+        """Run *request* to its end in a thread that may block; the caller checks the required tool.
 
         Raises:
-            RuntimeDisabledError: The configuration switches guest code off.
-            MissingError: There is no such file.
+            RuntimeDisabledError: The configuration disables guest code.
+            MissingError: The file does not exist.
         """
-        if isinstance(work, CommandRequest):
-            return self._run_command(work, on_output, on_start)
-        return self._run_code(work, on_output, on_start)
+        if isinstance(request, CommandRequest):
+            return self._run_command(request, on_output, on_start)
+        return self._run_code(request, on_output, on_start)
 
-    def _run_command(self, work: CommandRequest, on_output: OnOutput, on_start: OnStart) -> ShellResult:
-        seconds = _shorter(work.timeout_seconds, self._settings.shell.timeout_seconds)
+    def _run_command(self, request: CommandRequest, on_output: OnOutput, on_start: OnStart) -> ShellResult:
+        seconds = _smaller(request.timeout_seconds, self._settings.shell.timeout_seconds)
         budget = Budget(seconds=seconds, output_bytes=self._settings.shell.output_bytes)
-        shell = self._fresh_shell() if work.shell is None else self._shell(work.shell)
+        shell = self._new_shell() if request.shell is None else self._named_shell(request.shell)
         return shell.run(
-            work.command, stdin=work.stdin, on_output=on_output, budget=budget, on_start=on_start
+            request.command, stdin=request.stdin, on_output=on_output, budget=budget, on_start=on_start
         )
 
-    def _run_code(self, work: CodeRequest, on_output: OnOutput, on_start: OnStart) -> SandboxResult:
+    def _run_code(self, request: CodeRequest, on_output: OnOutput, on_start: OnStart) -> SandboxResult:
         options: CallOptions = {
-            "stdin": work.stdin,
-            "argv": work.argv,
-            "env": work.env,
+            "stdin": request.stdin,
+            "argv": request.argv,
+            "env": request.env,
             "on_output": on_output,
             "on_start": on_start,
         }
-        if work.timeout_seconds is not None:
-            options["timeout_seconds"] = _shorter(work.timeout_seconds, self._settings.serve.timeout_seconds)
-        sandbox = self._sandbox(stateful=work.stateful)
-        if work.file is not None:
-            return sandbox.execute_file(work.file, **options)
-        return sandbox.execute(work.code or "", **options)
+        if request.timeout_seconds is not None:
+            options["timeout_seconds"] = _smaller(
+                request.timeout_seconds, self._settings.serve.timeout_seconds
+            )
+        sandbox = self._sandbox(stateful=request.stateful)
+        if request.file is not None:
+            return sandbox.execute_file(request.file, **options)
+        return sandbox.execute(request.code or "", **options)
 
     def _sandbox(self, *, stateful: bool) -> BaseSandbox:
         with self._lock:
@@ -159,17 +161,17 @@ class CallerSession:
                 self._sandboxes[stateful] = found
             return found
 
-    def _shell(self, name: str) -> Shell:
+    def _named_shell(self, name: str) -> Shell:
         with self._lock:
             found = self._shells.get(name)
             if found is None:
-                found = self._shells[name] = self._fresh_shell()
-                while len(self._shells) > SHELLS:
+                found = self._shells[name] = self._new_shell()
+                while len(self._shells) > MAX_SHELLS:
                     self._shells.popitem(last=False)
             self._shells.move_to_end(name)
             return found
 
-    def _fresh_shell(self) -> Shell:
+    def _new_shell(self) -> Shell:
         return Shell(
             self.workspace,
             python=GuestPython(engine=self._engine),
@@ -180,10 +182,10 @@ class CallerSession:
 
     @cached_property
     def _commands(self) -> set[str]:
-        """Those of the role; what writes is refused by the workspace."""
+        """The shell commands of the role; its workspace view rejects writes that the role may not do."""
         may_run_code = self.role is None or self.role.may_run_code
         return {name for name, row in COMMANDS.items() if row.effect is not CommandEffect.RUN or may_run_code}
 
 
-def _shorter(asked: float | None, most: float | None) -> float | None:
-    return min((each for each in (asked, most) if each is not None), default=None)
+def _smaller(requested: float | None, limit: float | None) -> float | None:
+    return min((each for each in (requested, limit) if each is not None), default=None)

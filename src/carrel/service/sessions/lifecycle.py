@@ -19,13 +19,13 @@ from carrel.service.tenants import Tenants
 from carrel.sessions.manager import WorkspaceManager
 
 MAX_PAGE_SESSIONS = 1000
-"""Of one page."""
+"""Maximum size of a page."""
 
 T = TypeVar("T")
 
 
 class SessionLifecycle:
-    """The sessions of a service, to each caller its own."""
+    """Manages the sessions of callers."""
 
     def __init__(
         self,
@@ -35,26 +35,26 @@ class SessionLifecycle:
         executions: Executions,
     ) -> None:
         self._tenants = tenants
-        self._desks = session_access
+        self._session_access = session_access
         self._open = open_sessions
         self._executions = executions
 
     async def create(self, caller: Principal, new: NewSession) -> SessionInfo:
-        """Make a session.
+        """Create a session.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            SessionExistsError: The caller has one of that name.
-            RequestError: A ceiling is higher than the caller may ask for, or another value makes no sense.
-            LimitError: There are as many sessions as there may be.
+            SessionIdError: The id is not valid.
+            SessionExistsError: The caller has a session with this id.
+            RequestError: A limit is higher than the caller may set, or another value is invalid.
+            LimitError: The maximum number of sessions is reached.
         """
         manager = await self._tenants.open(caller.tenant)
         if new.session_id is not None:
             caller.require_session(new.session_id)
         if caller.role is not None:
             new.require_within(manager.limits, manager.ttl_seconds)
-        session_id = await _value(
-            lambda: _created(
+        session_id = await _run_in_thread(
+            lambda: _close_new(
                 manager.create(
                     caller.session if new.session_id is None else new.session_id,
                     ttl_seconds=new.ttl_seconds,
@@ -67,18 +67,18 @@ class SessionLifecycle:
         return await self.status(caller, session_id)
 
     async def ensure(self, caller: Principal, session_id: str) -> SessionInfo:
-        """A session, made if it is missing."""
+        """Return a session, created if it is missing."""
         caller.require_session(session_id)
         manager = await self._tenants.open(caller.tenant)
         await asyncio.to_thread(lambda: manager.get_workspace(session_id).close())
         return await self.status(caller, session_id)
 
     async def list(self, caller: Principal, *, after: str | None = None, count: int = 100) -> SessionPage:
-        """The caller's sessions in the order of their ids, up to *count* of them after the id *after*.
+        """Return up to *count* of the caller's sessions after the id *after*, ordered by id.
 
         Raises:
-            RequestError: *count* makes no sense.
-            SessionIdError: *after* is no id.
+            RequestError: *count* is out of range.
+            SessionIdError: *after* is not a valid id.
         """
         if not 1 <= count <= MAX_PAGE_SESSIONS:
             raise RequestError(f"count must be 1 to {MAX_PAGE_SESSIONS}, not {count}")
@@ -91,7 +91,7 @@ class SessionLifecycle:
         return SessionPage(sessions=sessions, next=more)
 
     async def _page_of_one(self, caller: Principal, session_id: str, after: str | None) -> SessionPage:
-        """All that somebody sees who is bound to one session."""
+        """Return the page for a caller that is bound to one session."""
         sessions: tuple[SessionInfo, ...] = ()
         if after is None or require_session_id(after) < session_id:
             with suppress(SessionMissingError):
@@ -99,70 +99,71 @@ class SessionLifecycle:
         return SessionPage(sessions=sessions, next=None)
 
     async def status(self, caller: Principal, session_id: str) -> SessionInfo:
-        """What is known about a session; looking is no use of it.
+        """Return the properties and usage of a session; does not refresh `used_ns`.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
+            SessionMissingError: The caller has no such session.
         """
         caller.require_session(session_id)
         manager = await self._tenants.open(caller.tenant)
         return SessionInfo.of(await asyncio.to_thread(manager.status, session_id), manager.limits)
 
     async def extend(self, caller: Principal, session_id: str, ttl_seconds: float | None) -> SessionInfo:
-        """Let a session be idle for *ttl_seconds* from now on.
+        """Set the idle lifetime of a session to *ttl_seconds*, beginning now.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
-            RequestError: That is no time, or longer than configured and the caller is not the operator.
-            RoleDeniedError: The caller may change nothing; what expires soon is as good as removed.
+            SessionMissingError: The caller has no such session.
+            RequestError: The lifetime is invalid, or longer than a caller other than the operator may set.
+            RoleDeniedError: The role may not write: a short lifetime amounts to a deletion.
         """
-        manager = await self._to_change(caller, session_id)
+        manager = await self._require_writable(caller, session_id)
         if caller.role is not None:
             require_lifetime(ttl_seconds, manager.ttl_seconds)
-        await _value(lambda: manager.extend(session_id, ttl_seconds))
+        await _run_in_thread(lambda: manager.extend(session_id, ttl_seconds))
         return await self.status(caller, session_id)
 
     async def delete(self, caller: Principal, session_id: str) -> None:
-        """Remove a session with its files, whatever runs in it.
+        """Delete a session with its files, whatever runs in it.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
-            RoleDeniedError: The caller may change nothing.
+            SessionMissingError: The caller has no such session.
+            RoleDeniedError: The role may not write.
         """
-        manager = await self._to_change(caller, session_id)
-        for execution in self._executions.of_session(session_id, caller.tenant):
+        manager = await self._require_writable(caller, session_id)
+        for execution in self._executions.in_session(session_id, caller.tenant):
             execution.cancel()
         self._open.close_session(manager, session_id)
         if not await asyncio.to_thread(manager.delete_workspace, session_id):
             raise SessionMissingError(f"no such session: {session_id!r}")
 
     async def reset(self, caller: Principal, session_id: str) -> None:
-        """Remove all files of a session, and keep the session.
+        """Delete all files of a session, and keep the session.
 
         Raises:
-            SessionMissingError: There is no such session of the caller.
-            RoleDeniedError: The caller may change nothing.
+            SessionMissingError: The caller has no such session.
+            RoleDeniedError: The role may not write.
         """
-        manager = await self._to_change(caller, session_id)
+        manager = await self._require_writable(caller, session_id)
         if not await asyncio.to_thread(manager.reset_workspace, session_id):
             raise SessionMissingError(f"no such session: {session_id!r}")
 
-    async def _to_change(self, caller: Principal, session_id: str) -> WorkspaceManager:
-        """The sessions of the caller, among which is one that it may change as a whole."""
+    async def _require_writable(self, caller: Principal, session_id: str) -> WorkspaceManager:
+        """Require that the caller may write to the session, and return the manager of its tenant."""
         caller.require_session(session_id)
         manager = await self._tenants.open(caller.tenant)
-        async with self._desks.open(caller, session_id) as desk:
-            desk.require(WRITING)
+        async with self._session_access.open(caller, session_id) as session:
+            session.require(WRITING)
         return manager
 
 
-def _created(workspace: Any) -> str:  # Any: a workspace of a session
+def _close_new(workspace: Any) -> str:  # Any: a workspace of a session
+    """Close the workspace of a new session, and return the id."""
     with workspace:
         return str(workspace.session_id)
 
 
-async def _value(work: Callable[[], T]) -> T:
-    """What *work* gives, done in a thread; a value that makes no sense is a mistake of the request."""
+async def _run_in_thread(work: Callable[[], T]) -> T:
+    """Return the result of *work*, run in a thread; a `ValueError` becomes a `RequestError`."""
     try:
         return await asyncio.to_thread(work)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""`OpenSessions`: sessions that stay open between calls, because opening one is slow.
+"""`OpenSessions`: keep sessions open between calls, because opening one is slow.
 
-All of this belongs to one event loop. A session that is deleted or made anew by another process is noticed
-at the next call, because another directory is in its place then, or none.
+Used from one event loop only. A session that another process has deleted or re-created is noticed at the next
+call, because the directory at its path is then another one, or missing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import NamedTuple
 
 from carrel.config.settings import Settings
@@ -30,22 +29,22 @@ from carrel.storage.session_record import SessionRecord
 from carrel.workspace.workspace import Workspace
 
 SESSION_DESCRIPTORS = 8
-"""What one open session takes at most."""
+"""File descriptors that one open session needs at most."""
 OTHER_DESCRIPTORS = 256
-"""What is kept free for connections and everything else."""
+"""File descriptors reserved for connections and everything else."""
 IDLE_SHARE = 10
-"""A session is closed when it was idle for this part of its lifetime, since it cannot expire before."""
+"""A session is closed after one part in this many of its lifetime without use: it expires much later."""
 
 Monotonic = Callable[[], float]
 
 
 class SessionKey(NamedTuple):
-    """Tells one open session from another."""
+    """Identifies an open session."""
 
     sessions_dir: str
     session_id: str
     actor: str
-    """Whom the journal names."""
+    """Name of the caller in the journal."""
 
 
 class OpenSession:
@@ -55,50 +54,51 @@ class OpenSession:
         self,
         workspace: Workspace,
         record: SessionRecord,
-        place: str,
+        path: str,
         settings: Settings,
         engine: FindEngine | None,
         runner: Runner | None = None,
     ) -> None:
-        """Take over *workspace*, which lies at *place* on the host."""
+        """Take ownership of *workspace*, whose directory on the host is *path*."""
         self.record = record
         self.users = 0
         self.used = 0.0
+        """Monotonic time of the last use."""
         self._workspace = workspace
-        self._place = place
-        self._identity = _identity(place)
+        self._path = path
+        self._identity = _identity(path)
         self._settings = settings
         self._engine = engine
         self._runner = runner
-        self._desks: dict[Role | None, CallerSession] = {}
+        self._by_role: dict[Role | None, CallerSession] = {}
         ttl = record.ttl_seconds
         idle = settings.serve.idle_seconds
         self.idle_seconds = idle if ttl is None else min(idle, ttl / IDLE_SHARE)
 
     @property
-    def is_there(self) -> bool:
-        """Whether the session is still the one that was opened."""
-        return _identity(self._place) == self._identity
+    def is_current(self) -> bool:
+        """Whether the directory is still the one that was opened."""
+        return _identity(self._path) == self._identity
 
-    def desk(self, role: Role | None) -> CallerSession:
-        """What the caller may do in that role."""
-        found = self._desks.get(role)
+    def for_role(self, role: Role | None) -> CallerSession:
+        """Return the session limited to *role*."""
+        found = self._by_role.get(role)
         if found is None:
             found = CallerSession(
                 self._workspace, self.record, role, self._settings, engine=self._engine, runner=self._runner
             )
-            self._desks[role] = found
+            self._by_role[role] = found
         return found
 
     def close(self) -> None:
-        """Stop what runs, and let go of the session."""
-        for desk in self._desks.values():
-            desk.close()
+        """Stop everything that runs in the session, and close it."""
+        for session in self._by_role.values():
+            session.close()
         self._workspace.close()
 
 
 class OpenSessions:
-    """The sessions that are open now; the one that was not used for longest is closed first."""
+    """The sessions that are open now; the least recently used one is closed first."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class OpenSessions:
         clock: Monotonic = time.monotonic,
     ) -> None:
         self._settings = settings
-        self._most = min(
+        self._max_open = min(
             settings.serve.open_sessions, max_open_sessions(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         )
         self._engine = engine
@@ -121,141 +121,117 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def use(self, manager: WorkspaceManager, session_id: str, actor: str, *, make: bool) -> SessionLease:
-        """The session, to be used in `async with`; it is made if it is missing and *make* says so."""
-        return SessionLease(self, manager, SessionKey(str(manager.root), session_id, actor), make=make)
-
-    def get_if_open(self, manager: WorkspaceManager, session_id: str, actor: str) -> OpenSession | None:
-        """The session if it is open, for a use that ends before anything else gets a turn."""
-        return self.found(SessionKey(str(manager.root), session_id, actor))
-
-    def found(self, name: SessionKey) -> OpenSession | None:
-        """The session if it is open, and still there."""
-        session = self._open.get(name)
+    def find(self, key: SessionKey) -> OpenSession | None:
+        """Return the session if it is open and still exists."""
+        session = self._open.get(key)
         if session is None:
             return None
-        if not session.is_there:
-            del self._open[name]
-            self._let_go([session])
+        if not session.is_current:
+            del self._open[key]
+            self._close_in_thread([session])
             return None
-        self._open.move_to_end(name)
+        self._open.move_to_end(key)
         session.used = self._clock()
         return session
 
-    async def open(self, manager: WorkspaceManager, name: SessionKey, *, make: bool) -> None:
-        """Open the session, once however many ask for it; then it is `found`, if nobody closed it again.
+    async def acquire(self, manager: WorkspaceManager, key: SessionKey, *, create: bool) -> OpenSession:
+        """Return the session, opened if needed, and keep it open until `release`.
 
         Raises:
-            SessionMissingError: It is not there, and *make* is off.
+            SessionMissingError: The session does not exist, and *create* is off.
         """
-        opening = self._opening.get(name)
+        # A session can be closed to make room for another one before it is first used.
+        while (session := self.find(key)) is None:
+            await self._open_shared(manager, key, create=create)
+        session.users += 1
+        return session
+
+    def release(self, session: OpenSession) -> None:
+        """End a use that `acquire` began."""
+        session.users -= 1
+        session.used = self._clock()
+
+    async def _open_shared(self, manager: WorkspaceManager, key: SessionKey, *, create: bool) -> None:
+        """Open the session once for all callers that wait for it."""
+        opening = self._opening.get(key)
         is_by_another = opening is not None
         if opening is None:
-            opening = self._opening[name] = asyncio.create_task(self._open_once(manager, name, make))
+            opening = self._opening[key] = asyncio.create_task(self._open_once(manager, key, create))
         try:
             await asyncio.shield(opening)
         except SessionMissingError:
-            # Whoever asked first may not have wanted it to be made.
-            if not (make and is_by_another):
+            # The caller that began to open the session may not have asked to create it.
+            if not (create and is_by_another):
                 raise
 
-    async def _open_once(self, manager: WorkspaceManager, name: SessionKey, make: bool) -> None:
+    async def _open_once(self, manager: WorkspaceManager, key: SessionKey, create: bool) -> None:
         try:
-            session = await asyncio.to_thread(self._opened, manager, name, make)
+            session = await asyncio.to_thread(self._open_blocking, manager, key, create)
         finally:
-            del self._opening[name]
-        self._open[name] = session
+            del self._opening[key]
+        self._open[key] = session
         session.used = self._clock()
         idle = [each for each, one in self._open.items() if not one.users and one is not session]
-        self._close(idle[: max(0, len(self._open) - self._most)])
+        self._close(idle[: max(0, len(self._open) - self._max_open)])
 
-    def _opened(self, manager: WorkspaceManager, name: SessionKey, make: bool) -> OpenSession:
+    def _open_blocking(self, manager: WorkspaceManager, key: SessionKey, create: bool) -> OpenSession:
         try:
-            workspace = manager.open(name.session_id, actor=name.actor)
+            workspace = manager.open(key.session_id, actor=key.actor)
         except SessionMissingError:
-            if not make:
+            if not create:
                 raise
-            manager.get_workspace(name.session_id).close()
-            workspace = manager.open(name.session_id, actor=name.actor)
+            manager.get_workspace(key.session_id).close()
+            workspace = manager.open(key.session_id, actor=key.actor)
         try:
-            record = manager.status(name.session_id).record
-            # Counted once, be it after a crash, so that it is known from then on.
+            record = manager.status(key.session_id).record
+            # Count the usage now, which is slow after a crash, so that later calls find it known.
             workspace.usage()
-            place = os.path.join(manager.root, name.session_id)
-            session = (place, workspace.created_ns) if self._settings.serve.isolate_sessions else None
+            path = os.path.join(manager.root, key.session_id)
+            session = (path, workspace.created_ns) if self._settings.serve.isolate_sessions else None
             engine = owned_engine(Owner(str(manager.root), session), self._engine)
-            return OpenSession(workspace, record, place, self._settings, engine, self._runner(manager, name))
+            return OpenSession(workspace, record, path, self._settings, engine, self._runner(manager, key))
         except BaseException:
             workspace.close()
             raise
 
-    def _runner(self, manager: WorkspaceManager, name: SessionKey) -> Runner | None:
-        """What runs the command lines of a session; `None` for this process."""
+    def _runner(self, manager: WorkspaceManager, key: SessionKey) -> Runner | None:
+        """Return the runner of the session's command lines; `None` to run them in this process."""
         workers = self._shell_workers
-        return None if workers is None else SessionRunner(workers, manager, name.session_id, name.actor)
+        return None if workers is None else SessionRunner(workers, manager, key.session_id, key.actor)
 
     def close_idle(self) -> None:
-        """Close what was not used for so long that it may as well be opened again."""
+        """Close the sessions that have been idle for longer than their idle time."""
         now = self._clock()
         self._close(
-            name
-            for name, session in list(self._open.items())
+            key
+            for key, session in list(self._open.items())
             if not session.users and now - session.used >= session.idle_seconds
         )
 
     def close_session(self, manager: WorkspaceManager, session_id: str) -> None:
         """Close one session for all callers, whatever runs in it."""
-        place = str(manager.root)
-        self._close(name for name in list(self._open) if name[:2] == (place, session_id))
+        root = str(manager.root)
+        self._close(key for key in list(self._open) if key[:2] == (root, session_id))
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all sessions."""
         for opening in list(self._opening.values()):
             await asyncio.wait([opening])
         sessions = list(self._open.values())
         self._open.clear()
         await asyncio.to_thread(_close_all, sessions)
 
-    def _close(self, names: Iterable[SessionKey]) -> None:
-        self._let_go([self._open.pop(name) for name in names])
+    def _close(self, keys: Iterable[SessionKey]) -> None:
+        self._close_in_thread([self._open.pop(key) for key in keys])
 
-    def _let_go(self, sessions: list[OpenSession]) -> None:
-        """Close in a thread, as a change that is being made is waited for."""
+    def _close_in_thread(self, sessions: list[OpenSession]) -> None:
+        """Close sessions in a thread, because closing waits for a change in progress."""
         if sessions:
             asyncio.get_running_loop().run_in_executor(None, _close_all, sessions)
 
 
-class SessionLease:
-    """One use of a session."""
-
-    def __init__(
-        self, sessions: OpenSessions, manager: WorkspaceManager, name: SessionKey, *, make: bool
-    ) -> None:
-        self._sessions = sessions
-        self._manager = manager
-        self._name = name
-        self._make = make
-        self._session: OpenSession | None = None
-
-    async def __aenter__(self) -> OpenSession:
-        # One that was opened may be closed again for another before it is used.
-        while (session := self._sessions.found(self._name)) is None:
-            await self._sessions.open(self._manager, self._name, make=self._make)
-        session.users += 1
-        self._session = session
-        return session
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        session = self._session
-        if session is not None:
-            session.users -= 1
-            session.used = self._sessions._clock()
-
-
 def max_open_sessions(descriptors: int) -> int:
-    """How many sessions can be open in a process that may have so many *descriptors*."""
+    """Return how many sessions a process with a limit of *descriptors* can keep open."""
     if descriptors == resource.RLIM_INFINITY:
         return sys.maxsize
     return max(1, (descriptors - OTHER_DESCRIPTORS) // SESSION_DESCRIPTORS)
@@ -266,10 +242,10 @@ def _close_all(sessions: Iterable[OpenSession]) -> None:
         session.close()
 
 
-def _identity(place: str) -> tuple[int, int] | None:
-    """Tells a directory from another that has its name later; `None` if there is none."""
+def _identity(path: str) -> tuple[int, int] | None:
+    """Return the device and inode of a directory, or `None` if it does not exist."""
     try:
-        found = os.lstat(place)
+        found = os.lstat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

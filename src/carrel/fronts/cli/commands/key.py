@@ -94,7 +94,7 @@ def create(
         rate_per_minute=rate,
         ttl_seconds=None if expires is None else expires.value,
     )
-    new.require()
+    new.require_valid()
     require_roles(*(each for each in (new.role, *new.roles) if each != METRICS_ROLE))
     with closing(KeyStore(place.sessions_dir)) as keys:
         made, text = keys.create(new)
@@ -134,7 +134,7 @@ def list_keys(place: CliContext, as_json: bool) -> None:
     from carrel.service.authentication.key_store import KeyStore
 
     found: list[ApiKey] = []
-    if KeyStore.are_in(place.sessions_dir):
+    if KeyStore.exists_in(place.sessions_dir):
         with closing(KeyStore(place.sessions_dir)) as keys:
             found = keys.list()
     if as_json:
@@ -178,7 +178,7 @@ def _state(each: ApiKey) -> str:
 
     if each.revoked_ns is not None:
         return "revoked"
-    return "in force" if each.is_in_force(time.time_ns()) else "expired"
+    return "in force" if each.is_valid(time.time_ns()) else "expired"
 
 
 def _document(each: ApiKey) -> dict[str, Any]:  # Any: whatever JSON can say
@@ -197,7 +197,7 @@ def revoke(place: CliContext, name: str, as_json: bool) -> None:
     from carrel.errors import KeyMissingError
     from carrel.service.authentication.key_store import KeyStore
 
-    if not KeyStore.are_in(place.sessions_dir):
+    if not KeyStore.exists_in(place.sessions_dir):
         raise KeyMissingError(f"no such key: {name[:80]!r}")
     with closing(KeyStore(place.sessions_dir)) as keys:
         revoked = keys.revoke(name)

@@ -34,18 +34,18 @@ async def file_read_stream(
     is_window = request.HasField("offset") or request.HasField("length")
     if request.any_size and is_window:
         raise RequestError("any_size is for whole files, without offset and length")
-    async with call.desk(request) as desk:
-        desk.require(READ_TOOL)
+    async with call.open_session(request) as session:
+        session.require(READ_TOOL)
         path = request_path(request)
-        if request.any_size or (not is_window and await _is_large(desk, path)):
+        if request.any_size or (not is_window and await _is_large(session, path)):
             # Looked at before it is read, so that the version is never newer than the content.
-            yield part(info_json=render_json(await desk.files.stat(path)))
-            async with closing_stream(desk.files.read_chunks(path, chunk_bytes=CHUNK_BYTES)) as chunks:
+            yield part(info_json=render_json(await session.files.stat(path)))
+            async with closing_stream(session.files.read_chunks(path, chunk_bytes=CHUNK_BYTES)) as chunks:
                 async for chunk in chunks:
                     yield part(data=chunk)
             return
         with reject_invalid_values():
-            info, data = await desk.files.read_with_info(
+            info, data = await session.files.read_with_info(
                 path,
                 offset=request.offset,
                 length=request.length if request.HasField("length") else None,
@@ -55,9 +55,9 @@ async def file_read_stream(
             yield part(data=piece)
 
 
-async def _is_large(desk: CallerSession, path: str) -> bool:
+async def _is_large(session: CallerSession, path: str) -> bool:
     """Whether a file that may be read at once is better read by chunks."""
-    size, most = (await desk.files.stat(path)).size_bytes, desk.workspace.limits.read_bytes
+    size, most = (await session.files.stat(path)).size_bytes, session.workspace.limits.read_bytes
     return size > LARGE_BYTES and (most is None or size <= most)
 
 
@@ -69,7 +69,7 @@ async def file_write_stream(
     start: messages.FileWriteStart = await inflow.start()
 
     def write(pieces: Iterator[bytes]) -> FileInfo:
-        return desk.workspace.write_chunks(
+        return session.workspace.write_chunks(
             request_path(start),
             pieces,
             overwrite=start.overwrite if start.HasField("overwrite") else True,
@@ -77,18 +77,18 @@ async def file_write_stream(
             if_version=start.if_version if start.HasField("if_version") else None,
         )
 
-    async with call.desk(start) as desk:
-        desk.require(WRITE_TOOL)
-        info = await inflow.into(call, desk, write)
+    async with call.open_session(start) as session:
+        session.require(WRITE_TOOL)
+        info = await inflow.into(call, session, write)
     return messages.FileWriteStreamResponse(info_json=render_json(info))
 
 
 async def walk(call: RpcCall, request: messages.WalkRequest) -> AsyncIterator[messages.WalkResponse]:
     """Everything beneath a directory."""
-    async with call.desk(request) as desk:
-        desk.require(LIST_TOOL)
+    async with call.open_session(request) as session:
+        session.require(LIST_TOOL)
         entries: list[FileInfo] = []
-        async for info in desk.files.walk(request_path(request, ".")):
+        async for info in session.files.walk(request_path(request, ".")):
             entries.append(info)
             if len(entries) == ENTRIES:
                 yield messages.WalkResponse(entries_json=render_json(entries))
@@ -101,10 +101,10 @@ async def archive(call: RpcCall, request: messages.ArchiveRequest) -> AsyncItera
     """A directory or a file as an archive, and what cannot be in it."""
     part = messages.ArchiveResponse
     missed: deque[LeftOut] = deque()
-    async with call.desk(request) as desk:
-        desk.require(READ_TOOL)
+    async with call.open_session(request) as session:
+        session.require(READ_TOOL)
         with reject_invalid_values():
-            pieces = desk.files.archive(
+            pieces = session.files.archive(
                 request_path(request, "."), format=request.format or "tar", left_out=missed.append
             )
             async with closing_stream(pieces):
@@ -131,7 +131,7 @@ async def extract(
         with reject_invalid_values():
             return call.service.extract(
                 call.caller,
-                desk,
+                session,
                 Announced(pieces, None),
                 request_path(start, "."),
                 format=start.format or None,
@@ -139,9 +139,9 @@ async def extract(
                 limits=limits,
             )
 
-    async with call.desk(start) as desk:
-        desk.require(WRITE_TOOL)
-        done = await inflow.into(call, desk, unpack)
+    async with call.open_session(start) as session:
+        session.require(WRITE_TOOL)
+        done = await inflow.into(call, session, unpack)
     return messages.ExtractResponse(result_json=render_json(done))
 
 

@@ -90,6 +90,6 @@ async def run_operation(call: RpcCall, request: messages.CallRequest) -> message
         request.operation,
         await parse_object(request.arguments_json, "arguments_json") or {},
         role=call.role_of(request),
-        form=render_json,
+        render=render_json,
     )
     return messages.CallResponse(result_json=result)

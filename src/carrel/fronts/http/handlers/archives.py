@@ -49,9 +49,9 @@ class ExtractQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 async def pack(call: Request) -> None:
     """Send a directory or a file as an archive."""
     query = call.query(PackQuery)
-    async with call.desk() as desk:
-        desk.require(READ_TOOL)
-        pieces = desk.files.archive(query.path, format=query.format)
+    async with call.open_session() as session:
+        session.require(READ_TOOL)
+        pieces = session.files.archive(query.path, format=query.format)
         # What makes the archive impossible is told before anything is sent.
         first = await anext(pieces, b"")
         await call.begin(
@@ -74,15 +74,15 @@ async def _from(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes
 async def extract(call: Request) -> None:
     """Make the members of an archive, all of them or none."""
     query = call.query(ExtractQuery)
-    async with call.desk() as desk:
-        desk.require(WRITE_TOOL)
+    async with call.open_session() as session:
+        session.require(WRITE_TOOL)
         limits = _limits(query)
         service = call.app.service
 
         def work(pieces: Iterator[bytes]) -> Extracted:
             return service.extract(
                 call.who,
-                desk,
+                session,
                 Announced(pieces, call.content_length),
                 query.path,
                 format=query.format,

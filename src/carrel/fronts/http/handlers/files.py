@@ -112,22 +112,24 @@ def read(call: Request) -> PendingResponse:
     own = media_type(call.values[1])
     if call.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
         return _give_envelope(call)
-    desk = call.get_session_if_open()
-    if desk is not None:
+    session = call.get_session_if_open()
+    if session is not None:
         with suppress(WouldBlock):
-            return run_nonblocking(lambda: _file_response(call, desk, query))
+            return run_nonblocking(lambda: _file_response(call, session, query))
     return _open_and_give(call, query)
 
 
 async def _open_and_give(call: Request, query: ReadQuery) -> None:
-    async with call.desk() as desk:
-        await call.go_on(await call.app.service.run_inline(desk, lambda: _file_response(call, desk, query)))
+    async with call.open_session() as session:
+        await call.go_on(
+            await call.app.service.run_inline(session, lambda: _file_response(call, session, query))
+        )
 
 
 async def _give_envelope(call: Request) -> None:
-    async with call.desk() as desk:
-        desk.require(READ_TOOL)
-        info, content = await desk.files.read_with_info(call.values[1])
+    async with call.open_session() as session:
+        session.require(READ_TOOL)
+        info, content = await session.files.read_with_info(call.values[1])
     body = await convert_document(len(content), lambda: encode(_envelope(content, media_type(info.name))))
     await call.json_text(200, body, [(b"etag", f'"{info.version}{JSON_ETAG_SUFFIX}"'.encode("ascii")), VARY])
 
@@ -150,9 +152,9 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def _file_response(call: Request, desk: CallerSession, query: ReadQuery) -> PendingResponse:
-    desk.require(READ_TOOL)
-    reader = desk.workspace.reader(call.values[1])
+def _file_response(call: Request, session: CallerSession, query: ReadQuery) -> PendingResponse:
+    session.require(READ_TOOL)
+    reader = session.workspace.reader(call.values[1])
     info = reader.info
     version = info.version
     headers = [(b"etag", b'"%s"' % version.encode("ascii")), _KEPT, VARY]
@@ -188,7 +190,7 @@ def _file_response(call: Request, desk: CallerSession, query: ReadQuery) -> Pend
 
 async def _stream(call: Request, head: Response, reader: Reader, window: ByteRange) -> None:
     # The session stays open meanwhile.
-    async with call.desk():
+    async with call.open_session():
         await call.begin(head.status, head.headers)
         await call.stream(_pieces(reader, window))
 
@@ -229,10 +231,10 @@ async def write(call: Request) -> None:
     _require_plain(call)
     _require_met(call, "if-unmodified-since")
     new_only = requires_absence(call.header(b"if-none-match"))
-    async with call.desk() as desk:
-        desk.require(WRITE_TOOL)
+    async with call.open_session() as session:
+        session.require(WRITE_TOOL)
         try:
-            info = await _store(call, desk, query, overwrite=query.overwrite and not new_only)
+            info = await _store(call, session, query, overwrite=query.overwrite and not new_only)
         except PRECONDITION_ERRORS as error:
             if not new_only:
                 raise
@@ -265,14 +267,14 @@ def _require_met(call: Request, *conditions: str) -> None:
             raise RequestError(f"the header {name.title()} is not understood with {call.scope['method']}")
 
 
-async def _store(call: Request, desk: CallerSession, query: WriteQuery, *, overwrite: bool) -> FileInfo:
+async def _store(call: Request, session: CallerSession, query: WriteQuery, *, overwrite: bool) -> FileInfo:
     path = call.values[1]
-    service, workspace = call.app.service, desk.workspace
-    version = await service.run_inline(desk, lambda: _required_version(call, workspace, path))
+    service, workspace = call.app.service, session.workspace
+    version = await service.run_inline(session, lambda: _required_version(call, workspace, path))
     if _is_small(call):
         data = await call.body()
         return await service.run_inline(
-            desk,
+            session,
             lambda: workspace.write(
                 path, data, overwrite=overwrite, parents=query.parents, if_version=version
             ),
@@ -294,16 +296,16 @@ async def append(call: Request) -> None:
     path = call.values[1]
     _require_plain(call)
     _require_met(call, "if-none-match", "if-unmodified-since")
-    async with call.desk() as desk:
-        desk.require(WRITE_TOOL)
+    async with call.open_session() as session:
+        session.require(WRITE_TOOL)
         data = await call.body()
 
         def add() -> FileInfo:
-            version = _required_version(call, desk.workspace, path)
-            return desk.workspace.append(path, data, if_version=version)
+            version = _required_version(call, session.workspace, path)
+            return session.workspace.append(path, data, if_version=version)
 
         run = call.app.service.run_inline if len(data) <= INLINE_BYTES else call.app.service.run_in_thread
-        info = await run(desk, add)
+        info = await run(session, add)
     await _tell(call, 200, info)
 
 
@@ -395,10 +397,10 @@ def _overwrites(call: Request) -> bool:
 async def list_entries(call: Request) -> None:
     """What a directory holds, directly or at every depth."""
     query = call.query(ListQuery)
-    async with call.desk() as desk:
-        desk.require(LIST_TOOL)
+    async with call.open_session() as session:
+        session.require(LIST_TOOL)
         # Many entries take as long to be written as to be found.
-        body = await call.app.service.run_in_thread(desk, lambda: _listing(desk.workspace, query))
+        body = await call.app.service.run_in_thread(session, lambda: _listing(session.workspace, query))
     await call.json_text(200, body)
 
 

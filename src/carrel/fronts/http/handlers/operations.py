@@ -36,6 +36,6 @@ async def search(call: Request) -> None:
 
 async def _answer(call: Request, operation: str, arguments: dict[str, Any]) -> None:
     body = await call.app.service.call(
-        call.who, call.session_id, operation, arguments, form=lambda result: encode(render(result))
+        call.who, call.session_id, operation, arguments, render=lambda result: encode(render(result))
     )
     await call.json_text(200, body)
