@@ -168,7 +168,7 @@ MUTANTS = [
     Mutant(
         "keys: tenant is a name",
         "service/authentication/api_key.py",
-        '        _require_name("tenant", self.tenant)\n',
+        '        _require_valid_name("tenant", self.tenant)\n',
         "",
         f"{KEYS}::test_a_tenant_that_could_be_another_directory_is_refused",
     ),

@@ -65,7 +65,7 @@ def test_create_takes_all_that_a_key_can_be(carrel: Carrel) -> None:
         (["ci", "--may-be", "boss"], "cli.usage", "there is no role 'boss'"),
         (["ci", "--tenant", "../x"], "request.invalid", "invalid tenant '../x'"),
         (["../x"], "request.invalid", "invalid key name '../x'"),
-        (["local"], "request.invalid", "that is the operator"),
+        (["local"], "request.invalid", "reserved for the operator"),
         (["ci", "--session", ".."], "request.invalid", "invalid session id"),
         (["ci", "--rate", "0"], "cli.usage", "--rate"),
     ],

@@ -351,7 +351,7 @@ def test_archives_that_come_in_at_one_time_are_bounded(tmp_path: Path) -> None:
         own = served.by(served.key("sender"))
         for name in ("s1", "s2"):
             own.call("EnsureSession", messages.SessionRequest(session_id=name))
-        held = served.service._uploads._of_sessions
+        held = served.service._uploads._per_session
         go_on = threading.Event()
 
         def slow() -> Iterator[messages.ExtractRequest]:

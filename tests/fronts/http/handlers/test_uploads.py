@@ -89,7 +89,7 @@ class Tenant:
             f"POST /api/v1/sessions/{session}/archive HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Authorization: Bearer {self.key}\r\nContent-Length: {length}\r\n\r\n"
         )
-        held = self.front.service._uploads._of_sessions
+        held = self.front.service._uploads._per_session
         before = sum(held.values())
         connection = self.front.raw(head.encode() + bytes(sent))
         eventually(lambda: sum(held.values()) == before + length)
@@ -105,8 +105,8 @@ def narrow(tmp_path: Path) -> Iterator[Front]:
     """A service that holds 2 MiB of a tenant, and 1 MiB of one session."""
     with served(tmp_path / "sessions", require_key="1", uploads_mb="2", shutdown_seconds="2") as front:
         yield front
-        assert not front.service._uploads._of_sessions
-        assert not front.service._uploads._of_tenants
+        assert not front.service._uploads._per_session
+        assert not front.service._uploads._per_tenant
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_an_archive_counts_until_all_of_it_is_made(ann: Tenant, monkeypatch: pyt
     really = extract._Extraction.run
 
     def run(extraction: extract._Extraction, members: extract.Members) -> extract.Extracted:
-        held.append(sum(ann.front.service._uploads._of_sessions.values()))
+        held.append(sum(ann.front.service._uploads._per_session.values()))
         return really(extraction, members)
 
     monkeypatch.setattr(extract._Extraction, "run", run)
