@@ -3,56 +3,56 @@
 Every error a caller may catch derives from `CarrelError` and from the builtin that people already catch:
 
     CarrelError
-    ├── PathError           ValueError            path.invalid        the text is not a path we accept
-    │   ├── AbsoluteError   ValueError            path.absolute       it is absolute where it must not be
-    │   ├── EscapeError     ValueError            path.escape         it leads out of its root
-    │   │   └── OutsideError    + PermissionError  access.outside     no rule has it
-    │   └── IntoItselfError ValueError, OSError   path.into_itself    a directory into its own inside
-    ├── AccessError         PermissionError       access.denied       a rule says no
-    ├── MissingError        FileNotFoundError     path.missing        nothing has that name
-    ├── ExistsError         FileExistsError       path.exists         something has that name already
-    ├── IsDirectoryError    IsADirectoryError     path.is_directory   a file was wanted
-    ├── NotDirectoryError   NotADirectoryError    path.not_directory  a directory was wanted
+    ├── PathError           ValueError            path.invalid        not a valid path
+    │   ├── AbsoluteError   ValueError            path.absolute       absolute where it must be relative
+    │   ├── EscapeError     ValueError            path.escape         leads out of its root
+    │   │   └── OutsideError    + PermissionError  access.outside     covered by no rule
+    │   └── IntoItselfError ValueError, OSError   path.into_itself    a directory moved or copied into itself
+    ├── AccessError         PermissionError       access.denied       denied by a rule
+    ├── MissingError        FileNotFoundError     path.missing        does not exist
+    ├── ExistsError         FileExistsError       path.exists         already exists
+    ├── IsDirectoryError    IsADirectoryError     path.is_directory   is a directory
+    ├── NotDirectoryError   NotADirectoryError    path.not_directory  is not a directory
     ├── NotRegularError     OSError               path.not_regular    a FIFO, socket or device
-    ├── NotEmptyError       OSError               path.not_empty      the directory holds something
+    ├── NotEmptyError       OSError               path.not_empty      the directory is not empty
     ├── LoopError           OSError               path.loop           too many links
-    ├── HostDeniedError     PermissionError       path.permission     the host's own permissions say no
-    ├── ChangedError        OSError               path.changed        somebody else changed it meanwhile
+    ├── HostDeniedError     PermissionError       path.permission     denied by the permissions on the host
+    ├── ChangedError        OSError               path.changed        changed since the caller read it
     ├── BusyError           BlockingIOError       path.busy           try again later
-    ├── LimitError          OSError               limit.*             a ceiling would be passed
-    ├── QuotaError          OSError               quota.*             the session would hold too much
+    ├── LimitError          OSError               limit.*             a limit would be exceeded
+    ├── QuotaError          OSError               quota.*             the session's quota would be exceeded
     ├── DiskError           OSError               disk.error          the host's disk failed
     │   ├── DiskFullError   OSError               disk.full           the host's disk is full
-    │   └── DiskLowError    OSError               disk.low            it has less free than it must keep
+    │   └── DiskLowError    OSError               disk.low            less free space than must stay free
     ├── ClosedError         ValueError            workspace.closed    used after close()
     ├── UnavailableError    OSError               sessions.unavailable  the sessions directory cannot be used
-    ├── SessionIdError      ValueError            session.invalid_id  the id breaks the rule
+    ├── SessionIdError      ValueError            session.invalid_id  not a valid session id
     ├── SessionExistsError  FileExistsError       session.exists      the id is taken
     ├── SessionMissingError FileNotFoundError     session.missing     no session has that id
-    ├── TextError           ValueError            text.encoding       bytes and encoding do not fit
-    ├── EditError           ValueError            edit.*              the edit cannot be made
-    ├── PatternError        ValueError            pattern.invalid     a glob or regular expression is wrong
-    ├── RotatedError        LookupError           journal.rotated     those records are no longer kept
-    ├── ArchiveError        ValueError            archive.invalid     no archive we read, or one that lies
-    ├── ConfigError         ValueError            config.invalid      a setting is wrong
-    ├── ShellSyntaxError    ValueError            shell.syntax        a command line that cannot be read
-    │   └── MetacharacterError  ValueError        shell.metacharacter  a sign that is not allowed in one
-    ├── CommandDeniedError  PermissionError       shell.command       no command that may be run here
-    ├── ToolError           ValueError            tool.*              a tool cannot be called like this
-    ├── PolicyValidationError   ValueError        policy.invalid      a field of a policy is wrong
-    ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot run as it must
-    ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not there
-    ├── RuntimeDisabledError    PermissionError   runtime.disabled    guest code is switched off
-    ├── UnauthenticatedError    PermissionError   caller.unknown      nobody we know, or no key at all
+    ├── TextError           ValueError            text.encoding       not text in that encoding
+    ├── EditError           ValueError            edit.*              the edit cannot be applied
+    ├── PatternError        ValueError            pattern.invalid     not a valid glob or regular expression
+    ├── RotatedError        LookupError           journal.rotated     those records were rotated out
+    ├── ArchiveError        ValueError            archive.invalid     not an archive, or a corrupt one
+    ├── ConfigError         ValueError            config.invalid      a setting is invalid
+    ├── ShellSyntaxError    ValueError            shell.syntax        a command line that cannot be parsed
+    │   └── MetacharacterError  ValueError        shell.metacharacter  a shell operator that is not allowed
+    ├── CommandDeniedError  PermissionError       shell.command       no such command, or not allowed here
+    ├── ToolError           ValueError            tool.*              an invalid tool call
+    ├── PolicyValidationError   ValueError        policy.invalid      a policy field is invalid
+    ├── SandboxExecutionError   RuntimeError      runtime.failed      guest code cannot be run safely
+    ├── RuntimeMissingError FileNotFoundError     runtime.missing     the engine is not installed
+    ├── RuntimeDisabledError    PermissionError   runtime.disabled    guest code is disabled
+    ├── UnauthenticatedError    PermissionError   caller.unknown      unknown caller, or no key
     ├── KeyExistsError      ValueError            key.exists          the name of the key is taken
     ├── KeyMissingError     LookupError           key.missing         no key has that name
-    ├── RoleDeniedError     PermissionError       access.role         the role of the caller says no
-    ├── RequestError        ValueError            request.invalid     a request that makes no sense
-    │   └── UnknownRequestError LookupError       request.unknown     nothing of that name is offered
-    ├── StoppingError       ConnectionAbortedError  service.stopping  the service takes no more calls
-    ├── UnreachableError    ConnectionRefusedError  service.unreachable  no service answers there
-    ├── EngineError         ConnectionRefusedError  engine.*          no Docker engine that can be used
-    └── ContainerError      OSError               container.*         a container cannot be used as it must
+    ├── RoleDeniedError     PermissionError       access.role         denied by the caller's role
+    ├── RequestError        ValueError            request.invalid     an invalid request
+    │   └── UnknownRequestError LookupError       request.unknown     no such operation
+    ├── StoppingError       ConnectionAbortedError  service.stopping  the service is shutting down
+    ├── UnreachableError    ConnectionRefusedError  service.unreachable  no service answers at that address
+    ├── EngineError         ConnectionRefusedError  engine.*          no usable Docker engine
+    └── ContainerError      OSError               container.*         a container cannot be used
 
 `code` is a promise, wording is not. Messages hold paths as the caller wrote them, never a host path.
 """
@@ -65,17 +65,17 @@ from typing import ClassVar
 
 
 class CarrelError(Exception):
-    """Anything that carrel refuses or fails to do."""
+    """Base class of every error that carrel raises."""
 
     code: ClassVar[str] = "carrel.error"
     number: ClassVar[int | None] = None
-    """The `errno` of those that are also an `OSError`."""
+    """The `errno` of errors that are also an `OSError`."""
 
     def __init__(self, message: str, *, path: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
-        """The path as it was asked for, if the error is about one."""
+        """The path as it was requested, if the error is about one."""
         if self.number is not None:
             for name, value in (("errno", self.number), ("strerror", message), ("filename", path)):
                 setattr(self, name, value)
@@ -106,7 +106,7 @@ class EscapeError(PathError):
 
 
 class OutsideError(EscapeError, PermissionError):
-    """The path is absolute, and no rule of the policy has it."""
+    """The path is absolute, and no rule of the policy covers it."""
 
     code = "access.outside"
     number = errno.EACCES
@@ -127,35 +127,35 @@ class AccessError(CarrelError, PermissionError):
 
 
 class MissingError(CarrelError, FileNotFoundError):
-    """Nothing has that name."""
+    """The path does not exist."""
 
     code = "path.missing"
     number = errno.ENOENT
 
 
 class ExistsError(CarrelError, FileExistsError):
-    """Something has that name already."""
+    """The path already exists."""
 
     code = "path.exists"
     number = errno.EEXIST
 
 
 class IsDirectoryError(CarrelError, IsADirectoryError):
-    """A file was wanted, and this is a directory."""
+    """The path is a directory, not a file."""
 
     code = "path.is_directory"
     number = errno.EISDIR
 
 
 class NotDirectoryError(CarrelError, NotADirectoryError):
-    """A directory was wanted, and this is none."""
+    """Not a directory."""
 
     code = "path.not_directory"
     number = errno.ENOTDIR
 
 
 class NotRegularError(CarrelError, OSError):
-    """A FIFO, a socket or a device: nothing that can be read or written as a file."""
+    """The path is a FIFO, a socket or a device, which cannot be read or written as a file."""
 
     code = "path.not_regular"
     number = errno.ENXIO
@@ -176,14 +176,14 @@ class LoopError(CarrelError, OSError):
 
 
 class HostDeniedError(CarrelError, PermissionError):
-    """The permissions of the file on the host do not allow it."""
+    """The file's permissions on the host deny it."""
 
     code = "path.permission"
     number = errno.EACCES
 
 
 class ChangedError(CarrelError, OSError):
-    """Somebody else changed the file between reading and writing it."""
+    """Someone else changed the file after the caller read it."""
 
     code = "path.changed"
     number = errno.ESTALE
@@ -191,22 +191,22 @@ class ChangedError(CarrelError, OSError):
     def __init__(self, message: str, *, path: str | None = None, version: str | None = None) -> None:
         super().__init__(message, path=path)
         self.version = version
-        """The version it has now, or `None` if it is gone or nobody looked."""
+        """The current version, or `None` if the file is gone or its version is unknown."""
 
 
 class BusyError(CarrelError, BlockingIOError):
-    """Something else holds or moves it just now; the same call may work later."""
+    """Something else is using or moving it; the same call may succeed later."""
 
     code = "path.busy"
     number = errno.EAGAIN
 
 
 class LimitError(CarrelError, OSError):
-    """A ceiling would be passed; the message says which one and what was asked."""
+    """A limit would be exceeded; the message names the limit and the requested amount."""
 
     number = errno.EFBIG
     retry_after_seconds: float | None = None
-    """When the same call may work, if time alone helps."""
+    """Seconds after which the same call may succeed, if waiting helps."""
 
     def __init__(
         self,
@@ -223,11 +223,11 @@ class LimitError(CarrelError, OSError):
         self.limit = limit
         self.asked = asked
         self.retry_after_seconds = retry_after_seconds
-        """When the same may be allowed; `None` if that is not known, or never."""
+        """Seconds after which the same call may be allowed; `None` if unknown or never."""
 
 
 class QuotaError(CarrelError, OSError):
-    """The session would hold more than it may; the message says how much and what the limit is."""
+    """The session's quota would be exceeded; the message has the amount and the limit."""
 
     number = errno.EDQUOT
 
@@ -239,7 +239,7 @@ class QuotaError(CarrelError, OSError):
 
 
 class DiskError(CarrelError, OSError):
-    """The host's disk did not do what it was asked."""
+    """The host's disk failed to carry out an operation."""
 
     code = "disk.error"
     number = errno.EIO
@@ -253,33 +253,33 @@ class DiskFullError(DiskError):
 
 
 class DiskLowError(DiskError):
-    """The host's disk has less free space than it must keep."""
+    """The host's disk has less free space than must stay free."""
 
     code = "disk.low"
     number = errno.ENOSPC
 
 
 class ClosedError(CarrelError, ValueError):
-    """The workspace was closed before this call."""
+    """The workspace is closed."""
 
     code = "workspace.closed"
 
 
 class UnavailableError(CarrelError, OSError):
-    """The sessions directory cannot be used, or not safely."""
+    """The sessions directory cannot be used safely."""
 
     code = "sessions.unavailable"
     number = errno.EIO
 
 
 class SessionIdError(CarrelError, ValueError):
-    """The text is not a session id."""
+    """The text is not a valid session id."""
 
     code = "session.invalid_id"
 
 
 class SessionExistsError(CarrelError, FileExistsError):
-    """A session, or something else, has that id already."""
+    """The session id is already taken."""
 
     code = "session.exists"
     number = errno.EEXIST
@@ -293,13 +293,13 @@ class SessionMissingError(CarrelError, FileNotFoundError):
 
 
 class TextError(CarrelError, ValueError):
-    """The bytes are not text in that encoding, or the encoding is not offered."""
+    """The bytes are not text in that encoding, or the encoding is not supported."""
 
     code = "text.encoding"
 
 
 class EditError(CarrelError, ValueError):
-    """The edit cannot be made as asked; the file is unchanged."""
+    """The edit cannot be applied; the file is unchanged."""
 
     def __init__(self, problem: str, message: str, *, path: str) -> None:
         super().__init__(message, path=path)
@@ -307,49 +307,49 @@ class EditError(CarrelError, ValueError):
 
 
 class PatternError(CarrelError, ValueError):
-    """A glob or a regular expression that cannot be used."""
+    """The glob or regular expression is invalid."""
 
     code = "pattern.invalid"
 
 
 class RotatedError(CarrelError, LookupError):
-    """The journal no longer holds the records that were asked for; begin again from what is there now."""
+    """The requested journal records were rotated out; start again from the oldest record that is kept."""
 
     code = "journal.rotated"
 
 
 class ArchiveError(CarrelError, ValueError):
-    """The bytes are no archive that carrel reads, or the archive is broken or contradicts itself."""
+    """Not an archive in a supported format, or one that is corrupt or contradicts itself."""
 
     code = "archive.invalid"
 
 
 class ConfigError(CarrelError, ValueError):
-    """A setting that cannot be used."""
+    """A setting is invalid."""
 
     code = "config.invalid"
 
 
 class ShellSyntaxError(CarrelError, ValueError):
-    """The command line cannot be read; nothing was run."""
+    """The command line cannot be parsed; nothing was run."""
 
     code = "shell.syntax"
 
     def __init__(self, message: str, *, position: int | None = None, path: str | None = None) -> None:
         super().__init__(message, path=path)
         self.position = position
-        """The character at which it goes wrong, counted from 1."""
+        """The character where parsing failed, counted from 1."""
 
 
 class MetacharacterError(ShellSyntaxError):
-    """The command line holds a sign that is not allowed; nothing was run."""
+    """The command line contains a shell operator that is not allowed; nothing was run."""
 
     code = "shell.metacharacter"
     character: str | None = None
 
     @classmethod
     def of(cls, character: str, position: int, why: str = "") -> MetacharacterError:
-        """The error about *character* at *position*; *why* says more."""
+        """Return the error about *character* at *position*; *why* adds a reason to the message."""
         error = cls(
             f"Shell metacharacter not allowed: {character} (at character {position}{why})", position=position
         )
@@ -358,14 +358,14 @@ class MetacharacterError(ShellSyntaxError):
 
 
 class CommandDeniedError(CarrelError, PermissionError):
-    """There is no such command, or it may not be run here."""
+    """The command does not exist or is not allowed here."""
 
     code = "shell.command"
     number = errno.EACCES
 
 
 class ToolError(CarrelError, ValueError):
-    """A tool cannot be called like this; nothing was done."""
+    """The tool call is invalid; nothing was done."""
 
     def __init__(self, problem: str, message: str, *, path: str | None = None) -> None:
         super().__init__(message, path=path)
@@ -373,76 +373,76 @@ class ToolError(CarrelError, ValueError):
 
 
 class PolicyValidationError(CarrelError, ValueError):
-    """A policy for guest code that cannot be used; `field` names what is wrong in it."""
+    """The policy for guest code is invalid; `field` names the field."""
 
     code = "policy.invalid"
 
     def __init__(self, message: str, *, field: str | None = None, path: str | None = None) -> None:
         super().__init__(message, path=path)
         self.field = field
-        """The field that is wrong, or `None` if the whole cannot be read."""
+        """The invalid field, or `None` if the policy cannot be parsed at all."""
 
 
 class SandboxExecutionError(CarrelError, RuntimeError):
-    """The engine cannot run guest code as it must, so it runs none."""
+    """The engine cannot run guest code with all its guarantees, so it does not run it."""
 
     code = "runtime.failed"
 
 
 class RuntimeMissingError(CarrelError, FileNotFoundError):
-    """The engine for guest code is not installed, or its files are gone."""
+    """The engine for guest code is not installed, or its files are missing."""
 
     code = "runtime.missing"
     number = errno.ENOENT
 
 
 class RuntimeDisabledError(CarrelError, PermissionError):
-    """The configuration switches guest code off."""
+    """Guest code is disabled by the configuration."""
 
     code = "runtime.disabled"
     number = errno.EACCES
 
 
 class UnauthenticatedError(CarrelError, PermissionError):
-    """The caller is nobody that the service knows; the words are the same whatever was wrong."""
+    """The caller could not be authenticated; the message is the same whatever the reason."""
 
     code = "caller.unknown"
     number = errno.EACCES
 
 
 class KeyExistsError(CarrelError, ValueError):
-    """There is a key of that name already."""
+    """A key with that name already exists."""
 
     code = "key.exists"
 
 
 class KeyMissingError(CarrelError, LookupError):
-    """No key that is in force has that name or id."""
+    """No active key has that name or id."""
 
     code = "key.missing"
 
 
 class RoleDeniedError(CarrelError, PermissionError):
-    """The role of the caller does not allow this, or the caller may not choose that role."""
+    """The caller's role does not allow this, or the caller may not use that role."""
 
     code = "access.role"
     number = errno.EACCES
 
 
 class RequestError(CarrelError, ValueError):
-    """A request to a service that makes no sense; nothing was done."""
+    """The request to the service is invalid; nothing was done."""
 
     code = "request.invalid"
 
 
 class UnknownRequestError(RequestError, LookupError):
-    """The service offers nothing of that name."""
+    """The service has no such operation or resource."""
 
     code = "request.unknown"
 
 
 class StoppingError(CarrelError, ConnectionAbortedError):
-    """The service is about to end and takes no more calls."""
+    """The service is shutting down and accepts no more calls."""
 
     code = "service.stopping"
     number = errno.ECONNABORTED
@@ -456,11 +456,11 @@ class UnreachableError(CarrelError, ConnectionRefusedError):
 
 
 class EngineError(CarrelError, ConnectionRefusedError):
-    """There is no Docker engine that can be used: missing, refusing, slow, of another version, or failed."""
+    """No usable Docker engine: it is missing, refuses the connection, is too slow or too old, or failed."""
 
     number = errno.ECONNREFUSED
     detail: str = ""
-    """What the engine said in its own words; for the operator alone, it may name paths of the host."""
+    """The engine's own message; for the operator only, because it may contain host paths."""
 
     def __init__(self, problem: str, message: str, *, path: str | None = None, detail: str = "") -> None:
         self.code = f"engine.{problem}"  # type: ignore[misc]  # one class, a code per problem
@@ -470,16 +470,16 @@ class EngineError(CarrelError, ConnectionRefusedError):
 
     @property
     def problem(self) -> str:
-        """What is wrong: the code without its area."""
+        """The code without its area, such as `missing`."""
         return self.code.partition(".")[2]
 
 
 class ContainerError(CarrelError, OSError):
-    """A container cannot be used as it must: missing, without its image, or not in a state for that."""
+    """The container cannot be used: it or its image is missing, or it is in the wrong state."""
 
     number = errno.EIO
     detail: str = ""
-    """What the engine said in its own words; for the operator alone, it may name paths of the host."""
+    """The engine's own message; for the operator only, because it may contain host paths."""
 
     def __init__(self, problem: str, message: str, *, path: str | None = None, detail: str = "") -> None:
         self.code = f"container.{problem}"  # type: ignore[misc]  # one class, a code per problem
@@ -489,12 +489,12 @@ class ContainerError(CarrelError, OSError):
 
     @property
     def problem(self) -> str:
-        """What is wrong: the code without its area."""
+        """The code without its area, such as `missing`."""
         return self.code.partition(".")[2]
 
 
 def class_of(code: str) -> type[CarrelError]:
-    """The class of the errors with that *code*; `CarrelError` for one that this version does not know."""
+    """Return the class of errors with that *code*; `CarrelError` for a code unknown to this version."""
     return _classes().get(code) or _AREAS.get(code.partition(".")[0], CarrelError)
 
 
@@ -506,7 +506,7 @@ _AREAS: dict[str, type[CarrelError]] = {
     "engine": EngineError,
     "container": ContainerError,
 }
-"""Those with a code per case."""
+"""Classes with one code per case, by their area."""
 
 
 @cache
@@ -516,14 +516,14 @@ def _classes() -> dict[str, type[CarrelError]]:
     while kinds:
         kind = kinds.pop()
         found[kind.code] = kind
-        # Not those that other modules made for themselves.
+        # Subclasses in other modules are private to them.
         kinds.extend(each for each in kind.__subclasses__() if each.__module__ == __name__)
     found.pop(CarrelError.code)
     return found
 
 
 def rebuild(kind: type[CarrelError], message: str, path: str | None, state: dict[str, object]) -> CarrelError:
-    """Make an error again on the other side of a pickle or a wire, whatever its constructor takes."""
+    """Rebuild an error after pickling or transport, whatever arguments its constructor takes."""
     base = OSError if issubclass(kind, OSError) else Exception
     error = base.__new__(kind)
     assert isinstance(error, CarrelError)  # noqa: S101  # for the type checker

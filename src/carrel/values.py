@@ -21,15 +21,15 @@ UNSET: Final = Unset.UNSET
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of the current time."""
 
     def __call__(self) -> int:
-        """Nanoseconds since the epoch."""
+        """Return nanoseconds since the epoch."""
         ...
 
 
 class FileKind(StrEnum):
-    """What a name in a workspace stands for."""
+    """The kind of an entry in a workspace."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -40,7 +40,7 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInfo:
-    """What is known about one entry; a link speaks of itself, never of its target."""
+    """Metadata of one entry; for a link, of the link itself and never of its target."""
 
     path: str
     """Relative to the workspace, or absolute beneath an allowed path."""
@@ -52,21 +52,21 @@ class FileInfo:
     mode: int
     """Permission bits, at most 0o777."""
     links: int
-    """How many names the entry has on its file system."""
+    """Number of hard links."""
     inode: int
     target: str | None = None
-    """The text of a link, where it was asked for by `stat`."""
+    """The target text of a link; set by `stat` only."""
     host_bytes: int = 0
-    """Its size as the host's file system tells it, also that of a directory."""
+    """Size as reported by the host's file system, also for a directory."""
     blocks: int = 0
-    """How many times 512 bytes it takes on the host's disk."""
-    # Reading moves the first of these and only `stat` tells the second, so neither makes two infos differ.
+    """Blocks of 512 bytes allocated on the host's disk."""
+    # Reading changes the first and only `stat` sets the second, so neither is compared.
     accessed_ns: int = field(default=0, compare=False)
-    """When it was read last, as far as the host keeps count of that; nanoseconds since the epoch."""
+    """Last access in nanoseconds since the epoch, as far as the host records it."""
     created_ns: int | None = field(default=None, compare=False)
-    """When it was made, told by `stat` only and not on every host; nanoseconds since the epoch.
+    """Creation time in nanoseconds since the epoch; set by `stat` only, and not on every host.
 
-    Storing new content makes a file anew; only appending keeps it.
+    Writing new content creates a new file; only appending keeps it.
     """
 
     @property
@@ -76,10 +76,9 @@ class FileInfo:
 
     @property
     def version(self) -> str:
-        """A mark that differs when the content was replaced or changed.
+        """A token that changes when the content is replaced or modified.
 
-        That of a directory differs when a name in it was made, removed or replaced, not when something
-        deeper was.
+        The version of a directory changes when an entry directly in it is created, removed or replaced.
         """
         return f"{self.inode:x}-{self.size_bytes:x}-{self.modified_ns:x}"
 
@@ -95,24 +94,24 @@ class FileInfo:
 
 
 Named = tuple[str, FileKind]
-"""A name in a directory, and what it stands for: all that can be told without looking at each entry."""
+"""A name in a directory and its kind: all that is known without a `stat` of each entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a write did to one file."""
+    """The effect of a write on one file."""
 
     before_bytes: int | None
-    """Size of what was there, or `None` if the file is new."""
+    """Previous size, or `None` if the file is new."""
     info: FileInfo
-    """The file as it is now."""
+    """The file after the change."""
     made: tuple[str, ...] = ()
-    """Directories that were made for it."""
+    """Directories that were created for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings for one workspace; `None` means no ceiling."""
+    """Limits of one workspace; `None` means no limit."""
 
     disk_bytes: int | None = 100 * MIB
     """Sum of the sizes of all files, each inode once."""
@@ -121,15 +120,15 @@ class Limits:
     file_bytes: int | None = 100 * MIB
     """Size of the largest file that may be written."""
     read_bytes: int | None = 100 * MIB
-    """Most bytes that one read returns; larger files are read by chunks or by window."""
+    """Most bytes that one read returns; larger files are read in chunks or windows."""
     scan_bytes: int | None = 1024 * MIB
-    """Size of the largest file whose lines are counted, which looks at every byte."""
+    """Size of the largest file whose lines are counted, which reads every byte."""
     list_entries: int | None = 100_000
     """Most entries of one directory in a listing."""
     walk_entries: int | None = 1_000_000
     """Most entries that one walk, glob, search or count visits."""
     depth: int | None = 64
-    """Most directory levels of a path that is made, and of a walk."""
+    """Most directory levels of a path that is created, and of a walk."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -140,7 +139,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a workspace holds."""
+    """Disk usage of a workspace."""
 
     disk_bytes: int
     """Sum of the sizes of all files, each inode once."""
@@ -150,36 +149,36 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineWindow:
-    """Some lines of a text file."""
+    """A range of lines of a text file."""
 
     text: str
-    """The lines as they stand in the file, line ends included."""
+    """The lines exactly as in the file, line ends included."""
     start: int
     """Number of the first line returned, counted from 1."""
     count: int
-    """How many lines `text` holds."""
+    """Number of lines in `text`."""
     size_bytes: int
-    """How many bytes of the file they are."""
+    """Size of these lines in the file, in bytes."""
     total_lines: int
     next_start: int | None
-    """Where the next window begins, or `None` at the end of the file."""
+    """First line of the next window, or `None` at the end of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edited:
-    """What an edit did."""
+    """The effect of an edit."""
 
     replacements: int
     diff: str
     """Unified diff of the change."""
     before_bytes: int
     info: FileInfo
-    """The file as it is now."""
+    """The file after the change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """One line that a search found."""
+    """One line that matched a search."""
 
     path: str
     line: int
@@ -192,7 +191,7 @@ class Match:
 
 
 class Position(NamedTuple):
-    """Where a search that ended goes on."""
+    """Where to resume a search that stopped early."""
 
     path: str
     line: int
@@ -201,44 +200,44 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What a search found, and whether that is all there is."""
+    """The matches of a search, and whether it was complete."""
 
     matches: tuple[Match, ...]
     truncated: bool
     reason: str | None
-    """Which budget ended the search: `matches`, `files`, `bytes`, `time` or `entries`."""
+    """The budget that stopped the search: `matches`, `files`, `bytes`, `time` or `entries`."""
     files_searched: int
     files_skipped: int
     """Binary, too large or unreadable files."""
     next: Position | None = None
-    """Where to go on, if it can."""
+    """Where to resume, if the search stopped early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What one call of a tool did, or why it did not.
+    """The result of one tool call, or why it failed.
 
-    Everything in it can be written as JSON, and nothing in it is about the host.
+    Everything in it can be encoded as JSON, and nothing in it reveals anything about the host.
     """
 
     success: bool
     output: Any = None
-    """What the tools for agents give; whatever JSON can say."""
+    """The result of a tool for agents; any JSON value."""
     data: Any = None
-    """What the filesystem operations give, instead of `output`."""
+    """The result of a file operation, instead of `output`."""
     error: str | None = None
-    """What is wrong, and what to do next."""
+    """What went wrong, and what to do next."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What else is to be known: paths, sizes, versions, changes, the code of an error."""
+    """Further facts: paths, sizes, versions, changes, the code of an error."""
 
     @property
     def code(self) -> str | None:
-        """The stable code of the error."""
+        """The stable error code, or `None` if the call succeeded."""
         code = self.metadata.get("code")
         return None if code is None else str(code)
 
     def to_dict(self) -> dict[str, Any]:
-        """The envelope: `success`, `output` or `data`, `error` if it failed, `metadata`."""
+        """Return the envelope: `success`, `output` or `data`, `error` if it failed, `metadata`."""
         document: dict[str, Any] = {"success": self.success}
         if self.data is not None:
             document["data"] = self.data
@@ -250,20 +249,20 @@ class ToolResult:
         return document
 
     def to_json(self) -> str:
-        """The envelope on one line of ASCII."""
+        """Return the envelope as one line of ASCII JSON."""
         import json
 
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def text(self) -> str:
-        """What a model reads: the output as it is if it is a text, else as JSON; of a failure both."""
+        """Return what a model reads: the output as text or JSON, and the error if the call failed."""
         payload = self.output if self.data is None else self.data
         if payload is None or isinstance(payload, str):
-            said = payload or ""
+            rendered = payload or ""
         else:
             import json
 
-            said = json.dumps(payload, ensure_ascii=False, allow_nan=False)
-        text = "\n".join(part for part in (said, self.error) if part)
-        # Half a surrogate, which JSON can name, cannot be written as UTF-8.
+            rendered = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+        text = "\n".join(part for part in (rendered, self.error) if part)
+        # JSON can hold lone surrogates, which UTF-8 cannot.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")

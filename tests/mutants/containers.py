@@ -103,7 +103,7 @@ MUTANTS = [
     Mutant(
         "contained: blocks without a size",
         "fs/rules.py",
-        "return held if held > size + size // 16 + _UNCOUNTED_BYTES else size",
+        "return allocated if allocated > size + size // 16 + _UNCOUNTED_BYTES else size",
         "return size",
         "tests/workspace/test_listing.py::test_usage_counts_blocks_that_are_reserved_beyond_the_size",
     ),

@@ -459,8 +459,8 @@ MUTANTS = [
     Mutant(
         "tree: what cannot be opened up is not gone",
         "fs/syscalls.py",
-        "is still there.\n        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None",
-        "is still there.\n        raise",
+        "still exists.\n        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None",
+        "still exists.\n        raise",
         f"{DEPTH}::test_without_proc_a_shut_directory_is_refused_or_removed_but_never_said_to_be_gone",
     ),
     # Editing

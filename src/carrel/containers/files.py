@@ -117,7 +117,7 @@ class ContainerFiles(ContainerPlaces):
         mode: int | None = None,
         cause: Cause = WRITE,
     ) -> Change:
-        """Store *data* at once or not at all, through a link at the end if it stays inside."""
+        """Store *data* completely or not at all, through a link at the end if it stays inside."""
         steps = self._use(path)
         place = _Place(existing, parents, expect, mode, cause)
         if isinstance(data, bytes) and len(data) <= PIECE_BYTES:
@@ -150,7 +150,7 @@ class ContainerFiles(ContainerPlaces):
     def append(
         self, path: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
-        """Add to a regular file that has no other name."""
+        """Append to a regular file that has no other name."""
         with self.account as account:
             steps = self._use(path)
             reached = self._look(path, Links.FOLLOW)
@@ -173,7 +173,7 @@ class ContainerFiles(ContainerPlaces):
 
     @retried_and_translated
     def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
-        """Set when a directory, or a file that has no other name, was changed last."""
+        """Set the modification time of a directory, or of a file that has no other name."""
         with self.account as account:
             steps = self._use(path)
             reached = self._look(path, Links.FOLLOW)
@@ -210,7 +210,7 @@ class ContainerFiles(ContainerPlaces):
 
     @retried_and_translated
     def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
-        """Make a directory and, if wanted, those above it."""
+        """Create a directory and, if wanted, those above it; returns the paths of all that were created."""
         steps = self._use(path)
         if path.dotted:
             self._directory(path, encoded(path))
@@ -240,7 +240,7 @@ class ContainerFiles(ContainerPlaces):
 
     @retried_and_translated
     def link(self, path: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
-        """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
+        """Create a link whose target is neither absolute nor, as text, above the root."""
         if escapes(path, target):
             raise EscapeError(
                 f"a link at {path.requested!r} would lead out: it escapes session workspace",

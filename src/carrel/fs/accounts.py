@@ -10,7 +10,7 @@ from carrel.values import Usage
 
 
 class NullAccount:
-    """Lets one change at a time pass, and remembers nothing."""
+    """An account that allows one change at a time and keeps no records."""
 
     def __init__(self) -> None:
         self._turn = Lock()
@@ -23,7 +23,7 @@ class NullAccount:
         self._turn.release()
 
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
-        """Everything fits."""
+        """Allow everything."""
 
     def record(
         self,
@@ -34,36 +34,36 @@ class NullAccount:
         before_bytes: int | None = None,
         after_bytes: int | None = None,
     ) -> None:
-        """Nothing is written down."""
+        """Record nothing."""
 
     def prepare(self) -> None:
-        """Nothing is written down."""
+        """Record nothing."""
 
     def flush_on_exit(self, *handles: Handle) -> None:
-        """Nothing is flushed."""
+        """Flush nothing."""
 
     def flush(self, fd: int) -> None:
-        """Nothing is flushed."""
+        """Flush nothing."""
 
     def mark_dirty(self) -> None:
-        """Nothing was counted."""
+        """Do nothing: usage is not counted."""
 
     def defer_release(self) -> int:
-        """Nothing is owed."""
+        """Release nothing."""
         return 0
 
     def release(self, mark: int, freed: Usage) -> None:
-        """Nothing is owed."""
+        """Release nothing."""
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
-        """Everything fits."""
+        """Allow everything."""
 
 
 class UnmeteredAccount:
-    """Records every change as the account of the session does, and charges none."""
+    """An account that records changes in the session's account and charges nothing."""
 
     def __init__(self, account: Account) -> None:
-        """Take turns with, and record into, *account*."""
+        """Lock and record through *account*."""
         self._account = account
 
     def __enter__(self) -> UnmeteredAccount:
@@ -74,7 +74,7 @@ class UnmeteredAccount:
         self._account.__exit__(kind, error, trace)
 
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
-        """Nothing is charged."""
+        """Charge nothing."""
 
     def record(
         self,
@@ -97,14 +97,14 @@ class UnmeteredAccount:
         self._account.flush(fd)
 
     def mark_dirty(self) -> None:
-        """Nothing was charged."""
+        """Do nothing: nothing was charged."""
 
     def defer_release(self) -> int:
-        """Nothing is owed."""
+        """Release nothing."""
         return 0
 
     def release(self, mark: int, freed: Usage) -> None:
-        """Nothing is owed."""
+        """Release nothing."""
 
     def require_room(self, more_bytes: int, more_entries: int = 0, *, drafted_bytes: int = 0) -> None:
-        """Nothing is charged."""
+        """Charge nothing."""

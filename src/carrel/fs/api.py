@@ -16,48 +16,48 @@ if TYPE_CHECKING:
 
 
 class Confinement(StrEnum):
-    """Which way of resolving is in force."""
+    """How paths are kept inside a root."""
 
     KERNEL = "kernel"
     WALK = "walk"
     NONE = "none"
-    """Not confined at all: for a policy that its operator switched off."""
+    """Not confined at all: for a policy that the operator disabled."""
 
 
 class Links(Enum):
-    """What a link at the end of a path stands for."""
+    """Whether to follow a link at the end of a path."""
 
     FOLLOW = "follow"
     KEEP = "keep"
 
 
 class Existing(Enum):
-    """What to do when the name is taken."""
+    """What to do if the target exists."""
 
     REFUSE = "refuse"
     REPLACE = "replace"
 
 
 class OnUnreadable(Enum):
-    """What a walk does with a directory that it may not enter."""
+    """What a walk does with a directory that it cannot read."""
 
     SKIP = "skip"
     REFUSE = "refuse"
 
 
 class Parents(Enum):
-    """What to do when the directory above is missing."""
+    """What to do if the parent directory is missing."""
 
     REQUIRE = "require"
     MAKE = "make"
 
 
 class Cause(NamedTuple):
-    """What a write is recorded as."""
+    """How a write is recorded in the journal."""
 
     operation: str = "write"
     source: str | None = None
-    """The path of the file that is copied."""
+    """The path of the source, for a copy."""
 
 
 WRITE = Cause()
@@ -139,46 +139,46 @@ class Account(Protocol):
 
 
 class Content(NamedTuple):
-    """One file of a tree that is read."""
+    """One file of a tree, with its content."""
 
     path: str
     chunks: Iterable[bytes]
-    """Its content; raises when it is iterated, if it cannot be read."""
+    """The content; iterating raises an error if the file cannot be read."""
 
 
 Wants = Callable[[str], bool]
-"""Says about a name whether to go on with it."""
+"""Returns for a name whether to include it."""
 Enter = Callable[[FileInfo], bool]
-"""Says about a directory whether a walk goes into it."""
+"""Returns for a directory whether a walk enters it."""
 
 
 class Reader(Protocol):
-    """An open file; iterating gives its content by chunks."""
+    """An open file."""
 
     info: FileInfo
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
-        """The content from *offset* on, at most *chunk_bytes* at a time; can be asked for once."""
+        """Yield the content from *offset* on, at most *chunk_bytes* at a time; can be called once."""
         ...
 
     def read(self, length: int, offset: int = 0) -> bytes:
-        """So much of the content from *offset* on, or what there is of it."""
+        """Read at most *length* bytes at *offset*."""
         ...
 
 
 class Files(Protocol):
-    """Operations beneath one root that no path can leave.
+    """File operations beneath one root that no path can leave.
 
-    Every one raises errors of `carrel.errors` only: `EscapeError` for what leads out, `ClosedError` after
-    `close`, and those that name what is in the way.
+    Every operation raises only errors of `carrel.errors`: `EscapeError` for a path that leads out,
+    `ClosedError` after `close`, and errors that name the problem.
     """
 
     account: Account
-    """Answers for every change."""
+    """Charges and records every change."""
 
     @property
     def confinement(self) -> str:
-        """How paths are kept inside: `kernel`, `walk` or `memory`."""
+        """How paths are kept inside: `kernel`, `walk`, `memory` or another name of the implementation."""
         ...
 
     def subtree(self, names: tuple[str, ...]) -> Files:
@@ -202,17 +202,17 @@ class Files(Protocol):
         ...
 
     def read(self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
-        """Content of a regular file, whole or a window of it; `LimitError` if it is more than *limit*."""
+        """Read a regular file, whole or a window of it; `LimitError` if that is more than *limit* bytes."""
         ...
 
     def read_with_info(
         self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
     ) -> tuple[FileInfo, bytes]:
-        """The same with what the file was just before: its version is never newer than the content."""
+        """Read a file like `read`, and return its info from just before, never newer than the content."""
         ...
 
     def reader(self, path: ParsedPath, /) -> Reader:
-        """Open a regular file to be read by chunks."""
+        """Open a regular file for reading in chunks."""
         ...
 
     def write(
@@ -227,32 +227,32 @@ class Files(Protocol):
         mode: int | None = None,
         cause: Cause = WRITE,
     ) -> Change:
-        """Store *data* at once or not at all; with *expect*, only over that version."""
+        """Store *data* completely or not at all; with *expect*, only over that version."""
         ...
 
     def append(
         self, path: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
-        """Add to a regular file that has no other name; *limit* is the size it may reach.
+        """Append to a regular file that has no other name; *limit* is the size that it may reach.
 
-        With *expect*, only to that version, as everywhere: `ChangedError` if it is another one.
+        With *expect*, here and below, the file must have that version; otherwise `ChangedError` is raised.
         """
         ...
 
     def touch(self, path: ParsedPath, /, modified_ns: int) -> FileInfo:
-        """Set when a directory, or a file that has no other name, was changed last."""
+        """Set the modification time of a directory, or of a file that has no other name."""
         ...
 
     def stat(self, path: ParsedPath, /, links: Links) -> FileInfo:
-        """What is there."""
+        """Return the info of one entry."""
         ...
 
     def list(self, path: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
-        """The entries of a directory, sorted by name."""
+        """List the entries of a directory, sorted by name."""
         ...
 
     def names(self, path: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
-        """The names in a directory, each with its kind: by some hundreds at a time, in no order."""
+        """List the names in a directory with their kinds, in batches of some hundreds, in no order."""
         ...
 
     def walk(
@@ -264,9 +264,9 @@ class Files(Protocol):
         unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link.
+        """Walk everything beneath a directory, parents first, never through a link.
 
-        What is in a directory is left out if *enter* says no to it.
+        The content of a directory is skipped if *enter* returns false for it.
         """
         ...
 
@@ -280,44 +280,44 @@ class Files(Protocol):
         wants: Wants | None,
         chunk_bytes: int,
     ) -> Iterator[Content]:
-        """The regular files beneath a directory, names in order, never through a link.
+        """Read the regular files beneath a directory, in order of their names, never through a link.
 
-        What is in a directory is left out if *enter* says no to its name, a file if *wants* does.
+        A directory is skipped if *enter* returns false for its name, a file if *wants* does.
         """
         ...
 
     def mkdir(self, path: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
-        """Make a directory; returns the paths of all that were made, none if it was there."""
+        """Create a directory; returns the paths of all that were created, none if it existed."""
         ...
 
     def link(self, path: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
-        """Make a link with the text *target*, which must not lead out."""
+        """Create a link with the text *target*, which must not lead out."""
         ...
 
     def remove(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
-        """Remove a file, a link (never its target) or an empty directory; returns what it was."""
+        """Remove a file, a link (never its target) or an empty directory; returns its last info."""
         ...
 
     def remove_tree(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
-        """Remove whatever is there, with everything in it; returns what it was."""
+        """Remove an entry and everything in it; returns its last info."""
         ...
 
     def move(
         self, source: ParsedPath, /, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
-        """Rename within this root; returns what was moved, as it was."""
+        """Rename within this root; returns the info from before the move."""
         ...
 
     def copy(
         self, source: ParsedPath, /, target: ParsedPath, *, existing: Existing, limit: int | None
     ) -> Change:
-        """Copy one regular file of at most *limit* bytes within this root, making parents as needed."""
+        """Copy one regular file of at most *limit* bytes within this root, creating parents as needed."""
         ...
 
     def measure(self, limit: int | None = None) -> Usage:
-        """Count everything, each inode once, whatever the depth; `LimitError` beyond *limit* entries."""
+        """Count everything, each inode once, at any depth; `LimitError` beyond *limit* entries."""
         ...
 
     def close(self) -> None:
-        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
+        """End all use; running reads finish, and a change not yet being published raises `ClosedError`."""
         ...

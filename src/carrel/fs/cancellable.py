@@ -1,7 +1,7 @@
 """Stop file work midway: walks with a deadline, `CancellableFiles` with a check before each step.
 
-A caller with a deadline sets it for the thread, and every walk checks it now and then. Counts of the ledger,
-surveys and the hand-over of files are such walks, however many calls lie in between.
+A caller with a deadline sets it for the thread, and every walk checks it regularly. The ledger's counts and
+the tree snapshots and ownership changes around unmediated runs are such walks, at any call depth.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class WalkCancelledError(Exception):
-    """The walk was cancelled; what it has found so far is not all.
+    """The walk was cancelled; what it has found so far is incomplete.
 
-    No `CarrelError`, since nobody on the way may take it for a failure of the disk.
+    It is not a `CarrelError`, so that no handler on the way mistakes it for a failure of the disk.
     """
 
 
@@ -49,7 +49,7 @@ _thread = _Thread()
 
 @contextmanager
 def cancelled_when(is_over: Callable[[], bool]) -> Iterator[None]:
-    """Cancel the walks that this thread makes in the block as soon as *is_over* says so."""
+    """Cancel the walks of this thread in the block as soon as *is_over* returns true."""
     before, _thread.is_over = _thread.is_over, is_over
     try:
         yield
@@ -58,31 +58,31 @@ def cancelled_when(is_over: Callable[[], bool]) -> Iterator[None]:
 
 
 def is_cancelled() -> bool:
-    """Whether a walk of this thread has to end."""
+    """Whether walks of this thread must stop."""
     return _thread.is_over is not None and _thread.is_over()
 
 
 def checkpoint() -> None:
-    """Do nothing while walks go on.
+    """Do nothing unless walks of this thread were cancelled.
 
     Raises:
-        WalkCancelledError: They have to end.
+        WalkCancelledError: They were.
     """
     if is_cancelled():
         raise WalkCancelledError
 
 
 Check = Callable[[], None]
-"""Does nothing, or raises to stop the work."""
+"""Raises an exception to stop the work, or does nothing."""
 Found = TypeVar("Found")
 
 
 class CancellableFiles:
-    """The same files, with a check before each operation, each entry of a walk, some names and each chunk.
+    """`Files` with a check before each operation, walk entry, batch of names and chunk.
 
-    What the check raises comes to the caller as it is, and a change that it stops has not happened.
+    The caller gets exactly the exception that the check raises, and a change stopped by it has not happened.
 
-    Not covered: one call of the host is not interrupted, nor is the removal of one tree, the listing of one
+    Not covered: a single system call is not interrupted, nor is the removal of one tree, the listing of one
     directory or the copy of one file within a root.
     """
 
@@ -93,7 +93,7 @@ class CancellableFiles:
 
     @property
     def account(self) -> Account:
-        """That of the files within."""
+        """The account of the inner files."""
         return self.inner.account
 
     @account.setter
@@ -102,7 +102,7 @@ class CancellableFiles:
 
     @property
     def confinement(self) -> str:
-        """How paths are kept inside."""
+        """How the inner files keep paths inside."""
         return self.inner.confinement
 
     def subtree(self, names: tuple[str, ...]) -> Files:
@@ -121,36 +121,36 @@ class CancellableFiles:
     # Reading
 
     def read(self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None) -> bytes:
-        """Content of a regular file, whole or a window of it."""
+        """Read a regular file, whole or a window of it."""
         self._check()
         return self.inner.read(path, limit=limit, offset=offset, length=length)
 
     def read_with_info(
         self, path: ParsedPath, /, *, limit: int | None, offset: int, length: int | None
     ) -> tuple[FileInfo, bytes]:
-        """The same with what the file was just before."""
+        """Read a file like `read`, and return its info from just before."""
         self._check()
         return self.inner.read_with_info(path, limit=limit, offset=offset, length=length)
 
     def reader(self, path: ParsedPath, /) -> Reader:
-        """Open a regular file to be read by chunks."""
+        """Open a regular file for reading in chunks."""
         self._check()
         return _CancellableReader(self.inner.reader(path), self._check)
 
     def stat(self, path: ParsedPath, /, links: Links) -> FileInfo:
-        """What is there."""
+        """Return the info of one entry."""
         self._check()
         return self.inner.stat(path, links)
 
     def list(self, path: ParsedPath, /, *, limit: int | None) -> builtins.list[FileInfo]:
-        """The entries of a directory, sorted by name."""
+        """List the entries of a directory, sorted by name."""
         self._check()
         found = self.inner.list(path, limit=limit)
         self._check()
         return found
 
     def names(self, path: ParsedPath, /, *, limit: int | None) -> Iterator[builtins.list[Named]]:
-        """The names in a directory, each with its kind."""
+        """List the names in a directory with their kinds."""
         self._check()
         return _checked(self.inner.names(path, limit=limit), self._check)
 
@@ -163,7 +163,7 @@ class CancellableFiles:
         unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
+        """Walk everything beneath a directory, parents first, never through a link."""
         self._check()
         return _checked(self.inner.walk(path, limits, unreadable=unreadable, enter=enter), self._check)
 
@@ -177,7 +177,7 @@ class CancellableFiles:
         wants: Wants | None,
         chunk_bytes: int,
     ) -> Iterator[Content]:
-        """The regular files beneath a directory, names in order, never through a link."""
+        """Read the regular files beneath a directory, in order of their names, never through a link."""
         self._check()
         found = self.inner.read_tree(path, limits, enter=enter, wants=wants, chunk_bytes=chunk_bytes)
         return _checked_contents(found, self._check)
@@ -201,7 +201,7 @@ class CancellableFiles:
         mode: int | None = None,
         cause: Cause = WRITE,
     ) -> Change:
-        """Store *data* at once or not at all."""
+        """Store *data* completely or not at all."""
         self._check()
         pieces = data if isinstance(data, bytes) else _guarded(data, self._check)
         try:
@@ -215,22 +215,22 @@ class CancellableFiles:
     def append(
         self, path: ParsedPath, /, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
-        """Add to a regular file that has no other name."""
+        """Append to a regular file that has no other name."""
         self._check()
         return self.inner.append(path, data, limit=limit, expect=expect)
 
     def touch(self, path: ParsedPath, /, modified_ns: int) -> FileInfo:
-        """Set when something was changed last."""
+        """Set a modification time."""
         self._check()
         return self.inner.touch(path, modified_ns)
 
     def mkdir(self, path: ParsedPath, /, *, parents: Parents) -> builtins.list[str]:
-        """Make a directory."""
+        """Create a directory."""
         self._check()
         return self.inner.mkdir(path, parents=parents)
 
     def link(self, path: ParsedPath, /, target: str, *, existing: Existing = Existing.REFUSE) -> None:
-        """Make a link."""
+        """Create a link."""
         self._check()
         self.inner.link(path, target, existing=existing)
 
@@ -240,7 +240,7 @@ class CancellableFiles:
         return self.inner.remove(path, expect=expect)
 
     def remove_tree(self, path: ParsedPath, /, *, expect: str | None = None) -> FileInfo:
-        """Remove whatever is there, with everything in it."""
+        """Remove an entry and everything in it."""
         self._check()
         return self.inner.remove_tree(path, expect=expect)
 
@@ -259,19 +259,19 @@ class CancellableFiles:
         return self.inner.copy(source, target, existing=existing, limit=limit)
 
     def close(self) -> None:
-        """End all use of the files within."""
+        """End all use of the inner files."""
         self.inner.close()
 
 
 def uncancellable(files: Files) -> Files:
-    """The files without a check, to take away what a stopped change had made so far."""
+    """Return the files without a check, for example to clean up after a change that a check stopped."""
     while isinstance(files, CancellableFiles):
         files = files.inner
     return files
 
 
 class _CancellableReader:
-    """An open file whose every chunk is preceded by a check."""
+    """A reader with a check before every chunk."""
 
     def __init__(self, inner: Reader, check: Check) -> None:
         self.info = inner.info
@@ -279,11 +279,11 @@ class _CancellableReader:
         self._check = check
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
-        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
         return _checked(self._inner.chunks(chunk_bytes, offset), self._check)
 
     def read(self, length: int, offset: int = 0) -> bytes:
-        """So much of the content from *offset* on, or what there is of it."""
+        """Read at most *length* bytes at *offset*."""
         return self._inner.read(length, offset)
 
 
@@ -293,19 +293,19 @@ def _checked(found: Iterable[Found], check: Check) -> Iterator[Found]:
             check()
             yield one
     finally:
-        # Whoever keeps the error of a check would keep this frame, and the descriptors of what is walked.
+        # A kept exception keeps this frame, and with it the descriptors of the walk.
         del found
 
 
 def _checked_contents(found: Iterator[Content], check: Check) -> Iterator[Content]:
     for content in _checked(found, check):
-        # What came at once is there already.
+        # A tuple of chunks was already read.
         is_read = type(content.chunks) is tuple
         yield content if is_read else content._replace(chunks=_checked(content.chunks, check))
 
 
 class _StoppedError(Exception):
-    """Carries what a check or a source raised past the translation of host errors, which it may look like."""
+    """Carries an exception of a check or a source past the translation of host errors."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__()

@@ -146,14 +146,14 @@ def changed_error(path: ParsedPath, version: str | None) -> ChangedError:
 
 
 def not_a_file_error(found: os.stat_result, path: ParsedPath) -> IsDirectoryError | NotRegularError:
-    """The error for something that is no regular file."""
+    """Return the error for something that is not a regular file."""
     if stat.S_ISDIR(found.st_mode):
         return IsDirectoryError(f"{path.requested!r} is a directory, not a file", path=path.requested)
     return NotRegularError(f"{path.requested!r} is not a regular file", path=path.requested)
 
 
 def size_limit_error(what: str, limit: int, asked: int, path: ParsedPath) -> LimitError:
-    """The error for a content of *asked* bytes where only *limit* are allowed."""
+    """Return the error for content of *asked* bytes where at most *limit* are allowed."""
     return LimitError(
         what,
         limit=limit,
@@ -164,7 +164,7 @@ def size_limit_error(what: str, limit: int, asked: int, path: ParsedPath) -> Lim
 
 
 def list_limit_error(limit: int, prefix: str) -> LimitError:
-    """The error of a directory that has more entries than a listing may."""
+    """Return the error for a directory with more entries than a listing may have."""
     top = prefix.rstrip("/") or "."
     return LimitError(
         "list_entries",
@@ -176,7 +176,7 @@ def list_limit_error(limit: int, prefix: str) -> LimitError:
 
 
 def walk_limit_error(limit: int, prefix: str) -> LimitError:
-    """The error of a tree that has more entries than a walk may visit."""
+    """Return the error for a tree with more entries than a walk may visit."""
     top = prefix.rstrip("/") or "."
     return LimitError(
         "walk_entries",
@@ -188,7 +188,7 @@ def walk_limit_error(limit: int, prefix: str) -> LimitError:
 
 
 def depth_limit_error(limit: int, path: str) -> LimitError:
-    """The error of a tree that has more levels than a walk may go."""
+    """Return the error for a tree with more levels than a walk may descend."""
     return LimitError(
         "depth",
         limit=limit,

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 
 class Handle:
-    """Owns one descriptor; closing is dropping the last reference.
+    """Owns one descriptor, which is closed when the last reference is dropped.
 
-    An operation keeps its own reference while it runs, so `close()` in another thread cannot hand the number
-    to somebody else's file underneath it.
+    An operation keeps its own reference while it runs, so that `close()` in another thread cannot let the
+    number be reused for another file.
     """
 
     __slots__ = ("__weakref__", "_close", "fd")
@@ -28,17 +28,17 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def names_in(directory: int) -> list[bytes]:
-    """All names in the open directory *directory*, whoever else looks at the same time.
+    """Return all names in the open directory *directory*, safe for concurrent callers.
 
-    It is opened anew, because all who share a descriptor, or a copy of one, share one place in the listing:
-    two who read there at the same time get a part each.
+    The directory is opened again, because duplicates of a descriptor share one read position: two concurrent
+    listings would each get a part.
     """
     with _scanning(directory) as entries:
         return [os.fsencode(entry.name) for entry in entries]
 
 
 def directories_in(directory: int) -> list[str]:
-    """The names of the directories in the open directory *directory*, found in the same way."""
+    """Return the names of the directories in the open directory *directory*, like `names_in`."""
     with _scanning(directory) as entries:
         return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 

@@ -1,10 +1,10 @@
 """Run an operation inline on an event loop, giving up with `WouldBlock` where it would have to wait.
 
-What takes a few system calls is done before a thread could begin with it, unless somebody else holds a lock
-or everything has to be counted first. Whether that is so is known only where the lock is: there `WouldBlock`
-is raised in a thread that must not wait, and whoever tried begins anew in one that may.
+An operation of a few system calls is done before a thread could start on it, unless a lock is held elsewhere
+or the tree has to be counted first. Only the code at the lock knows that: it raises `WouldBlock` in a thread
+that must not wait, and the caller starts the operation again in a thread that may.
 
-Not covered: a disk or a network file system that does not answer.
+Not covered: a disk or a network file system that does not respond.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 class WouldBlock(BaseException):
-    """The operation has to wait; nothing was changed.
+    """The operation would have to wait; nothing was changed.
 
-    No `Exception`, since nobody on the way may take it for a failure of the operation.
+    It is not an `Exception`, so that no handler on the way mistakes it for a failure of the operation.
     """
 
 
@@ -36,12 +36,12 @@ _thread = _Thread()
 
 
 def run_nonblocking(work: Callable[[], T]) -> T:
-    """What *work* gives, in this thread and without waiting.
+    """Run *work* in this thread without waiting, and return its result.
 
-    It takes locks once, or can be repeated: after the first change it may still have to give up.
+    *work* must take its locks once or be safe to repeat: it may have to give up after its first change.
 
     Raises:
-        WouldWait: It cannot be done now.
+        WouldBlock: It would have to wait.
     """
     before, _thread.may_wait = _thread.may_wait, False
     try:
@@ -56,10 +56,10 @@ def may_block() -> bool:
 
 
 def require_may_block() -> None:
-    """Do nothing where this thread may wait.
+    """Do nothing if this thread may wait.
 
     Raises:
-        WouldWait: It must not.
+        WouldBlock: It must not.
     """
     if not _thread.may_wait:
         raise WouldBlock
@@ -77,6 +77,6 @@ def releasing(release: Release) -> Iterator[None]:
 
 @contextmanager
 def blocking() -> Iterator[None]:
-    """Mark a blocking wait, so that the owner of this thread can run another one in the meantime."""
+    """Mark a blocking wait, during which the owner of this thread can run another one."""
     with _thread.release(), releasing(nullcontext):
         yield

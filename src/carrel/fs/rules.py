@@ -11,9 +11,9 @@ from carrel.paths.parsed_path import ParsedPath
 from carrel.values import FileInfo, FileKind
 
 MAX_LINKS = 40
-"""Most links in one path, as in Linux."""
+"""Most links followed in one path, as in Linux."""
 DRAFT_PREFIX = b".carrel-draft-"
-"""What the names of content that is not complete begin with."""
+"""Prefix of the names of unfinished files."""
 _UNCOUNTED_BYTES = 2**16
 
 KINDS = {
@@ -29,10 +29,10 @@ PathPart = TypeVar("PathPart", str, bytes)
 
 
 def skip_missing(todo: list[PathPart], up: PathPart) -> bool:
-    """Take from the end of *todo* what comes after a missing name, and the `..` that goes back above it.
+    """Pop from *todo* the names below a missing directory, and the `..` that leads back above it.
 
-    A path through a missing directory is missing, but where it goes on above it must not be out either, as
-    `os.path.realpath` sees it. Returns whether there is such a `..`.
+    A path through a missing directory is missing, but the part after the `..` must not lead out either, as
+    `os.path.realpath` would resolve it. Returns whether there is such a `..`.
     """
     depth = 1
     while todo and depth:
@@ -41,13 +41,13 @@ def skip_missing(todo: list[PathPart], up: PathPart) -> bool:
 
 
 def require_write_bit(found: os.stat_result, path: ParsedPath) -> None:
-    """Refuse a file that nobody may write, for root as for everyone else."""
+    """Refuse a file without any write permission, also for root."""
     if not found.st_mode & 0o222:
         raise HostDeniedError(f"permission denied: {path.requested!r} is read-only", path=path.requested)
 
 
 def require_one_name(found: os.stat_result, path: ParsedPath) -> None:
-    """Refuse to change a file in place that would change under another name too, wherever that is."""
+    """Refuse to change a file in place that has other names, because it would change under those too."""
     if found.st_nlink != 1:
         raise HostDeniedError(
             f"{path.requested!r} has other names (hard links); changing it would change them too",
@@ -56,13 +56,13 @@ def require_one_name(found: os.stat_result, path: ParsedPath) -> None:
 
 
 def counted_bytes(size: int, blocks: int) -> int:
-    """What a regular file counts for: its size, or what it holds of the disk if that is far more.
+    """Return the bytes to charge for a regular file: its size, or its blocks if those are far more.
 
-    A program may reserve blocks without making a file longer. What a file system adds itself (a part of a
-    block, blocks that say where the others are) does not count: 64 KiB and a sixteenth of the size.
+    A program may reserve blocks without making a file longer. Overhead of the file system (partial blocks,
+    block maps) is not charged: up to 64 KiB plus a sixteenth of the size.
     """
-    held = blocks * 512
-    return held if held > size + size // 16 + _UNCOUNTED_BYTES else size
+    allocated = blocks * 512
+    return allocated if allocated > size + size // 16 + _UNCOUNTED_BYTES else size
 
 
 def info_of(

@@ -1,7 +1,7 @@
 """System calls that Python does not offer, and raw calls that need care.
 
-Everything here ends in `_unchecked`: it takes a name or a path as it is, and whoever calls it answers for
-what the path means.
+Every function here ends in `_unchecked`: it takes a name or a path as given, and the caller is responsible
+for what that leads to.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _syncfs.argtypes = (ctypes.c_int,)
 
 _AT_EMPTY_PATH = 0x1000
 _AT_STATX_DONT_SYNC = 0x4000
-"""A server far away, which has no say about mounts, is not asked."""
+"""Do not ask a network server: mounts are known locally."""
 _STATX_BTIME = 0x800
 _STATX_MNT_ID = 0x1000
 _Answer = ctypes.c_char * 256
 _MOUNT = struct.Struct("=I140xQ")
-"""Of `struct statx`: what was answered, and the mount id."""
+"""Fields of `struct statx`: the result mask and the mount id."""
 _BIRTH = struct.Struct("=I76xqI")
-"""Of `struct statx`: what was answered, and the seconds and nanoseconds of its making."""
+"""Fields of `struct statx`: the result mask, and the seconds and nanoseconds of the birth time."""
 _statx = getattr(_libc, "statx", None)
 if _statx is not None:
     _statx.restype = ctypes.c_int
@@ -67,12 +67,12 @@ if _statx is not None:
 
 @lru_cache(maxsize=64)
 def how(flags: int, resolve: int) -> bytes:
-    """The `open_how` structure; its mode is 0, because nothing is created through it."""
+    """Return an `open_how` structure; its mode is 0, because nothing is created with it."""
     return struct.pack("QQQ", flags, 0, resolve)
 
 
 def openat2_unchecked(base: int, path: bytes, flags: int, resolve: int) -> int:
-    """Open *path* seen from *base* and return the descriptor."""
+    """Open *path* relative to *base* and return the descriptor."""
     while True:
         fd: int = _openat2(_NR_OPENAT2, base, path, how(flags, resolve), _HOW_BYTES)
         if fd >= 0:
@@ -83,16 +83,16 @@ def openat2_unchecked(base: int, path: bytes, flags: int, resolve: int) -> int:
 
 
 LISTED_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-"""How a file is opened whose name a directory listed."""
+"""Flags for opening a name that a directory listing returned."""
 
 
 def open_listed_unchecked(directory: int, name: str) -> int:
-    """Open one name without a slash in *directory*, never through a link, but also what is mounted there."""
+    """Open one name without a slash in *directory*, never through a link, but possibly across a mount."""
     return os.open(name, LISTED_FILE, dir_fd=directory)
 
 
 def renameat2_unchecked(source_dir: int, source: bytes, target_dir: int, target: bytes, flags: int) -> None:
-    """Rename with flags; ENOSYS where the C library has no `renameat2`."""
+    """Rename with flags; ENOSYS if the C library has no `renameat2`."""
     if _renameat2 is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     while _renameat2(source_dir, source, target_dir, target, flags) != 0:
@@ -102,10 +102,10 @@ def renameat2_unchecked(source_dir: int, source: bytes, target_dir: int, target:
 
 
 def mount_id_unchecked(fd: int) -> tuple[int, int]:
-    """Tell mounts apart: the kernel's mount id, or only the device where nothing tells it.
+    """Return a key that differs between mounts: the kernel's mount id, or the device if there is no id.
 
-    `st_dev` alone does not show a bind mount of the same file system. `statx` tells the id since Linux 5.8;
-    /proc/self/fdinfo tells the same one before, by three system calls.
+    `st_dev` alone does not reveal a bind mount of the same file system. `statx` returns the id since
+    Linux 5.8; before that, /proc/self/fdinfo has it, at the cost of three system calls.
     """
     if _statx is not None:
         found = _Answer()
@@ -130,7 +130,7 @@ def mount_id_unchecked(fd: int) -> tuple[int, int]:
 
 
 def created_ns_unchecked(fd: int) -> int | None:
-    """When what *fd* holds was made, or `None` where the kernel or the file system does not tell."""
+    """Return the creation time of *fd*, or `None` if the kernel or the file system does not record it."""
     if _statx is None:
         return None
     found = _Answer()
@@ -141,16 +141,16 @@ def created_ns_unchecked(fd: int) -> int | None:
 
 
 def chmod_held_unchecked(fd: int, mode: int) -> None:
-    """Change the mode of what the `O_PATH` descriptor *fd* holds, wherever its name went."""
+    """Change the mode of the entry that the `O_PATH` descriptor *fd* refers to, whatever its name is now."""
     try:
         os.chmod(f"/proc/self/fd/{fd}", mode)
     except FileNotFoundError:
-        # Without /proc there is no way to do it; what the descriptor holds is still there.
+        # There is no /proc, and no other way; the entry itself still exists.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 
 def chown_held_unchecked(fd: int, user: int, group: int) -> None:
-    """Give what the `O_PATH` descriptor *fd* holds to another user, wherever its name went."""
+    """Change the owner of the entry that the `O_PATH` descriptor *fd* refers to."""
     try:
         os.chown(f"/proc/self/fd/{fd}", user, group)
     except FileNotFoundError:
@@ -158,7 +158,7 @@ def chown_held_unchecked(fd: int, user: int, group: int) -> None:
 
 
 def touch_held_unchecked(fd: int, modified_ns: int) -> None:
-    """Set when what the `O_PATH` descriptor *fd* holds was changed last, wherever its name went."""
+    """Set the modification time of the entry that the `O_PATH` descriptor *fd* refers to."""
     try:
         os.utime(f"/proc/self/fd/{fd}", ns=(modified_ns, modified_ns))
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def link_held_unchecked(fd: int, target_dir: int, target: bytes) -> None:
 
 
 def syncfs_unchecked(fd: int) -> None:
-    """Write back everything on the file system that *fd* is on, and wait for that."""
+    """Flush the whole file system that *fd* is on, and wait for it."""
     while _syncfs(fd) != 0:
         number = ctypes.get_errno()
         if number != errno.EINTR:

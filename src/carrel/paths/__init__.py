@@ -1,5 +1,5 @@
 """Lexical rules, applied before any file is touched.
 
-`parsed_path` parses what a caller wrote, `glob` matches patterns, `session_id` checks ids. Start with
+`parsed_path` parses paths from callers, `glob` matches patterns, `session_id` validates ids. Start with
 `parsed_path`. Nothing here looks at a file system.
 """

@@ -1,4 +1,4 @@
-r"""Glob patterns, matched only against paths that were already found.
+r"""Glob patterns, matched only against paths that a walk has found.
 
 `*`, `?` and `[...]` match inside one name, `**` any number of names. A pattern without a slash matches the
 name at any depth; one with a slash matches the whole relative path. `\` is a separator, as in paths.
@@ -26,7 +26,7 @@ class Pattern:
         """Compile *text*.
 
         Raises:
-            PatternError: It is empty, absolute, too long or holds `..`.
+            PatternError: It is empty, absolute, too long or contains `..`.
         """
         if not isinstance(text, str):
             raise TypeError(f"a pattern must be str, not {type(text).__name__}")
@@ -38,7 +38,7 @@ class Pattern:
         self.anywhere = "/" not in plain and parts != ["**"]
         self._parts = [_compile(part) for part in parts]
         self.literal_parent = _literal_parent(parts)
-        """The leading names without magic, where a search may begin."""
+        """The leading names without wildcards, where a search may begin."""
 
     def matches(self, path: str) -> bool:
         """Whether the relative *path* matches."""
@@ -48,7 +48,7 @@ class Pattern:
         return _match(self._parts, path.split("/"))
 
     def matches_name(self, name: str) -> bool:
-        """Whether a path that ends in *name* may match."""
+        """Whether a path whose last name is *name* can match."""
         last = self._parts[-1]
         return last is None or last.match(name) is not None
 
@@ -78,12 +78,12 @@ def _literal_parent(parts: Sequence[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _compile(part: str) -> re.Pattern[str] | None:
-    """A matcher for one name, or `None` for `**`."""
+    """Return a matcher for one name, or `None` for `**`."""
     return None if part == "**" else re.compile(fnmatch.translate(part))
 
 
 def _match(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> bool:
-    """Match names against parts, giving each `**` as few names as will do."""
+    """Match names against parts; each `**` takes as few names as possible."""
     part = name = 0
     retry_part, retry_name = -1, 0
     while name < len(names):

@@ -1,9 +1,9 @@
 r"""Parse the path a caller wrote into a `ParsedPath`, without looking at any file.
 
-A path is only a request. Nothing here looks at a file system, and nothing here decides whether `..` is
-harmless: that is the resolver's work, because only it knows what the names before it are.
+A path is only a request. Nothing here looks at a file system or decides whether `..` is harmless: only the
+resolver can, because it knows what the names before the `..` are.
 
-`\` is a separator on every platform. A trailing slash becomes the flag `must_dir` and is never attached
+`\` is a separator on every platform. A trailing slash becomes the flag `must_dir` and is never appended
 again: `openat("link/", O_NOFOLLOW)` would follow the link.
 """
 
@@ -16,34 +16,34 @@ from typing import NamedTuple
 from carrel.errors import AbsoluteError, PathError
 
 PATH_BYTES = 4096
-"""Paths of this many bytes or more are refused, as Linux does."""
+"""Paths of this many bytes or more are refused, as in Linux."""
 NAME_BYTES = 255
 
 StrPath = str | os.PathLike[str]
 
 
 class ParsedPath(NamedTuple):
-    """A request that is well formed; nothing says yet that it stays inside."""
+    """A syntactically valid path; whether it stays inside is decided by the resolver."""
 
     requested: str
     """What the caller wrote, for messages and records."""
     parts: tuple[str, ...]
-    """Names and `..`, without empty ones and `.`; none for the root itself."""
+    """Names and `..`, without empty names and `.`; empty for the root itself."""
     absolute: bool
     must_dir: bool
-    """It ended in a slash or a dot, so only a directory can be meant."""
+    """The path ended in a slash or a dot, so it must be a directory."""
     dotted: bool
-    """It ended in `.` or `..`, so it does not end in a name."""
+    """The path ended in `.` or `..`, so it does not end in a name."""
     encoded: bytes
-    """The parts as the system calls want them; `.` for the root."""
+    """The path for system calls; `.` for the root."""
     parent: bytes
-    """The same without the last part."""
+    """The path without its last part, for system calls."""
     name: bytes
     """The last part; empty when `dotted`."""
 
     @property
     def text(self) -> str:
-        """The path in its plainest spelling."""
+        """The path in its normal form."""
         return "/".join(self.parts) or "."
 
 
@@ -51,9 +51,9 @@ def parse(path: StrPath) -> ParsedPath:
     """Parse a relative path.
 
     Raises:
-        TypeError: It is neither `str` nor a path object that gives one.
+        TypeError: It is neither a `str` nor a path object that returns one.
         AbsoluteError: It is absolute.
-        PathError: It is empty, too long or holds what no path may hold.
+        PathError: It is empty, too long or contains characters that are not allowed.
     """
     parsed = parse_any(path)
     if parsed.absolute:
@@ -70,12 +70,12 @@ def parse_any(path: StrPath) -> ParsedPath:
 
 
 def relative(path: ParsedPath, parts: tuple[str, ...]) -> ParsedPath:
-    """Make *parts* of *path* a relative request that still remembers what the caller wrote."""
+    """Return a relative path of *parts* that keeps what the caller wrote in *path*."""
     return _build(path.requested, parts, absolute=False, must_dir=path.must_dir, dotted=path.dotted)
 
 
 def child(path: ParsedPath, below: str) -> ParsedPath:
-    """The entry that a walk found at *below*, seen from *path*; its names are taken as they are."""
+    """Return the path of the entry *below* the directory *path*; its names are taken literally."""
     parts = (*path.parts, *below.split("/"))
     return _build("/".join(parts), parts, absolute=False, must_dir=False, dotted=False)
 
@@ -92,10 +92,10 @@ def entry_prefix(path: ParsedPath) -> str:
 
 
 def link_destination(path: ParsedPath, target: str) -> ParsedPath:
-    """Where a link with the text *target* leads that stands at *path*, seen from the root.
+    """Return where a link at *path* with the text *target* leads, relative to the root.
 
     Raises:
-        PathError: The text is too long or holds what no path may hold.
+        PathError: The text is too long or contains characters that are not allowed.
     """
     base = path.parts[:-1]
     then = _split(path.requested, target)
@@ -109,7 +109,7 @@ def link_destination(path: ParsedPath, target: str) -> ParsedPath:
 
 
 def escapes(path: ParsedPath, target: str) -> bool:
-    """Whether a link with the text *target* at *path* is absolute or, as text, climbs above the root."""
+    """Whether a link at *path* with the text *target* is absolute or, read as text, leads above the root."""
     then = link_destination(path, target)
     depth = 0
     for part in then.parts:
@@ -120,10 +120,10 @@ def escapes(path: ParsedPath, target: str) -> bool:
 
 
 def to_str(path: object) -> str:
-    """A real `str`, whatever a subclass or a path object would answer the second time.
+    """Return a real `str`, so that a subclass or path object cannot return another text later.
 
     Raises:
-        TypeError: It is neither `str` nor a path object that gives one.
+        TypeError: It is neither a `str` nor a path object that returns one.
     """
     given = path if isinstance(path, str) else os.fspath(path)  # type: ignore[call-overload]  # raises TypeError itself
     if not isinstance(given, str):
@@ -204,10 +204,10 @@ def _check_names(requested: str, encoded: bytes) -> None:
 
 
 def encode(text: str, requested: str) -> bytes:
-    """The bytes of a name; one that was not UTF-8 comes back as it was listed.
+    """Encode a name; one that was not UTF-8 when it was listed becomes the same bytes again.
 
     Raises:
-        PathError: It holds a lone surrogate that stands for no byte.
+        PathError: It contains a lone surrogate that stands for no byte.
     """
     try:
         return text.encode()

@@ -13,13 +13,13 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\.|$)", re.ASCII 
 
 
 def require_session_id(session_id: object) -> str:
-    """Return *session_id* if every door may use it as the name of a session.
+    """Return *session_id* if it is valid in every interface.
 
-    Letters, digits, `-`, `_` and single dots inside; 1 to 128 characters; it begins with a letter, a digit or
-    `_`, and is no device name of Windows.
+    An id has 1 to 128 letters, digits, `-`, `_` and single dots in between; it begins with a letter, a digit
+    or `_` and is not a device name of Windows.
 
     Raises:
-        SessionIdError: It breaks the rule; the message says how.
+        SessionIdError: It is invalid; the message says why.
     """
     if not isinstance(session_id, str):
         raise SessionIdError(f"session id must be str, not {type(session_id).__name__}")
@@ -31,7 +31,7 @@ def require_session_id(session_id: object) -> str:
 
 
 def id_problem(session_id: str) -> str | None:
-    """How *session_id*, or another name that follows the same rule, breaks it; `None` if it does not."""
+    """Return why *session_id*, or another name under the same rule, is invalid; `None` if it is valid."""
     if not session_id:
         return "it is empty"
     if len(session_id) > ID_CHARACTERS:

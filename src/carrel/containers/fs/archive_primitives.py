@@ -226,7 +226,7 @@ class ArchivePrimitives:
                 self._archive.put((*near, *missing[:count]), member, iter(()))
 
     def link(self, parts: Parts, text: bytes, existing: Existing) -> None:
-        """Make a link."""
+        """Create a link."""
         with self._quiet():
             self._require_place(parts, existing)
             # Into the root, since the engine refuses a link that leads out of where it is put.

@@ -167,7 +167,7 @@ class FilePrimitives(Protocol):
         ...
 
     def link(self, parts: Parts, text: bytes, existing: Existing) -> None:
-        """Make a link."""
+        """Create a link."""
         ...
 
     def unlink(self, parts: Parts) -> None:

@@ -96,13 +96,13 @@ class ContainerReading:
     def read(
         self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> bytes:
-        """Content of a regular file, whole or a window of it."""
+        """Read a regular file, whole or a window of it."""
         return self._read(path, limit, offset, length)[1]
 
     def read_with_info(
         self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
-        """The same with what the file was just before."""
+        """Read a file like `read`, and return its info from just before."""
         found, data = self._read(path, limit, offset, length)
         return info_of(path.text, found), data
 
@@ -170,7 +170,7 @@ class ContainerReading:
 
     @retried_and_translated
     def reader(self, path: ParsedPath) -> ContainerReader:
-        """Open a regular file to be read by chunks."""
+        """Open a regular file for reading in chunks."""
         steps = self._use(path)
         if path.must_dir:
             raise self._no_file(path)
@@ -191,20 +191,20 @@ class ContainerReading:
 
     @retried_and_translated
     def stat(self, path: ParsedPath, links: Links) -> FileInfo:
-        """What is there; a link that is kept shows its text."""
+        """Return the info of one entry; a link that is not followed has its target text."""
         found = self._look(path, links).result
         target = None if found.text is None else os.fsdecode(found.text)
         return info_of(path.text, found.stat, target)
 
     @retried_and_translated
     def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
-        """The entries of a directory, sorted by name."""
+        """List the entries of a directory, sorted by name."""
         prefix = entry_prefix(path)
         _, entries = self._listed(self._use(path), encoded(path), prefix, limit)
         return [info_of(prefix + os.fsdecode(entry.name), entry.stat) for entry in entries]
 
     def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
-        """The names in a directory, each with its kind."""
+        """List the names in a directory with their kinds."""
         infos = self.list(path, limit=limit)
         named = [(info.name, info.kind) for info in infos]
         return iter([named[at : at + BATCH_ENTRIES] for at in range(0, len(named), BATCH_ENTRIES)])
@@ -218,7 +218,7 @@ class ContainerReading:
         unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
+        """Walk everything beneath a directory, parents first, never through a link."""
         steps = self._use(path)
         prefix = entry_prefix(path)
         parts, entries = self._listed(steps, encoded(path), prefix, limits.list_entries)
@@ -234,7 +234,7 @@ class ContainerReading:
         wants: Wants | None,
         chunk_bytes: int,
     ) -> Iterator[Content]:
-        """The regular files beneath a directory, names in order, never through a link."""
+        """Read the regular files beneath a directory, in order of their names, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
         found = self.walk(path, limits, enter=go_in)
         skip = len(entry_prefix(path))
@@ -405,7 +405,7 @@ class ContainerReader:
             finalize(self, steps.drop, self._held)
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
-        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
         self._at += offset
         ahead = b""
         while True:
@@ -418,7 +418,7 @@ class ContainerReader:
             yield piece
 
     def read(self, length: int, offset: int = 0) -> bytes:
-        """So much of the content from *offset* on, or what there is of it."""
+        """Read at most *length* bytes at *offset*."""
         found: list[bytes] = []
         while length > 0 and (piece := self._read(length, offset)):
             found.append(piece[:length])

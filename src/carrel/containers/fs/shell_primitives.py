@@ -217,7 +217,7 @@ class ShellPrimitives:
                 return
 
     def link(self, parts: Parts, text: bytes, existing: Existing) -> None:
-        """Make a link."""
+        """Create a link."""
         told = existing.value.encode()
         _require_done(self._ask(b"link", new_draft(), told, field(text), *fields(parts)))
 

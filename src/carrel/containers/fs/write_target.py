@@ -25,13 +25,13 @@ from carrel.paths.parsed_path import ParsedPath, link_destination
 
 
 class WriteTarget(NamedTuple):
-    """Where a write goes, and what is there."""
+    """Where a write goes, and what exists there."""
 
     path: ParsedPath
     near: Parts
     """The names of the directory above it, or of the deepest one on the way that exists."""
     missing: tuple[str, ...]
-    """The names of the directories that are missing in between."""
+    """The names of the directories between `near` and the target that do not exist."""
     before: FoundEntry | None
 
     @property
@@ -53,7 +53,7 @@ class ContainerPlaces(ContainerReading):
         return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(path))
 
     def _require_inside(self, path: ParsedPath) -> None:
-        """Raise for a path that leads out, whatever else is wrong with it."""
+        """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
         try:
             self._directory(path, encoded(path))
         except OSError as error:
@@ -61,7 +61,7 @@ class ContainerPlaces(ContainerReading):
                 raise
 
     def _require_entry(self, path: ParsedPath, expect: str | None) -> tuple[Parts, FoundEntry]:
-        """What stands at the last name; a slash after anything but a directory is refused."""
+        """Return what exists at the last name; a slash after anything but a directory is refused."""
         reached = self._entry(path)
         found = reached.result
         if found is None:

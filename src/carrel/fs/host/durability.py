@@ -1,9 +1,9 @@
-"""What an acknowledged change survives: the end of the process, or a power loss.
+"""Durability: what an acknowledged change survives, the end of the process or a power loss.
 
 `Durability.PROCESS` leaves writing back to the host: a change survives `kill -9`, and a power loss may take
 the last seconds. `Durability.DISK` flushes the content, the records and the names of a change first.
 
-Not covered: a disk that says it has stored what it has not; a directory that we may not read, which is
+Not covered: a disk that reports data as stored when it is not; a directory without read permission, which is
 flushed with everything else on the host, so that its errors are not reported.
 """
 
@@ -21,15 +21,15 @@ _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Durability(StrEnum):
-    """How far a change has come when it is acknowledged; `PROCESS` makes each method do nothing."""
+    """Where a change is when it is acknowledged; with `PROCESS`, the flush methods do nothing."""
 
     PROCESS = "process"
-    """The kernel has it."""
+    """In the kernel's cache."""
     DISK = "disk"
-    """The disk has it."""
+    """On disk."""
 
     def flush(self, fd: int) -> None:
-        """Flush an open file or directory, with what is known about it."""
+        """Flush an open file or directory, with its metadata."""
         if self is Durability.DISK:
             with blocking():
                 os.fsync(fd)
@@ -41,7 +41,7 @@ class Durability(StrEnum):
                 os.fdatasync(fd)
 
     def flush_held(self, fd: int) -> None:
-        """Flush the file or directory that an `O_PATH` descriptor holds."""
+        """Flush the file or directory that an `O_PATH` descriptor refers to."""
         if self is Durability.DISK:
             _flush_opened(b".", fd)
 
@@ -51,17 +51,17 @@ class Durability(StrEnum):
             _flush_opened(path, None)
 
     def require_waiting(self) -> None:
-        """Do nothing where this thread may wait for the disk, or need not.
+        """Do nothing unless this thread would have to wait for the disk and must not.
 
         Raises:
-            WouldWait: It has to wait and must not.
+            WouldBlock: It would.
         """
         if self is Durability.DISK:
             require_may_block()
 
 
 def unwritten(what: str, error: OSError) -> DiskError:
-    """The error about *what*, which the disk did not take."""
+    """Return the error for *what*, which could not be written."""
     number = error.errno or errno.EIO
     kind = DiskFullError if number in (errno.ENOSPC, errno.EDQUOT) else DiskError
     return kind(f"{what} cannot be written: {os.strerror(number)}")

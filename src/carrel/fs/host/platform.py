@@ -33,7 +33,7 @@ _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 def has_unnamed_files(directory: Path) -> bool | None:
-    """Whether a file without a name can be had (`O_TMPFILE`), which is gone at once; `None` if we may not."""
+    """Whether unnamed files (`O_TMPFILE`) are supported; `None` if permissions forbid the test."""
     try:
         os.close(os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600))
     except PermissionError:
@@ -44,9 +44,9 @@ def has_unnamed_files(directory: Path) -> bool | None:
 
 
 def has_rename_flags(directory: Path) -> bool | None:
-    """Whether the kernel renames without replacing (`renameat2`); `None` if we may not try.
+    """Whether the kernel can rename without replacing (`renameat2`); `None` if the test is not possible.
 
-    Not covered: a file system that has no such flag is only known once something is renamed there.
+    Not covered: a file system without that flag is noticed only when something is renamed there.
     """
     try:
         opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -62,7 +62,7 @@ def has_rename_flags(directory: Path) -> bool | None:
 
 
 def file_system(directory: Path) -> str | None:
-    """What the kernel calls the file system that *directory* is on, like `ext4`; `None` if nothing tells."""
+    """Return the type of the file system that *directory* is on, such as `ext4`; `None` if unknown."""
     found: tuple[int, str] | None = None
     path = os.path.realpath(directory)
     with suppress(OSError), open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
@@ -70,7 +70,7 @@ def file_system(directory: Path) -> str | None:
             before, _, after = line.partition(" - ")
             point = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
             beneath = path == point or path.startswith(point.rstrip("/") + "/")
-            # A later mount hides an earlier one at the same place.
+            # A later mount hides an earlier one at the same path.
             if beneath and (found is None or len(point) >= found[0]):
                 found = len(point), after.split(" ")[0]
     return None if found is None else found[1]

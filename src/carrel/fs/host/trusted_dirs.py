@@ -1,6 +1,6 @@
-"""Directories that only we may write to: opened only if real, owned by us and closed to others.
+"""Directories that only this user may write to: opened only if real, owned by us and not writable by others.
 
-An open descriptor is what is checked and kept, so nothing can be put in its place between the two.
+The checks are made on the open descriptor that is then used, so nothing can be swapped in between.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def open_trusted_dir(path: Path, durability: Durability = Durability.PROCESS) -> Handle:
-    """Open a directory of the host that only we may write to, making it and those above if missing.
+    """Open a directory of the host that only this user may write to, creating it and its parents if missing.
 
     Raises:
-        UnavailableError: It is a link, somebody else's, writable for others, or cannot be opened.
+        UnavailableError: It is a link, owned by someone else, writable by others, or cannot be opened.
     """
     problem: str | None
     try:
@@ -40,7 +40,7 @@ def open_trusted_dir(path: Path, durability: Durability = Durability.PROCESS) ->
 
 
 def _make(path: Path, mode: int, durability: Durability) -> None:
-    """Make a directory and those above it, as far as they are missing."""
+    """Create a directory and its missing parents."""
     try:
         os.mkdir(path, mode)
     except FileExistsError:
@@ -55,10 +55,10 @@ def _make(path: Path, mode: int, durability: Durability) -> None:
 
 
 def make_trusted_subdir(parent: Handle, name: str, durability: Durability = Durability.PROCESS) -> Handle:
-    """Open the directory *name* in one of ours, making it if it is missing.
+    """Open the directory *name* in a trusted directory, creating it if it is missing.
 
     Raises:
-        UnavailableError: It is no directory, somebody else's, or cannot be made.
+        UnavailableError: It is not a directory, is owned by someone else, or cannot be created.
     """
     problem: str | None
     try:
@@ -73,7 +73,7 @@ def make_trusted_subdir(parent: Handle, name: str, durability: Durability = Dura
 
 
 def _open_made(parent: Handle, name: str, durability: Durability) -> int:
-    """Open a directory that others may be making or removing."""
+    """Create and open a directory while others may create or remove it."""
     for _ in range(_TRIES):
         with suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=parent.fd)
@@ -84,10 +84,10 @@ def _open_made(parent: Handle, name: str, durability: Durability) -> int:
 
 
 def open_trusted_subdir(parent: Handle, name: str) -> Handle | None:
-    """Open the directory *name* in one of ours; `None` if there is nothing.
+    """Open the directory *name* in a trusted directory; `None` if it does not exist.
 
     Raises:
-        UnavailableError: It is a link, no directory, or somebody else's.
+        UnavailableError: It is a link, not a directory, or owned by someone else.
     """
     try:
         handle = Handle(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent.fd))

@@ -19,7 +19,7 @@ _NO_COPY_RANGE = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class FileReader:
-    """An open regular file, read by chunks."""
+    """An open regular file, read in chunks."""
 
     def __init__(self, handle: Handle, info: FileInfo, path: ParsedPath) -> None:
         self._handle = handle
@@ -28,21 +28,21 @@ class FileReader:
 
     @property
     def fd(self) -> int:
-        """The descriptor, as long as this reader lives."""
+        """The descriptor, which is open for as long as this reader exists."""
         return self._handle.fd
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
-        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
         if offset:
             os.lseek(self._handle.fd, min(offset, self.info.size_bytes), os.SEEK_SET)
-        # No more memory is asked for than the file needs, and little to see that it has ended.
+        # Allocates no more memory than the file needs, and little for the read that finds its end.
         count = min(chunk_bytes, max(0, self.info.size_bytes - offset) + 1)
         while piece := self._read(count):
             yield piece
             count = chunk_bytes if len(piece) == count else min(chunk_bytes, _END_BYTES)
 
     def read(self, length: int, offset: int = 0) -> bytes:
-        """So much of the content from *offset* on, or what there is of it."""
+        """Read at most *length* bytes at *offset*."""
         try:
             return os.pread(self._handle.fd, length, offset)
         except OSError as error:
@@ -95,7 +95,7 @@ def _read_growth(fd: int, data: bytes, limit: int | None, path: ParsedPath) -> b
 
 
 def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) -> None:
-    """Append all of *data* and flush it, or leave the file as long as it was."""
+    """Append all of *data* and flush it, or restore the file to *size* bytes."""
     done = 0
     view = memoryview(data)
     try:
@@ -108,7 +108,7 @@ def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) ->
 
 
 def copy_all(source: FileReader, draft: Draft, limit: int | None, path: ParsedPath) -> None:
-    """Copy the rest of *source*, inside the kernel where it can."""
+    """Copy the rest of *source*, inside the kernel if possible."""
     ceiling = sys.maxsize if limit is None else limit
     size = 0
     for copied in _copy_pieces(source, draft):

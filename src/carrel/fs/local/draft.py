@@ -1,13 +1,13 @@
-"""New content for a file, invisible until it is complete.
+"""Drafts: new content for a file, invisible until it is complete.
 
-Three ways, by what the place offers:
+There are three kinds, by what the file system offers:
 
-- in a scratch directory outside the workspace, under a random name that its writer keeps locked, so that
-  `sweep` can tell an abandoned one;
-- an unnamed file (`O_TMPFILE`) in the target's directory, which vanishes by itself if the process dies; to
-  replace a file it gets a random name at the top of the root for the moment before the rename;
-- a named temporary file at the top of the root, where the file system has no unnamed ones or the host no
-/proc.
+- a file in a scratch directory outside the workspace, under a random name and locked by its writer, so that
+  `sweep_abandoned` recognizes an abandoned one;
+- an unnamed file (`O_TMPFILE`) in the target's directory, which disappears if the process dies; to replace a
+  file, it gets a random name at the top of the root just before the rename;
+- a named temporary file at the top of the root, if the file system has no unnamed files or the host has no
+  /proc.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from carrel.fs.nonblocking import require_may_block
 from carrel.fs.rules import DRAFT_PREFIX
 
 ABANDONED_SECONDS = 60
-"""A draft younger than this may belong to somebody who has not locked it yet."""
+"""Younger drafts are not swept, because their writer may not have locked them yet."""
 
 LOCK_TRIES = 500
 LOCK_WAIT_SECONDS = 0.001
@@ -35,14 +35,14 @@ _NO_TMPFILE = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 
 
 class Draft:
-    """One temporary file; it ends by `replace`, `create` or `discard`."""
+    """One temporary file; ends with `replace`, `create` or `discard`."""
 
     __slots__ = ("_name", "_names", "fd")
 
     def __init__(self, names: Handle, unnamed_in: Handle | None = None) -> None:
-        """Begin a draft whose name, if it needs one, is in the directory *names*.
+        """Create a draft whose name, if it needs one, is in the directory *names*.
 
-        Given *unnamed_in*, it begins without a name in that directory, where that can be had.
+        With *unnamed_in*, it is an unnamed file in that directory if the file system supports that.
         """
         self._names = names
         self._name: bytes | None = None
@@ -60,12 +60,12 @@ class Draft:
         name = _fresh_name()
         self.fd = os.open(name, _NAMED, 0o666, dir_fd=self._names.fd)
         self._name = name
-        # It tells that the writer lives; a file system without locks keeps its abandoned drafts.
+        # The lock shows that the writer is alive; without locks, abandoned drafts are not swept.
         with suppress(OSError):
             lock_soon(self.fd)
 
     def write(self, data: bytes) -> None:
-        """Add *data*."""
+        """Append *data* to the draft."""
         done = os.write(self.fd, data)
         if done < len(data):
             view = memoryview(data)
@@ -73,14 +73,14 @@ class Draft:
                 done += os.write(self.fd, view[done:])
 
     def replace(self, directory: Handle, name: bytes) -> None:
-        """Put the draft in place of whatever file is at *name*."""
+        """Rename the draft over the file at *name*."""
         if self._name is None:
             self._give_name(directory)
         os.rename(self._name or b"", name, src_dir_fd=self._names.fd, dst_dir_fd=directory.fd)
         self._name = None
 
     def _give_name(self, directory: Handle) -> None:
-        """Name an unnamed draft where sweepers look, or beside its target if that is not allowed."""
+        """Name an unnamed draft where sweepers look, or next to its target if permissions forbid that."""
         name = _fresh_name()
         try:
             syscalls.link_held_unchecked(self.fd, self._names.fd, name)
@@ -90,7 +90,7 @@ class Draft:
         self._name = name
 
     def create(self, directory: Handle, name: bytes) -> None:
-        """Put the draft at *name*; EEXIST if there is anything."""
+        """Give the draft the name *name*; EEXIST if it is taken."""
         if self._name is None:
             syscalls.link_held_unchecked(self.fd, directory.fd, name)
             return
@@ -98,7 +98,7 @@ class Draft:
         self._name = None
 
     def hide(self) -> None:
-        """Take the name away, so that it no longer counts as a draft; the content stays until `discard`."""
+        """Remove the name, so that the file is no longer a draft; the content stays until `discard`."""
         if self._name is not None:
             with suppress(FileNotFoundError):
                 os.unlink(self._name, dir_fd=self._names.fd)
@@ -114,7 +114,7 @@ class Draft:
 
 
 def replace_by_link(text: bytes, names: Handle, directory: Handle, name: bytes) -> None:
-    """Put a link with *text* in place of whatever file or link is at *name*, made in *names* first."""
+    """Replace the file or link at *name* by a link with *text*, which is created in *names* first."""
     temporary = _fresh_name()
     os.symlink(text, temporary, dir_fd=names.fd)
     try:
@@ -125,9 +125,9 @@ def replace_by_link(text: bytes, names: Handle, directory: Handle, name: bytes) 
 
 
 def lock_soon(fd: int) -> None:
-    """Lock an open file against others of us; EAGAIN if somebody keeps it for long.
+    """Lock an open file against other carrel processes; EAGAIN if it stays locked for half a second.
 
-    Where the file system has no locks, this does nothing.
+    Does nothing if the file system has no locks.
     """
     for _ in range(LOCK_TRIES):
         try:
@@ -147,7 +147,7 @@ def _fresh_name() -> bytes:
 
 
 def _open_unnamed(directory: int) -> int:
-    """A file without a name, or -1 where it could not get one later."""
+    """Open an unnamed file; -1 if it is not supported or could not be named later."""
     if not os.path.exists("/proc/self/fd"):
         return -1
     try:
@@ -167,7 +167,7 @@ def rename_without_replacing(source_dir: int, source: bytes, target_dir: int, ta
         if error.errno not in (errno.EINVAL, errno.ENOSYS):
             raise
     if stat.S_ISDIR(os.stat(source, dir_fd=source_dir, follow_symlinks=False).st_mode):
-        # It cannot have a second name, but it may replace an empty directory that is ours alone.
+        # A directory cannot have a second name, but it may replace an empty directory created just now.
         os.mkdir(target, 0o700, dir_fd=target_dir)
         try:
             os.rename(source, target, src_dir_fd=source_dir, dst_dir_fd=target_dir)
@@ -180,7 +180,7 @@ def rename_without_replacing(source_dir: int, source: bytes, target_dir: int, ta
 
 
 def drafted_bytes(directory: int) -> int:
-    """The sizes of the drafts in *directory* whose writers live."""
+    """Return the total size of the drafts in *directory* whose writers are alive."""
     size = 0
     for name in names_in(directory):
         if not name.startswith(DRAFT_PREFIX):
@@ -197,7 +197,7 @@ def drafted_bytes(directory: int) -> int:
 
 
 def sweep_abandoned(directory: int, now: float) -> int:
-    """Remove the drafts in *directory* whose writers are gone; say how many."""
+    """Remove the drafts in *directory* whose writers are gone; returns how many."""
     removed = 0
     for name in names_in(directory):
         if not name.startswith(DRAFT_PREFIX):
@@ -210,7 +210,7 @@ def sweep_abandoned(directory: int, now: float) -> int:
 
 
 def _is_abandoned(directory: int, name: bytes, oldest: float) -> bool:
-    """Whether this is a file or link of ours that is old and that nobody holds."""
+    """Whether this is an old draft, file or link, that no process has locked."""
     found = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if found.st_mtime > oldest:
         return False

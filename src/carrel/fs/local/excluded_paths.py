@@ -1,4 +1,4 @@
-"""Paths beneath a root that belong to another rule, whether they exist yet or not."""
+"""Excluded paths: paths beneath a root that belong to another rule, whether they exist yet or not."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ InodeId = tuple[int, int]
 
 
 class ExcludedPaths:
-    """Looks where the places are now each time it is asked, because they may come, go and move."""
+    """Excluded paths of one root, looked up at each check, because they may be created, removed or moved."""
 
-    def __init__(self, root: Handle, places: tuple[tuple[str, ...], ...]) -> None:
-        """Bar *places*, each given by the names that lead to it from *root*."""
+    def __init__(self, root: Handle, paths: tuple[tuple[str, ...], ...]) -> None:
+        """Exclude *paths*, each given as its names beneath *root*."""
         self._root = root
-        self._places = [tuple(os.fsencode(name) for name in place) for place in places]
+        self._paths = [tuple(os.fsencode(name) for name in path) for path in paths]
 
     def require_free(self, found: os.stat_result) -> None:
-        """Refuse to enter a place that belongs to another rule."""
-        for names in self._places:
+        """Refuse to enter an excluded path."""
+        for names in self._paths:
             if self._trail(names)[len(names) :] == [inode_id(found)]:
                 raise ExcludedPathError
 
     def require_movable(self, found: os.stat_result) -> None:
-        """Refuse to move or remove a place that belongs to another rule, or a directory above one."""
-        for names in self._places:
+        """Refuse to move or remove an excluded path or a directory above one."""
+        for names in self._paths:
             if inode_id(found) in self._trail(names)[1:]:
                 raise ExcludedPathError
 
     def require_name(self, parent: int, name: bytes) -> None:
-        """Refuse to make or change the entry *name* of the directory *parent* where that is such a place."""
-        for names in self._places:
+        """Refuse to create or change the entry *name* of the directory *parent* if it is excluded."""
+        for names in self._paths:
             above = self._trail(names[:-1])
             if name == names[-1] and above[len(names) - 1 :] == [inode_id(os.fstat(parent))]:
                 raise ExcludedPathError
 
     def _trail(self, names: tuple[bytes, ...]) -> list[InodeId]:
-        """Who the root and the directories on the way to *names* are, as far as they exist."""
+        """Return the inode ids of the root and of the directories along *names*, as far as they exist."""
         return list(self._identities(names))
 
     def _identities(self, names: tuple[bytes, ...]) -> Iterator[InodeId]:
@@ -56,5 +56,5 @@ class ExcludedPaths:
 
 
 def inode_id(found: os.stat_result) -> InodeId:
-    """What stays the same when something is renamed."""
+    """Return what identifies an entry even when it is renamed."""
     return found.st_dev, found.st_ino

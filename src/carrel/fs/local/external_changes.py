@@ -1,14 +1,14 @@
-"""Give a root to programs that bypass the gate, and find out afterwards what they changed.
+"""Unmediated access: let programs change a root without the gate, and find out afterwards what they changed.
 
-Not covered: what changes while the survey is made may be told as it was or as it is.
+The programs run in a container that mounts the directory, possibly as another user. The files are given to
+that user before, and the state of the tree is read before and after to find the differences.
 
-Only what belongs to us is given, never somebody else's. Everything is given through a descriptor that is
-held, so nothing can be put in its place; links are neither followed nor given, as nobody asks whose they are;
-a file with other names, which may lie anywhere, stays as it is. The directory at the top stays ours too, and
-the group of the other user may work in it.
+Only our own files change owner. Each is changed through an open descriptor, so nothing can be swapped in;
+links are neither followed nor changed, because their owner does not matter; a file with several hard links,
+whose other names may be anywhere, is left alone. The top directory keeps its owner, and the group of the
+other user gets access to it.
 
-They run in a container that has the directory, as another user perhaps. Before, they are given the files;
-afterwards somebody has to see what became of them.
+Not covered: an entry that changes while the state is read may be reported as it was before or after.
 """
 
 from __future__ import annotations
@@ -34,82 +34,82 @@ from carrel.values import FileKind
 
 
 class EntryState(NamedTuple):
-    """One entry; another one at the same path means that it was changed, though perhaps only its mode."""
+    """State of one entry; a different state at the same path means a change, though perhaps only of mode."""
 
     kind: FileKind
     inode: int
     size_bytes: int
     modified_ns: int
     changed_ns: int
-    """When anything about it changed, which no program can set; 0 where that is not told."""
+    """The ctime, which programs cannot set; 0 if unknown."""
     target: str | None = None
     """The text of a link."""
 
 
 @dataclass(slots=True)
 class TreeState:
-    """What was found, by path."""
+    """State of a tree, by path."""
 
     entries: dict[str, EntryState] = field(default_factory=dict)
     is_whole: bool = True
-    """Whether that is everything; not if there were too many, or too deep to name, or if it was cancelled."""
+    """False if there were too many entries, paths too long to name, or if reading was cancelled."""
 
 
-def read_tree_state(open_child: Open, top: Handle, most: int) -> TreeState:
-    """See what is beneath *top*, up to *most* entries; two descriptors, whatever the depth.
+def read_tree_state(open_child: Open, top: Handle, max_entries: int) -> TreeState:
+    """Read the state of everything beneath *top*, up to *max_entries*; two descriptors at any depth.
 
     Raises:
-        OSError: EAGAIN if directories were moved meanwhile.
+        OSError: EAGAIN if directories were moved at the same time.
     """
-    look = _StateReader(most)
+    visitor = _StateReader(max_entries)
     try:
-        descend(open_child, top, look)
+        descend(open_child, top, visitor)
     except WalkCancelledError:
-        look.found.is_whole = False
-    return look.found
+        visitor.state.is_whole = False
+    return visitor.state
 
 
 class _StateReader:
-    """A survey that is being made."""
+    """A `DirectoryVisitor` that collects the state of a tree."""
 
-    def __init__(self, most: int) -> None:
-        self.found = TreeState()
-        self._most = most
+    def __init__(self, max_entries: int) -> None:
+        self.state = TreeState()
+        self._max_entries = max_entries
         self._prefixes: list[str] = []
 
     def enter(self, fd: int, name: bytes) -> list[bytes]:
-        """See what the directory *fd* holds, and return the names of its directories."""
+        """Read the state of the entries of *fd*, and return the names of its directories."""
         prefix = f"{self._prefixes[-1]}{os.fsdecode(name)}/" if self._prefixes else ""
         self._prefixes.append(prefix)
         directories: list[bytes] = []
         for entry in entries_of(fd):
-            if len(self.found.entries) >= self._most:
-                self.found.is_whole = False
+            if len(self.state.entries) >= self._max_entries:
+                self.state.is_whole = False
                 return []
-            if self._see(prefix, entry, fd):
+            if self._add(prefix, entry, fd):
                 directories.append(os.fsencode(entry.name))
         return directories
 
     def leave(self) -> None:
-        """Go back to where the directory is."""
+        """Return to the parent directory."""
         self._prefixes.pop()
 
-    def _see(self, prefix: str, entry: os.DirEntry[str], fd: int) -> bool:
-        """Note one entry; whether it is a directory to go into."""
+    def _add(self, prefix: str, entry: os.DirEntry[str], fd: int) -> bool:
+        """Add one entry; returns whether it is a directory to enter."""
         path = prefix + entry.name
         if len(os.fsencode(path)) >= PATH_BYTES:
-            self.found.is_whole = False
+            self.state.is_whole = False
             return False
         try:
             found = entry.stat(follow_symlinks=False)
             kind = KINDS.get(found.st_mode & 0o170000, FileKind.OTHER)
             target = os.readlink(entry.name, dir_fd=fd) if kind is FileKind.LINK else None
         except OSError:
-            # Gone or replaced meanwhile.
+            # Removed or replaced in the meantime.
             return False
         is_directory = kind is FileKind.DIRECTORY
-        # What is in a directory is told by its entries; its own times change with each of them.
-        self.found.entries[path] = (
+        # The times of a directory change with every entry, and the entries have states of their own.
+        self.state.entries[path] = (
             EntryState(kind, found.st_ino, 0, 0, 0)
             if is_directory
             else EntryState(kind, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, target)
@@ -118,7 +118,7 @@ class _StateReader:
 
 
 class TreeDifference(NamedTuple):
-    """One change."""
+    """One difference between two states of a tree."""
 
     operation: str
     """`remove`, `mkdir`, `link` or `write`."""
@@ -131,55 +131,56 @@ class TreeDifference(NamedTuple):
 
 
 def tree_differences(before: TreeState, after: TreeState) -> Iterator[TreeDifference]:
-    """Removals first, from the depth up; then what was made or changed, parents first.
+    """Yield the differences: removals first, deepest first, then creations and changes, parents first.
 
-    What was renamed is a removal and something new.
+    A rename is a removal and a creation.
     """
     old, new = before.entries, after.entries
     for path in sorted(old, reverse=True):
-        if path not in new or _is_replaced(old[path], new[path]):
-            yield _removal(path, old[path])
+        if path not in new or _changes_kind(old[path], new[path]):
+            yield _remove_difference(path, old[path])
     for path in sorted(new):
-        now, was = new[path], old.get(path)
-        if was != now and (change := _change(path, was, now)):
-            yield change
+        entry, previous = new[path], old.get(path)
+        if previous != entry and (difference := _difference(path, previous, entry)):
+            yield difference
 
 
-def _is_replaced(was: EntryState, now: EntryState) -> bool:
-    """Whether there is something of another kind now, where one was that is recorded otherwise."""
-    return was.kind is not now.kind and FileKind.DIRECTORY in (was.kind, now.kind)
+def _changes_kind(before: EntryState, after: EntryState) -> bool:
+    """Whether a directory was replaced by something else, or something else by a directory."""
+    return before.kind is not after.kind and FileKind.DIRECTORY in (before.kind, after.kind)
 
 
-def _removal(path: str, was: EntryState) -> TreeDifference:
-    is_directory = was.kind is FileKind.DIRECTORY
-    return TreeDifference("remove", path, is_directory, before_bytes=was.size_bytes)
+def _remove_difference(path: str, before: EntryState) -> TreeDifference:
+    is_directory = before.kind is FileKind.DIRECTORY
+    return TreeDifference("remove", path, is_directory, before_bytes=before.size_bytes)
 
 
-def _change(path: str, was: EntryState | None, now: EntryState) -> TreeDifference | None:
-    if now.kind is FileKind.DIRECTORY:
-        # One that took the place of another is the same to everybody but for what is in it.
-        is_new = was is None or was.kind is not FileKind.DIRECTORY
+def _difference(path: str, before: EntryState | None, after: EntryState) -> TreeDifference | None:
+    if after.kind is FileKind.DIRECTORY:
+        # A directory that replaced another one differs only in its entries.
+        is_new = before is None or before.kind is not FileKind.DIRECTORY
         return TreeDifference("mkdir", path, True) if is_new else None
-    before_bytes = None if was is None or _is_replaced(was, now) else was.size_bytes
-    if now.kind is FileKind.LINK:
-        return TreeDifference("link", path, False, now.target, before_bytes=before_bytes)
-    return TreeDifference("write", path, False, None, before_bytes, now.size_bytes)
+    before_bytes = None if before is None or _changes_kind(before, after) else before.size_bytes
+    if after.kind is FileKind.LINK:
+        return TreeDifference("link", path, False, after.target, before_bytes=before_bytes)
+    return TreeDifference("write", path, False, None, before_bytes, after.size_bytes)
 
 
-_MOST_TOLD = 10
+_MAX_LISTED = 10
+"""Most names of files that `chown_tree` returns."""
 
 
 def chown_tree(open_child: Open, top: Handle, *, user: int, group: int) -> list[str]:
-    """Give all of ours beneath *top* to *user* and *group*; the names of the first files that stay ours.
+    """Change the owner of our files beneath *top*; returns the first names of files that were left alone.
 
-    Only root can, so nothing is given by others.
+    Does nothing unless this process is root, because no other user may change owners.
 
     Raises:
-        OSError: EAGAIN if directories were moved meanwhile.
-        WalkCancelledError: There was no time for all of it.
+        OSError: EAGAIN if directories were moved at the same time.
+        WalkCancelledError: The walk was cancelled before its end.
     """
     if os.geteuid() != 0 or user == 0:
-        # Others cannot give anything away, and root need not give to itself.
+        # Other users cannot change owners, and root already owns its files.
         return []
     found = os.fstat(top.fd)
     if found.st_uid != user:
@@ -187,29 +188,29 @@ def chown_tree(open_child: Open, top: Handle, *, user: int, group: int) -> list[
             os.fchown(top.fd, -1, group)
         if found.st_mode & 0o070 != 0o070:
             os.fchmod(top.fd, stat.S_IMODE(found.st_mode) | 0o070)
-    look = _Chown(open_child, user, group)
-    descend(open_child, top, look)
-    return look.left
+    visitor = _Chown(open_child, user, group)
+    descend(open_child, top, visitor)
+    return visitor.skipped
 
 
 class _Chown:
-    """Gives what each directory holds."""
+    """A `DirectoryVisitor` that changes owners."""
 
     def __init__(self, open_child: Open, user: int, group: int) -> None:
         self._open = open_child
         self._user = user
         self._group = group
         self._ours = os.geteuid()
-        self.left: list[str] = []
+        self.skipped: list[str] = []
 
     def enter(self, fd: int, name: bytes) -> list[bytes]:
-        """Give what is in the directory *fd*, and return the names of its directories."""
+        """Change the owner of the entries of *fd*, and return the names of its directories."""
         directories: list[bytes] = []
         for entry in entries_of(fd):
             try:
                 found = entry.stat(follow_symlinks=False)
                 if found.st_uid == self._ours and not stat.S_ISLNK(found.st_mode):
-                    self._give(fd, entry.name)
+                    self._chown(fd, entry.name)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             if stat.S_ISDIR(found.st_mode):
@@ -217,18 +218,18 @@ class _Chown:
         return directories
 
     def leave(self) -> None:
-        """Nothing is kept of a directory."""
+        """Do nothing: no state is kept per directory."""
 
-    def _give(self, directory: int, name: str) -> None:
-        held = Handle(self._open(directory, os.fsencode(name), os.O_PATH | os.O_NOFOLLOW))
-        found = os.fstat(held.fd)
+    def _chown(self, directory: int, name: str) -> None:
+        handle = Handle(self._open(directory, os.fsencode(name), os.O_PATH | os.O_NOFOLLOW))
+        found = os.fstat(handle.fd)
         if found.st_uid != self._ours or stat.S_ISLNK(found.st_mode):
             return
         if not stat.S_ISDIR(found.st_mode) and found.st_nlink > 1:
-            if len(self.left) < _MOST_TOLD:
-                self.left.append(name)
+            if len(self.skipped) < _MAX_LISTED:
+                self.skipped.append(name)
             return
-        syscalls.chown_held_unchecked(held.fd, self._user, self._group)
+        syscalls.chown_held_unchecked(handle.fd, self._user, self._group)
 
 
 _TOP = parse(".")
@@ -236,36 +237,36 @@ _CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 
 
 class UnmediatedAccess:
-    """The whole of one root."""
+    """Operations on a whole root for programs that change it without the gate."""
 
-    def __init__(self, beneath: Lookup) -> None:
-        self._beneath = beneath
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
 
-    def read_state(self, most: int) -> TreeState:
-        """See what there is, up to *most* entries, so that a later survey shows what was changed."""
-        return self._read_state(_TOP, most)
+    def read_state(self, max_entries: int) -> TreeState:
+        """Read the state of the tree, up to *max_entries*, to compare it with a later one."""
+        return self._read_state(_TOP, max_entries)
 
     def chown(self, user: int, group: int) -> list[str]:
-        """Give what is ours to another user; the names of the first files that stay ours."""
+        """Give our files to another user; returns the first names of files that were left alone."""
         return self._chown(_TOP, user, group)
 
     def free_bytes(self) -> int:
-        """How much the host's disk has free."""
+        """Return the free space of the host's disk, in bytes."""
         return self._free_bytes(_TOP)
 
     def identity(self) -> tuple[int, int]:
-        """Tells the directory from all others that are there now."""
+        """Return the device and inode of the directory."""
         return self._identity(_TOP)
 
     def flush(self) -> None:
-        """Flush everything on the host's disk, however much it is."""
+        """Flush the whole file system of the directory."""
         self._flush(_TOP)
 
     @contextmanager
     def marker_file(self) -> Iterator[str]:
-        """Put an empty file at the top for the time, with a name that nobody can guess; gives the name.
+        """Create an empty file with an unguessable name at the top, and remove it afterwards; gives the name.
 
-        One that a killed process leaves is removed like an unfinished file.
+        A marker file left by a killed process is swept like an abandoned draft.
         """
         top, name = self._create_marker(_TOP)
         try:
@@ -275,12 +276,12 @@ class UnmediatedAccess:
                 os.unlink(name, dir_fd=top.fd)
 
     @translated
-    def _read_state(self, path: ParsedPath, most: int) -> TreeState:
-        return read_tree_state(self._beneath.resolver.open, self._open(path), most)
+    def _read_state(self, path: ParsedPath, max_entries: int) -> TreeState:
+        return read_tree_state(self._lookup.resolver.open, self._open(path), max_entries)
 
     @translated
     def _chown(self, path: ParsedPath, user: int, group: int) -> list[str]:
-        return chown_tree(self._beneath.resolver.open, self._open(path), user=user, group=group)
+        return chown_tree(self._lookup.resolver.open, self._open(path), user=user, group=group)
 
     @translated
     def _free_bytes(self, path: ParsedPath) -> int:
@@ -306,4 +307,4 @@ class UnmediatedAccess:
         return top, name
 
     def _open(self, path: ParsedPath) -> Handle:
-        return Handle(self._beneath.open(path, SCAN))
+        return Handle(self._lookup.open(path, SCAN))

@@ -1,7 +1,7 @@
 """Remove whole trees, iteratively, and count what that frees.
 
-Nothing here follows a link or enters another mount: a child is opened by the resolver, beneath the descriptor
-of its parent, with `O_NOFOLLOW`.
+Nothing here follows a link or enters another mount: the resolver opens each child beneath the descriptor of
+its parent, with `O_NOFOLLOW`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from carrel.fs.rules import counted_bytes
 from carrel.values import Usage
 
 LEVELS = 32
-"""Most directories that removal holds open; deeper ones are moved up first."""
+"""Most directories that a removal holds open; deeper ones are moved up first."""
 PASSES = 1_000_000
-"""Most times that directories are moved up: enough for any real depth, and an end for a hostile one."""
+"""Most rounds of moving directories up: enough for any real depth, and a bound for a hostile one."""
 ATTEMPTS = 64
-"""How often removal starts over in a directory that others keep filling."""
+"""Most attempts to remove a directory that others keep filling."""
 
 SCAN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Removal:
-    """Removes trees; what it unlinked itself is in the count, each file with its last name."""
+    """Removes trees and counts what that frees: a file counts when its last name is unlinked here."""
 
     def __init__(self, open_child: Open) -> None:
         self._open = open_child
@@ -35,13 +35,13 @@ class Removal:
 
     @property
     def freed(self) -> Usage:
-        """What was removed so far."""
+        """The usage of everything removed so far."""
         return Usage(disk_bytes=self._disk_bytes, entries=self._entries)
 
     def remove(self, parent: int, name: bytes) -> None:
         """Remove the directory *name* of *parent* and everything in it.
 
-        Others may remove the same tree at the same time; what is gone is done.
+        Others may remove the same tree at the same time; missing entries are ignored.
         """
         for _ in range(ATTEMPTS):
             try:
@@ -68,15 +68,15 @@ class Removal:
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
 
     def empty(self, top: int) -> None:
-        """Remove what the directory *top* holds."""
+        """Remove everything in the directory *top*."""
         for _ in range(PASSES):
             if not self._empty_once(top):
                 return
 
     def _empty_once(self, top: int) -> bool:
-        """Remove what *top* holds, down to `LEVELS`; deeper directories move up into *top*.
+        """Remove everything in *top* down to `LEVELS`; deeper directories are moved up into *top*.
 
-        Returns whether something was moved up, so that *top* has to be looked at again.
+        Returns whether anything was moved up, so that *top* must be emptied again.
         """
         moved = False
         levels: list[tuple[int, bytes, list[bytes]]] = [(top, b"", self._unlink_files(top))]
@@ -111,7 +111,7 @@ class Removal:
         levels[-1][2].extend(self._unlink_files(child))
 
     def _unlink_files(self, fd: int) -> list[bytes]:
-        """Unlink all but the directories of *fd* and return those."""
+        """Unlink everything in *fd* but its directories, and return those."""
         directories: list[bytes] = []
         with os.scandir(fd) as entries:
             for entry in entries:
@@ -129,7 +129,7 @@ class Removal:
         return directories
 
     def _unlink(self, fd: int, name: bytes) -> None:
-        """Unlink what turned out to be no directory."""
+        """Unlink an entry that turned out not to be a directory."""
         try:
             found = os.stat(name, dir_fd=fd, follow_symlinks=False)
             os.unlink(name, dir_fd=fd)
@@ -140,7 +140,7 @@ class Removal:
             self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
 
     def _rmdir(self, fd: int, name: bytes) -> None:
-        """Remove an emptied directory; one that was filled again is left for the next attempt."""
+        """Remove an emptied directory; one that is no longer empty is left for the next attempt."""
         try:
             os.rmdir(name, dir_fd=fd)
         except FileNotFoundError:
@@ -155,7 +155,7 @@ class Removal:
 
 
 def open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
-    """Open the directory *name* for removal, giving ourselves the rights its owner took away."""
+    """Open the directory *name* for removal, adding the missing permissions of its owner."""
     try:
         fd = open_child(parent, name, SCAN)
     except PermissionError:
@@ -172,7 +172,7 @@ def open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
 
 
 def unlock(open_child: Open, parent: int, name: bytes) -> None:
-    """Give the owner all rights on the directory *name*, whatever its mode is."""
+    """Give the owner of the directory *name* all permissions."""
     held = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         syscalls.chmod_held_unchecked(held, 0o700)

@@ -1,11 +1,11 @@
 """Turn a path into an open descriptor beneath a base directory: by the kernel, or name by name.
 
-Both ways follow links that stay inside and answer EXDEV for everything that leads out: an absolute link (even
-one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and opens
-later. A path through a missing directory leads out, too, if a later `..` does.
+Both ways follow links that stay inside and fail with EXDEV for everything that leads out: an absolute link
+(even one that points back inside), `..` above the base, a magic link, another mount. Neither checks first and
+opens later. A path through a missing directory leads out, too, if a later `..` does.
 
-Not covered: a hard link that somebody on the host made to a file outside is that file; on Linux
-before 5.8, without /proc, a bind mount of the same file system is not seen by the walk.
+Not covered: a hard link that someone on the host made to a file outside is that file; on Linux before 5.8,
+without /proc, the walk does not detect a bind mount of the same file system.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from carrel.fs.rules import MAX_LINKS, skip_missing
 
 BENEATH = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_MAGICLINKS | syscalls.RESOLVE_NO_XDEV
 RETRIES = 128
-"""How often openat2 may answer EAGAIN, as it does when `..` meets a rename, before that is an error."""
+"""Most times that openat2 may fail with EAGAIN, as when `..` races with a rename, before that is an error."""
 SWAPS = 3
-"""How often a name may turn out not to be the link that it seemed to be."""
+"""Most times that a name may turn out not to be the link that it seemed to be."""
 STEPS = 20_000
-"""Most names one walk opens; a path through links can ask for far more than its length."""
+"""Most names that one walk opens; a path through links can need far more than its length."""
 
 _MAY_BE_LINK = (errno.ELOOP, errno.ENOTDIR)
-"""What opening a link as something else answers."""
+"""Errors of opening a link as something else."""
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 Open = Callable[[int, bytes, int], int]
-"""`open(base, path, flags)` gives a descriptor or raises OSError; *path* has no empty parts and no `.`"""
+"""`open(base, path, flags)` returns a descriptor or raises OSError; *path* has no empty parts and no `.`"""
 
 
 class Resolver:
-    """Opens beneath a base; takes the kernel's way until the kernel turns out not to have it."""
+    """Opens paths beneath a base; uses openat2 until the kernel turns out not to support it."""
 
     def __init__(self, demanded: Confinement | None = None, excluded: ExcludedPaths | None = None) -> None:
         """Take the way that is *demanded*, and never enter what is *barred*.
 
-        The kernel cannot be told about barred places, so where there are any, the walk is taken.
+        openat2 cannot exclude paths, so the walk is used if there are any.
         """
         if excluded and demanded is not Confinement.NONE:
             demanded = Confinement.WALK
@@ -71,7 +71,7 @@ class Resolver:
 
 
 def kernel_open(base: int, path: bytes, flags: int) -> int:
-    """Open by one openat2, again while a rename elsewhere makes the kernel unsure."""
+    """Open with one openat2, repeated while a concurrent rename makes it fail with EAGAIN."""
     flags |= os.O_CLOEXEC
     for _ in range(RETRIES):
         try:
@@ -86,7 +86,7 @@ def kernel_open(base: int, path: bytes, flags: int) -> int:
 
 
 def _require_inside(base: int, path: bytes, flags: int) -> None:
-    """Raise EXDEV if *path*, on which something is missing, leads out after that."""
+    """Raise EXDEV if *path*, part of which is missing, leads out after that part."""
     flags = flags & (os.O_NOFOLLOW | os.O_DIRECTORY) | os.O_PATH | os.O_CLOEXEC
     if b".." not in path and not _meets_link(base, path, flags):
         return
@@ -106,7 +106,7 @@ def _meets_link(base: int, path: bytes, flags: int) -> bool:
 
 
 def _is_refused_by_kernel(error: OSError, base: int) -> bool:
-    """Whether openat2 as such is missing or filtered, not just this one open refused."""
+    """Whether openat2 itself is missing or filtered, rather than this one open refused."""
     if error.errno == errno.ENOSYS:
         return True
     if error.errno != errno.EPERM:
@@ -119,12 +119,12 @@ def _is_refused_by_kernel(error: OSError, base: int) -> bool:
 
 
 def unconfined_open(base: int, path: bytes, flags: int) -> int:
-    """Open as the host would, wherever that leads."""
+    """Open without confinement, as the host would."""
     return os.open(path, flags | os.O_CLOEXEC, dir_fd=base)
 
 
 class _Walk:
-    """One resolution name by name, never letting the kernel follow a link."""
+    """Resolves one path name by name, never letting the kernel follow a link."""
 
     def __init__(self, base: int, flags: int, excluded: ExcludedPaths | None) -> None:
         self._base = base
@@ -138,7 +138,7 @@ class _Walk:
         self._swaps = 0
         self._steps = 0
         self._missing = 0
-        """The error of the first name that was no directory; since then only a way out is looked for."""
+        """The errno of the first name that was not a directory; after it, only EXDEV matters."""
 
     def run(self, path: bytes) -> int:
         self._push(path)
@@ -169,14 +169,14 @@ class _Walk:
         return os.open(b".", self._flags, dir_fd=self._here)
 
     def _miss(self, number: int) -> None:
-        """Go on above a name that is no directory, to see whether the path leads out from there."""
+        """Continue above a name that is not a directory, to see whether the path leads out from there."""
         if not skip_missing(self._todo, b".."):
             raise OSError(number, os.strerror(number))
         self._missing = self._missing or number
         self._flags = os.O_PATH | os.O_CLOEXEC | (self._flags & os.O_NOFOLLOW)
 
     def _push(self, path: bytes) -> None:
-        """Put the parts of *path* in front of what is still to do."""
+        """Put the parts of *path* before the remaining ones."""
         self._todo.extend(part for part in reversed(path.split(b"/")) if part not in (b"", b"."))
 
     def _stand(self, fd: int) -> None:
@@ -185,7 +185,7 @@ class _Walk:
         self._here = fd
 
     def _up(self) -> None:
-        """Answer `..` by walking again from the base: the directory may have moved since."""
+        """Resolve `..` by walking again from the base: the directory may have been moved since."""
         ups = 1
         while self._todo and self._todo[-1] == b"..":
             self._todo.pop()
@@ -214,7 +214,7 @@ class _Walk:
         self._follow(name, number)
 
     def _last(self, name: bytes) -> int | None:
-        """Open the last name as asked, or follow it and say `None`."""
+        """Open the last name with the requested flags, or follow it and return `None`."""
         keep_link = self._flags & os.O_NOFOLLOW
         try:
             fd = self._step(name, self._flags | os.O_NOFOLLOW)
@@ -246,9 +246,9 @@ class _Walk:
         return fd
 
     def _follow(self, name: bytes, number: int) -> None:
-        """Go on through the link *name*; if it is none, the error *number* was the answer.
+        """Continue through the link *name*; if it is not a link, fail with the errno *number*.
 
-        The number, not the error: that would keep every frame it went through, and their descriptors.
+        It takes the number, not the exception, which would keep every frame and their descriptors.
         """
         try:
             target = os.readlink(name, dir_fd=self._here)

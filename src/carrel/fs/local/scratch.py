@@ -1,4 +1,4 @@
-"""Directories outside every workspace for unfinished files and for trees that are being removed."""
+"""Scratch directories: unfinished files, and trees being removed, outside every workspace."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from carrel.values import Usage
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """On the same mount as the workspaces, so that one rename moves a file in or a tree out."""
+    """Directories on the same mount as the workspaces, so that one rename moves a file in or a tree out."""
 
     drafts: Handle
     trash: Handle
     tag: str = ""
-    """Begins the name of everything thrown away, so that it can be told whose it was."""
+    """Prefix of the names in the trash, which shows where a tree came from."""
 
     def move_to_trash(self, open_child: Open, parent: Handle, name: bytes) -> TrashedTree:
-        """Move the directory *name* into the trash, where it is ours to remove as long as we live."""
+        """Move the directory *name* to the trash, locked so that only this process removes it."""
         held = _hold(open_child, parent.fd, name)
         token = f"{self.tag}~{os.urandom(12).hex()}".encode()
         os.rename(name, token, src_dir_fd=parent.fd, dst_dir_fd=self.trash.fd)
         return TrashedTree(self.trash, token, held, open_child)
 
     def being_removed(self) -> int:
-        """How many trees of this tag somebody alive is removing."""
+        """Return how many trees of this tag a living process is removing."""
         prefix = f"{self.tag}~".encode()
         names = [name for name in names_in(self.trash.fd) if name.startswith(prefix)]
         return sum(_is_held(self.trash.fd, name) for name in names)
 
     def spool(self) -> Draft:
-        """A file for content that may never be put in place; it counts as a draft."""
+        """Create a file for content that may never be published; it counts as a draft."""
         return Draft(self.drafts)
 
     def drafted_bytes(self) -> int:
-        """The sizes of all unfinished files that somebody alive is writing."""
+        """Return the total size of the unfinished files of living writers."""
         return drafted_bytes(self.drafts.fd)
 
     def sweep_drafts(self, now: float) -> None:
-        """Remove the drafts of writers that were killed; what cannot be removed waits."""
+        """Remove the drafts of killed writers; those that cannot be removed are left for the next sweep."""
         with suppress(OSError):
             sweep_abandoned(self.drafts.fd, now)
 
@@ -57,25 +57,25 @@ class TrashedTree:
     trash: Handle
     token: bytes
     held: Handle
-    """Locked, so that others can see that somebody removes it; not so where the file system has no locks."""
+    """Locked, if the file system has locks, so that other processes see that it is being removed."""
     open_child: Open
 
     def empty(self) -> Usage:
-        """Remove what is in it; returns what that and its own end free, which is left to `remove`."""
+        """Remove its content; returns the usage that this and the later `remove` free."""
         removal = Removal(self.open_child)
         removal.empty(self.held.fd)
         freed = removal.freed
         return Usage(disk_bytes=freed.disk_bytes, entries=freed.entries + 1)
 
     def remove(self) -> Usage:
-        """Remove it; returns what that freed."""
+        """Remove the tree; returns the usage that this freed."""
         removal = Removal(self.open_child)
         removal.remove(self.trash.fd, self.token)
         return removal.freed
 
 
 def empty_trash(trash: Handle) -> None:
-    """Remove what processes that were killed had thrown away; what cannot be removed waits."""
+    """Remove trees left by killed processes; those that cannot be removed are left for the next sweep."""
     for name in names_in(trash.fd):
         with suppress(OSError):
             if not _is_held(trash.fd, name):
@@ -83,12 +83,12 @@ def empty_trash(trash: Handle) -> None:
 
 
 def open_child(parent: int, name: bytes, flags: int) -> int:
-    """Open a name in a directory of ours, without following a link."""
+    """Open a name in a trusted directory, without following a link."""
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
 
 
 def _hold(open_child: Open, parent: int, name: bytes) -> Handle:
-    """The directory, locked where the file system has locks."""
+    """Open the directory for removal, and lock it if the file system has locks."""
     held = Handle(open_to_empty(open_child, parent, name))
     with suppress(OSError):
         fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -96,7 +96,7 @@ def _hold(open_child: Open, parent: int, name: bytes) -> Handle:
 
 
 def _is_held(parent: int, name: bytes) -> bool:
-    """Whether somebody alive has locked the directory."""
+    """Whether a living process has locked the directory."""
     try:
         held = Handle(open_child(parent, name, SCAN))
         fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

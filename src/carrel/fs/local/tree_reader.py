@@ -1,4 +1,4 @@
-"""Read all files of a tree, each opened in its own directory, which is faster than by path."""
+"""Read all files of a tree, opening each in its own directory, which is faster than by path."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from carrel.values import Limits
 
 _KIND = 0o170000
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
-"""What there was is no longer there, or was never a file."""
+"""Errors that mean the entry is gone or was never a file."""
 
 
 _Entry = tuple[str, bool, int]
-"""A name in a directory, whether it is one itself, and its inode, as the directory says."""
+"""A name in a directory, whether it is a directory, and its inode, as the listing has them."""
 
 
 class _Level(NamedTuple):
-    """A directory on the way from the top to where the reading is."""
+    """A directory on the way from the top to the current one."""
 
     directory: Handle
     fd: int
     prefix: str
     entries: Iterator[_Entry]
-    """Those still to be read."""
+    """Entries still to be read."""
     device: int
 
 
 class TreeReader:
-    """One reading of a tree: names in order, links and what is no file left out."""
+    """Reads one tree in order of its names, skipping links and anything but regular files."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class TreeReader:
         wants: Wants | None,
         chunk_bytes: int,
     ) -> None:
-        """Read what *path* leads to; the paths of files begin with *prefix*."""
+        """Read the directory at *path*; the paths of files begin with *prefix*."""
         self._open = open_child
         self._where = path
         self._prefix = prefix
@@ -65,10 +65,10 @@ class TreeReader:
         self._too_deep: str | None = None
 
     def run(self, top: Handle) -> Iterator[Content]:
-        """Read what is beneath the directory *top*.
+        """Yield the files beneath the directory *top*.
 
         Raises:
-            LimitError: After everything within the limits was given, or at the limit of entries.
+            LimitError: At the limit of entries, or at the end if parts of the tree were too deep.
         """
         levels = [self._level(top, self._prefix)]
         while levels:
@@ -94,7 +94,7 @@ class TreeReader:
             raise depth_limit_error(self._limits.depth, self._too_deep)
 
     def _level(self, directory: Handle, prefix: str) -> _Level:
-        """The files and directories that are wanted, in the order of their names."""
+        """List the wanted files and directories of one directory, sorted by name."""
         found: list[_Entry] = []
         enter, wants, count, room = self._enter, self._wants, 0, self._room()
         with os.scandir(directory.fd) as entries:
@@ -113,13 +113,13 @@ class TreeReader:
         return _Level(directory, directory.fd, prefix, iter(found), os.fstat(directory.fd).st_dev)
 
     def _room(self) -> int:
-        """How many entries the next directory may have."""
+        """Return how many entries the next directory may have."""
         limits = self._limits
         listing = sys.maxsize if limits.list_entries is None else limits.list_entries
         return listing if limits.walk_entries is None else min(listing, limits.walk_entries - self._seen)
 
     def _count(self, count: int, prefix: str) -> None:
-        """Add the entries of one directory, or refuse it, where no more than one too many was looked at."""
+        """Count the entries of one directory against the limits; at most one too many was listed."""
         limits = self._limits
         if limits.list_entries is not None and count > limits.list_entries:
             raise list_limit_error(limits.list_entries, prefix)
@@ -128,7 +128,7 @@ class TreeReader:
             raise walk_limit_error(limits.walk_entries, prefix)
 
     def _go_in(self, parent: int, name: str) -> Handle | int | None:
-        """The open directory; the number of what went wrong; `None` if it is gone or no directory."""
+        """Open a directory; returns an errno on failure, `None` if it is gone or not a directory."""
         try:
             return Handle(self._open(parent, os.fsencode(name), SCAN))
         except (FileNotFoundError, NotADirectoryError):
@@ -137,10 +137,10 @@ class TreeReader:
             return error.errno or errno.EIO
 
     def _read(self, here: _Level, name: str, inode: int, path: str) -> Iterable[bytes] | None:
-        """The content of a file: at once if it is small, or piece by piece; `None` if it is none.
+        """Return the content of a file, read at once if it is small; `None` if it is not a regular file.
 
-        What the directory itself lists under that name is opened by a plain `openat`, which is quicker. If
-        that opens anything else (a mount, or another file by now), the resolver has to say what it is.
+        The name is opened with a plain `openat`, which is faster. If that opens anything but the listed inode
+        (a mount, or another file by now), it is opened again by the resolver.
         """
         fd = -1
         try:
@@ -170,7 +170,7 @@ class TreeReader:
                 os.close(fd)
 
     def _pieces(self, data: bytes, handle: Handle, path: str) -> Iterator[bytes]:
-        """What was read, and the rest."""
+        """Yield what was read already, and then the rest."""
         while data:
             yield data
             try:
@@ -183,7 +183,7 @@ class TreeReader:
 
 
 class _Unreadable:
-    """A content that cannot be read, and says so to whoever tries."""
+    """Content that cannot be read: iterating raises the error."""
 
     def __init__(self, number: int, path: ParsedPath) -> None:
         self._number = number

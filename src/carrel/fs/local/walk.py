@@ -1,8 +1,8 @@
 """List, walk and count whole trees iteratively, whatever their depth.
 
-Nothing here follows a link or enters another mount: a child is opened by the resolver, beneath the descriptor
-of its parent, with `O_NOFOLLOW`. `os.scandir` is given descriptors only; given a path it would answer about
-whatever stands there later.
+Nothing here follows a link or enters another mount: the resolver opens each child beneath the descriptor of
+its parent, with `O_NOFOLLOW`. `os.scandir` gets descriptors only; with a path, it could list another
+directory that has replaced the first.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from carrel.fs.local.resolve import Open
 from carrel.fs.rules import counted_bytes, info_of
 from carrel.values import FileInfo, FileKind, Named, Usage
 
-# A listing asks for these at every entry, and to look up a member of an enum is slow.
+# A listing needs these for every entry, and looking up a member of an enum is slow.
 _FILE = FileKind.FILE
 _DIRECTORY = FileKind.DIRECTORY
 _LINK = FileKind.LINK
 _OTHER = FileKind.OTHER
 _PATH = attrgetter("path")
 BATCH_ENTRIES = 256
-"""So many names are given at a time."""
+"""Names per batch of `names`, and entries between two checks for cancellation."""
 
 
 def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
-    """The entries of the directory *fd*, sorted by name, each path beginning with *prefix*."""
+    """List the entries of the directory *fd*, sorted by name, each path beginning with *prefix*."""
     found: list[FileInfo] = []
     with os.scandir(fd) as entries:
         for entry in entries:
@@ -51,7 +51,7 @@ def scan(fd: int, prefix: str, limit: int | None) -> list[FileInfo]:
 
 
 def names(directory: Handle, prefix: str, limit: int | None) -> Iterator[list[Named]]:
-    """The names in *directory*, each with its kind as the directory itself tells it, some at a time."""
+    """Yield the names in *directory* in batches, each with its kind as the listing has it."""
     count = 0
     with os.scandir(directory.fd) as entries:
         while some := list(islice(entries, BATCH_ENTRIES)):
@@ -71,7 +71,7 @@ def _kind_of_no_file(entry: os.DirEntry[str]) -> FileKind:
 
 
 class TreeWalk:
-    """One walk through a tree: parents before their children, names in order."""
+    """One walk through a tree: parents before children, sorted by name."""
 
     def __init__(
         self,
@@ -91,10 +91,10 @@ class TreeWalk:
         self._unreadable = unreadable
 
     def run(self, top: Handle, prefix: str) -> Iterator[FileInfo]:
-        """Visit what is beneath the directory *top*.
+        """Yield everything beneath the directory *top*.
 
         Raises:
-            LimitError: After everything within the limits was given, or at the limit of entries.
+            LimitError: At the limit of entries, or at the end if parts of the tree were too deep.
         """
         seen = 0
         deeper: str | None = None
@@ -122,7 +122,7 @@ class TreeWalk:
             raise depth_limit_error(self._depth, deeper)
 
     def _enter(self, parent: Handle, info: FileInfo) -> Handle | None:
-        """The open directory, or `None` if it is gone, swapped or, where those are skipped, shut to us."""
+        """Open a directory; `None` if it is gone, replaced, or unreadable and those are skipped."""
         try:
             return Handle(self._open(parent.fd, os.fsencode(info.name), SCAN))
         except (FileNotFoundError, NotADirectoryError):
@@ -134,48 +134,49 @@ class TreeWalk:
 
 
 def has_entries(fd: int) -> bool:
-    """Whether the directory *fd* holds anything."""
+    """Whether the directory *fd* has any entries."""
     with os.scandir(fd) as entries:
         return next(entries, None) is not None
 
 
 class DirectoryVisitor(Protocol):
-    """What is done in every directory of a tree."""
+    """Callbacks for every directory of a tree."""
 
     def enter(self, fd: int, name: bytes) -> list[bytes]:
-        """Look at the directory *fd*, called *name* in the one before; the names in it to go into next."""
+        """Process the directory *fd*, named *name* in its parent; returns the names in it to enter next."""
         ...
 
     def leave(self) -> None:
-        """The directory that was entered last, and not left yet, is done."""
+        """Leave the directory that was entered last and not left yet."""
         ...
 
 
-def descend(open_child: Open, top: Handle, look: DirectoryVisitor) -> None:
-    """Let *look* see every directory from *top* on; two descriptors, whatever the depth.
+def descend(open_child: Open, top: Handle, visitor: DirectoryVisitor) -> None:
+    """Call *visitor* for every directory from *top* on; two descriptors at any depth.
 
-    A directory that is shut to its owner is opened for the time; one of somebody else is left out.
+    A directory without permissions for its owner gets them for the duration of the visit; an unreadable
+    directory of someone else is skipped.
 
     Raises:
-        OSError: EAGAIN if directories were moved meanwhile.
-        WalkCancelledError: There was no time for all of it.
+        OSError: EAGAIN if directories were moved at the same time.
+        WalkCancelledError: The walk was cancelled before its end.
     """
     descent = _Descent(open_child, top)
     try:
-        descent.levels[-1].directories.extend(look.enter(top.fd, b""))
+        descent.levels[-1].directories.extend(visitor.enter(top.fd, b""))
         while descent.levels:
             if not descent.levels[-1].directories:
-                look.leave()
+                visitor.leave()
                 descent.leave()
             elif (name := descent.enter()) is not None:
-                descent.levels[-1].directories.extend(look.enter(descent.here.fd, name))
+                descent.levels[-1].directories.extend(visitor.enter(descent.here.fd, name))
     except WalkCancelledError:
         descent.shut_again()
         raise
 
 
 def entries_of(fd: int) -> Iterator[os.DirEntry[str]]:
-    """The entries of the directory *fd*, for a walk that can be cancelled."""
+    """Yield the entries of the directory *fd*, checking for cancellation."""
     with os.scandir(fd) as entries:
         checkpoint()
         for number, entry in enumerate(entries, 1):
@@ -185,12 +186,12 @@ def entries_of(fd: int) -> Iterator[os.DirEntry[str]]:
 
 
 def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
-    """Count everything beneath *top*, each inode once; a directory of somebody else counts as empty.
+    """Count everything beneath *top*, each inode once; unreadable directories of others count as empty.
 
     Raises:
         LimitError: There are more than *limit* entries.
-        OSError: EAGAIN if directories were moved meanwhile.
-        WalkCancelledError: There was no time for all of it.
+        OSError: EAGAIN if directories were moved at the same time.
+        WalkCancelledError: The walk was cancelled before its end.
     """
     count = _Count(limit)
     descend(open_child, top, count)
@@ -198,7 +199,7 @@ def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
 
 
 class _Descent:
-    """The way from the top of a tree to where a walk is."""
+    """The path from the top of a tree to the current directory of a walk."""
 
     def __init__(self, open_child: Open, top: Handle) -> None:
         self._open = open_child
@@ -206,7 +207,7 @@ class _Descent:
         self.levels = [_Level(_identity(top.fd), [], None)]
 
     def enter(self) -> bytes | None:
-        """Go into the next directory; its name, or `None` if it cannot be opened."""
+        """Enter the next directory; returns its name, or `None` if it cannot be opened."""
         name = self.levels[-1].directories.pop()
         child, mode = _open_shut(self._open, self.here.fd, name)
         if child is None:
@@ -216,7 +217,7 @@ class _Descent:
         return name
 
     def leave(self) -> None:
-        """Go back to the directory above, and shut this one if it was."""
+        """Return to the parent directory, and restore the mode of this one."""
         shut = self.levels.pop().shut
         if not self.levels:
             return
@@ -228,7 +229,7 @@ class _Descent:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     def shut_again(self) -> None:
-        """Go back as far as directories had to be opened, as long as nobody moves them."""
+        """Restore the modes of all directories on the path, unless they are moved at the same time."""
         first = next((at for at, level in enumerate(self.levels) if level.shut is not None), len(self.levels))
         with suppress(OSError):
             while len(self.levels) > first:
@@ -236,13 +237,13 @@ class _Descent:
 
 
 class _Level(NamedTuple):
-    """A directory on the way from the top to where a descent is."""
+    """A directory on the path of a descent."""
 
     identity: tuple[int, int]
     directories: list[bytes]
-    """Those in it that are still to be gone into."""
+    """Its directories still to be entered."""
     shut: int | None
-    """The mode it gets back, if it had to be opened first."""
+    """The mode to restore, if it was changed to open the directory."""
 
 
 def _identity(fd: int) -> tuple[int, int]:
@@ -251,17 +252,17 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 class _Count:
-    """What was counted so far."""
+    """A `DirectoryVisitor` that counts entries and bytes."""
 
     def __init__(self, limit: int | None) -> None:
         self.disk_bytes = 0
         self.entries = 0
         self._limit = limit
         self._seen: set[tuple[int, int]] = set()
-        """Files that have other names."""
+        """Files with several hard links that were counted already."""
 
     def enter(self, fd: int, name: bytes) -> list[bytes]:
-        """Count what the directory *fd* holds, and return the names of its directories."""
+        """Count the entries of the directory *fd*, and return the names of its directories."""
         directories: list[bytes] = []
         for entry in entries_of(fd):
             try:
@@ -278,7 +279,7 @@ class _Count:
         return directories
 
     def leave(self) -> None:
-        """Nothing is kept of a directory."""
+        """Do nothing: no state is kept per directory."""
 
     def _add_file(self, found: os.stat_result) -> None:
         if found.st_nlink > 1:
@@ -289,7 +290,7 @@ class _Count:
 
 
 def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
-    """The directory *name*, and its mode if that shut it; no directory if it cannot be opened."""
+    """Open the directory *name*, and return its old mode if that had to be changed; no handle on failure."""
     try:
         return Handle(open_child(parent, name, SCAN)), None
     except PermissionError:
@@ -307,7 +308,7 @@ def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | Non
 
 
 def require_empty(open_child: Open, parent: int, name: bytes) -> None:
-    """Refuse a directory that holds something, if we can look.
+    """Refuse a directory that has entries, if it is readable.
 
     Raises:
         OSError: ENOTEMPTY.

@@ -1,7 +1,7 @@
-"""Files in memory: the `Files` protocol without a disk, for tests and for work that leaves nothing behind.
+"""`MemoryFiles`: the `Files` protocol without a disk, for tests and for work that leaves nothing behind.
 
-The answers and the errors are those of `Root`. There are no hard links, FIFOs, sockets or devices. The
-permissions that count are the write bits of a file: one without any is read-only.
+Results and errors are those of `Root`. There are no hard links, FIFOs, sockets or devices. The only
+permissions that matter are the write bits of a file: without any, it is read-only.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ from carrel.values import Change, Clock, FileInfo, FileKind, Limits, Named, Usag
 
 
 class _Target(NamedTuple):
-    """Where a write goes, and what is there."""
+    """Where a write goes, and what exists there."""
 
     path: ParsedPath
     near: Directory
-    """The directory above it, or the deepest one on the way that exists."""
+    """The parent directory, or the deepest directory on the way to it that exists."""
     missing: tuple[str, ...]
-    """The names of the directories that are missing in between."""
+    """The names of the directories between `near` and the target that do not exist."""
     before: File | None
 
 
 class MemoryFiles:
-    """A tree of files that exists as long as this object is open."""
+    """A tree of files that exists until this object is closed."""
 
     def __init__(self, *, clock: Clock = time.time_ns) -> None:
-        """Begin with an empty tree; *clock* gives the times of modification."""
+        """Create an empty tree; *clock* provides the modification times."""
         self._lock = RLock()
         self._tree: MemoryTree | None = MemoryTree(clock)
         self.account: Account = NullAccount()
 
     @property
     def confinement(self) -> str:
-        """There is nothing outside to be reached."""
+        """Always `memory`: there is nothing outside the tree."""
         return "memory"
 
     def close(self) -> None:
@@ -90,14 +90,14 @@ class MemoryFiles:
     def read(
         self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> bytes:
-        """Content of a regular file, whole or a window of it."""
+        """Read a regular file, whole or a window of it."""
         return self._read(path, limit, offset, length)[1]
 
     @translated
     def read_with_info(
         self, path: ParsedPath, *, limit: int | None, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
-        """The same with what the file is."""
+        """Read a file like `read`, and return its info."""
         with self._lock:
             file, data = self._read(path, limit, offset, length)
             return describe(path.text, file), data
@@ -117,14 +117,14 @@ class MemoryFiles:
 
     @translated
     def reader(self, path: ParsedPath) -> MemoryReader:
-        """Open a regular file to be read by chunks."""
+        """Open a regular file for reading in chunks."""
         with self._lock:
             file = self._file(path)
             return MemoryReader(file, describe(path.text, file), self._lock)
 
     @translated
     def stat(self, path: ParsedPath, links: Links) -> FileInfo:
-        """What is there; a link that is kept shows its text."""
+        """Return the info of one entry; a link that is not followed has its target text."""
         with self._lock:
             node = self._use(path).resolve(path.parts, links, must_dir=path.must_dir)
             target = node.target if isinstance(node, Link) else None
@@ -132,12 +132,12 @@ class MemoryFiles:
 
     @translated
     def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
-        """The entries of a directory, sorted by name."""
+        """List the entries of a directory, sorted by name."""
         with self._lock:
             return scan(self._use(path).directory(path.parts), entry_prefix(path), limit)
 
     def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
-        """The names in a directory, each with its kind; all at a time, as that takes no time."""
+        """List the names in a directory with their kinds, all in one batch."""
         return iter([[(info.name, info.kind) for info in self.list(path, limit=limit)]])
 
     @translated
@@ -149,7 +149,7 @@ class MemoryFiles:
         unreadable: OnUnreadable = OnUnreadable.SKIP,
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link; all of it is readable."""
+        """Walk everything beneath a directory, parents first, never through a link; nothing is unreadable."""
         with self._lock:
             top = self._use(path).directory(path.parts)
         return MemoryWalk(self._lock, limits, enter).run(top, entry_prefix(path))
@@ -163,7 +163,7 @@ class MemoryFiles:
         wants: Wants | None,
         chunk_bytes: int,
     ) -> Iterator[Content]:
-        """The regular files beneath a directory, names in order, never through a link."""
+        """Read the regular files beneath a directory, in order of their names, never through a link."""
         go_in = None if enter is None else lambda info: enter(info.name)
         found = self.walk(path, limits, enter=go_in)
         skip = len(entry_prefix(path))
@@ -174,7 +174,7 @@ class MemoryFiles:
         )
 
     def measure(self, limit: int | None = None) -> Usage:
-        """Count everything; what is in memory has a limit of its own."""
+        """Count everything; *limit* is ignored, because memory already bounds the number of entries."""
         with self._lock:
             nodes = [] if self._tree is None else list(inside(self._tree.top))
         disk_bytes = sum(len(node.content) for node in nodes if isinstance(node, File))
@@ -194,7 +194,7 @@ class MemoryFiles:
         mode: int | None = None,
         cause: Cause = WRITE,
     ) -> Change:
-        """Store *data* at once or not at all, through a link at the end if it stays inside."""
+        """Store *data* completely or not at all, through a link at the end if it stays inside."""
         content = data if isinstance(data, bytes) else self._collect(path, data, existing, parents)
         with self.account, self._lock:
             target = self._target(path, existing, parents)
@@ -204,7 +204,7 @@ class MemoryFiles:
     def _collect(
         self, path: ParsedPath, data: Iterable[bytes], existing: Existing, parents: Parents
     ) -> bytes:
-        """Take in content piece by piece, if it can be written at all and as long as there is room."""
+        """Collect content chunk by chunk, if the target is writable and while there is room."""
         with self._lock:
             target = self._target(path, existing, parents)
         freed = 0 if target.before is None else len(target.before.content)
@@ -218,7 +218,7 @@ class MemoryFiles:
     def append(
         self, path: ParsedPath, data: bytes, *, limit: int | None, expect: str | None = None
     ) -> Change:
-        """Add to a regular file."""
+        """Append to a regular file."""
         with self.account as account, self._lock:
             file = self._file(path)
             _require_version(path, file, expect)
@@ -234,7 +234,7 @@ class MemoryFiles:
 
     @translated
     def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
-        """Set when a file or directory was changed last."""
+        """Set the modification time of a file or directory."""
         with self.account as account, self._lock:
             node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
             account.charge(0, 0)
@@ -255,7 +255,7 @@ class MemoryFiles:
 
     @translated
     def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
-        """Make a directory and, if wanted, those above it."""
+        """Create a directory and, if wanted, those above it; returns the paths of all that were created."""
         with self.account as account, self._lock:
             tree = self._use(path)
             if path.dotted:
@@ -282,7 +282,7 @@ class MemoryFiles:
 
     @translated
     def link(self, path: ParsedPath, target: str, *, existing: Existing = Existing.REFUSE) -> None:
-        """Make a link that leads neither to an absolute path nor, read as text, out of the root."""
+        """Create a link whose target is neither absolute nor, as text, above the root."""
         if escapes(path, target):
             raise EscapeError(
                 f"a link at {path.requested!r} would lead out: it escapes session workspace",
@@ -292,7 +292,7 @@ class MemoryFiles:
 
     @translated
     def plant(self, path: ParsedPath, target: str) -> None:
-        """Make a link with any text, as somebody beneath the gate could."""
+        """Create a link with any text, as a program that bypasses the gate could."""
         self._put_link(path, target, Existing.REFUSE)
 
     def _put_link(self, path: ParsedPath, target: str, existing: Existing) -> None:
@@ -315,7 +315,7 @@ class MemoryFiles:
 
     @translated
     def remove_tree(self, path: ParsedPath, *, expect: str | None = None) -> FileInfo:
-        """Remove whatever is there, with everything in it."""
+        """Remove an entry and everything in it."""
         return self._remove(path, expect, recursive=True)
 
     def _remove(self, path: ParsedPath, expect: str | None, *, recursive: bool) -> FileInfo:
@@ -336,7 +336,7 @@ class MemoryFiles:
     def move(
         self, path: ParsedPath, target: ParsedPath, *, existing: Existing, expect: str | None = None
     ) -> FileInfo:
-        """Rename within this tree; a link moves as a link."""
+        """Rename within this tree; a link is moved as a link."""
         with self.account, self._lock:
             parent = self._parent(path)
             node = _require_entry(parent, path)
@@ -373,7 +373,7 @@ class MemoryFiles:
         return tree
 
     def _file(self, path: ParsedPath) -> File:
-        """The regular file that *path* leads to."""
+        """Return the regular file that *path* leads to."""
         node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
         if not isinstance(node, File):
             raise failure(errno.EISDIR)
@@ -381,7 +381,7 @@ class MemoryFiles:
 
     @translated
     def _parent(self, path: ParsedPath) -> Directory:
-        """The directory that holds the last name of *path*."""
+        """Return the directory that holds the last name of *path*."""
         tree = self._use(path)
         if not path.name:
             self._require_inside(path)
@@ -389,7 +389,7 @@ class MemoryFiles:
         return tree.directory(path.parts[:-1])
 
     def _require_inside(self, path: ParsedPath) -> None:
-        """Raise for a path that leads out, whatever else is wrong with it."""
+        """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
         try:
             self._use(path).directory(path.parts)
         except OSError as error:
@@ -397,7 +397,7 @@ class MemoryFiles:
                 raise
 
     def _publish(self, content: bytes, target: _Target, mode: int | None, cause: Cause) -> Change:
-        """Put the whole content in its place and say what changed."""
+        """Store the content at its target and return what changed."""
         path, near, missing, before = target
         account = self.account
         made = parent_paths(path, len(missing))
@@ -420,7 +420,7 @@ class MemoryFiles:
 
     @translated
     def _target(self, path: ParsedPath, existing: Existing, parents: Parents) -> _Target:
-        """The place to write to: *path*, or where the links at its end lead."""
+        """Find where a write to *path* goes, through links at its end."""
         for _ in range(MAX_LINKS + 1):
             if path.must_dir and path.name:
                 self._require_inside(path)
@@ -438,7 +438,7 @@ class MemoryFiles:
         raise failure(errno.ELOOP)
 
     def _nearest(self, path: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
-        """The directory above *path*, or if it may be made: the deepest one, and what is missing."""
+        """Return the parent directory of *path*, or the deepest one that exists and the missing names."""
         try:
             return self._parent(path), ()
         except MissingError:
@@ -454,7 +454,7 @@ class MemoryFiles:
 
 
 def _require_entry(parent: Directory, path: ParsedPath) -> Node:
-    """What stands at the last name; a slash after anything but a directory is refused."""
+    """Return what exists at the last name; a slash after anything but a directory is refused."""
     node = parent.entries.get(path.parts[-1])
     if node is None:
         raise failure(errno.ENOENT)
@@ -464,7 +464,7 @@ def _require_entry(parent: Directory, path: ParsedPath) -> Node:
 
 
 def _link_problem(path: ParsedPath, old: Node | None, existing: Existing) -> int:
-    """Why no link can be put there, as an errno, or 0."""
+    """Return the errno that forbids a link there, or 0."""
     if existing is Existing.REPLACE:
         if path.must_dir:
             return errno.ENOTDIR
@@ -475,7 +475,7 @@ def _link_problem(path: ParsedPath, old: Node | None, existing: Existing) -> int
 
 
 def _require_writable(before: Node | None, path: ParsedPath, existing: Existing) -> File | None:
-    """What may be replaced, if anything is there."""
+    """Return the file to be replaced, if any, or refuse."""
     if before is None:
         return None
     if existing is Existing.REFUSE:

@@ -1,7 +1,7 @@
 """The tree behind `MemoryFiles`: its nodes, path resolution, renaming, walking and reading.
 
-It answers as the kernel does beneath a root, with an `OSError`: EXDEV for what leads out, ELOOP after 40
-links, `..` by where the names before it led. Its caller holds the lock.
+It fails as the kernel does beneath a root, with an `OSError`: EXDEV for a path that leads out, ELOOP after 40
+links; `..` is relative to where the names before it led. The caller holds the lock.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ LINK_MODE = 0o777
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Node:
-    """What every entry has."""
+    """Base of every entry."""
 
     inode: int
     mode: int
     modified_ns: int
     created_ns: int
     accessed_ns: int
-    """When it was made or touched; reading leaves it."""
+    """When the entry was created or touched; reading does not change it."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class File(Node):
-    """A regular file; a replaced one keeps its content for those who still read it."""
+    """A regular file; a replaced one keeps its content for readers that are still open."""
 
     content: bytearray
 
@@ -51,7 +51,7 @@ class Link(Node):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Directory(Node):
-    """A directory; only the top of the tree has no parent."""
+    """A directory; only the top has no parent."""
 
     parent: Directory | None = None
     entries: dict[str, Node] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Directory(Node):
 
 
 class MemoryTree:
-    """One top directory and all that is beneath it."""
+    """A top directory and everything beneath it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -67,7 +67,7 @@ class MemoryTree:
         self.top = self.new_directory()
 
     def new_file(self, content: bytes, mode: int) -> File:
-        """A file without a name yet."""
+        """Create a file without a name yet."""
         now = self._clock()
         return File(
             inode=next(self._inodes),
@@ -79,14 +79,14 @@ class MemoryTree:
         )
 
     def new_directory(self) -> Directory:
-        """A directory without a name yet."""
+        """Create a directory without a name yet."""
         now = self._clock()
         return Directory(
             inode=next(self._inodes), mode=DIRECTORY_MODE, modified_ns=now, created_ns=now, accessed_ns=now
         )
 
     def new_link(self, target: str) -> Link:
-        """A link without a name yet."""
+        """Create a link without a name yet."""
         now = self._clock()
         return Link(
             inode=next(self._inodes),
@@ -98,7 +98,7 @@ class MemoryTree:
         )
 
     def resolve(self, parts: tuple[str, ...], links: Links, *, must_dir: bool) -> Node:
-        """Follow *parts* from the top; a link at their end too, unless it is to be kept."""
+        """Resolve *parts* from the top, following a link at the end unless *links* says otherwise."""
         todo = list(reversed(parts))
         here: Node = self.top
         followed = 0
@@ -128,11 +128,11 @@ class MemoryTree:
         return _require_directory(here) if must_dir else here
 
     def directory(self, parts: tuple[str, ...]) -> Directory:
-        """The directory that *parts* lead to."""
+        """Return the directory that *parts* lead to."""
         return _require_directory(self.resolve(parts, Links.FOLLOW, must_dir=True))
 
     def longest_prefix(self, parts: tuple[str, ...]) -> tuple[int, Directory]:
-        """The deepest directory of *parts* that exists, and how many parts it has."""
+        """Return how many of *parts* lead to an existing directory, and that directory."""
         for known in range(len(parts), 0, -1):
             try:
                 return known, self.directory(parts[:known])
@@ -141,7 +141,7 @@ class MemoryTree:
         return 0, self.top
 
     def put(self, parent: Directory, name: str, node: Node) -> None:
-        """Give *node* a name, instead of whatever has it; ENOENT if *parent* was removed meanwhile."""
+        """Give *node* a name, replacing any other node; ENOENT if *parent* was removed."""
         if parent.removed:
             raise failure(errno.ENOENT)
         if isinstance(node, Directory):
@@ -150,12 +150,12 @@ class MemoryTree:
         parent.modified_ns = self._clock()
 
     def remove(self, parent: Directory, name: str) -> None:
-        """Take *name* away, with everything beneath it."""
+        """Remove *name* and everything beneath it."""
         _discard(parent.entries.pop(name))
         parent.modified_ns = self._clock()
 
     def make(self, near: Directory, missing: tuple[str, ...]) -> Directory:
-        """Make the directories *missing*, one in the other, and return the last."""
+        """Create the nested directories *missing* and return the last one."""
         for name in missing:
             fresh = self.new_directory()
             self.put(near, name, fresh)
@@ -163,7 +163,7 @@ class MemoryTree:
         return near
 
     def append(self, file: File, data: bytes) -> None:
-        """Add *data* to the content."""
+        """Append *data* to the content."""
         if data:
             file.content += data
             file.modified_ns = self._clock()
@@ -171,7 +171,7 @@ class MemoryTree:
     def rename(
         self, parent: Directory, name: str, new_parent: Directory, new_name: str, existing: Existing
     ) -> None:
-        """Move an entry, with the answers of `renameat2`."""
+        """Move an entry, with the errors of `renameat2`."""
         node = parent.entries[name]
         old = new_parent.entries.get(new_name)
         if old is not None and existing is Existing.REFUSE:
@@ -191,7 +191,7 @@ class MemoryTree:
 
 
 def inside(node: Node) -> Iterator[Node]:
-    """Everything beneath *node*."""
+    """Yield everything beneath *node*."""
     todo = list(node.entries.values()) if isinstance(node, Directory) else []
     while todo:
         found = todo.pop()
@@ -201,12 +201,12 @@ def inside(node: Node) -> Iterator[Node]:
 
 
 def failure(number: int) -> OSError:
-    """The error that the kernel would answer with."""
+    """Return the error that the kernel would raise."""
     return OSError(number, os.strerror(number))
 
 
 def describe(path: str, node: Node, target: str | None = None, created_ns: int | None = None) -> FileInfo:
-    """What is known about *node*."""
+    """Return the `FileInfo` of *node*."""
     kind, size = FileKind.DIRECTORY, 0
     if isinstance(node, File):
         kind, size = FileKind.FILE, len(node.content)
@@ -243,7 +243,7 @@ def _require_directory(node: Node) -> Directory:
 
 
 def _ways_up(directory: Directory) -> Iterator[Node | None]:
-    """The directory and all above it."""
+    """Yield the directory and all above it."""
     here: Directory | None = directory
     while here is not None:
         yield here
@@ -261,7 +261,7 @@ def _require_replaceable(node: Node, old: Node) -> None:
 
 
 def _discard(node: Node) -> None:
-    """Empty a removed tree, so that a walk or a write that still holds a part of it sees it gone."""
+    """Empty a removed tree, so that running walks and writes see that it is gone."""
     todo = [node]
     while todo:
         gone = todo.pop()
@@ -272,14 +272,14 @@ def _discard(node: Node) -> None:
 
 
 def scan(directory: Directory, prefix: str, limit: int | None) -> list[FileInfo]:
-    """The entries of *directory*, sorted by name, each path beginning with *prefix*."""
+    """List the entries of *directory*, sorted by name, each path beginning with *prefix*."""
     if limit is not None and len(directory.entries) > limit:
         raise list_limit_error(limit, prefix)
     return [describe(prefix + name, node) for name, node in sorted(directory.entries.items())]
 
 
 class MemoryWalk:
-    """One walk: parents before their children, names in order; it holds the lock only while it looks."""
+    """One walk: parents before children, sorted by name; holds the lock only while it reads a directory."""
 
     def __init__(self, lock: RLock, limits: Limits, enter: Enter | None = None) -> None:
         self._lock = lock
@@ -287,10 +287,10 @@ class MemoryWalk:
         self._limits = limits
 
     def run(self, top: Directory, prefix: str) -> Iterator[FileInfo]:
-        """Visit what is beneath *top*.
+        """Yield everything beneath *top*.
 
         Raises:
-            LimitError: After everything within the limits was given, or at the limit of entries.
+            LimitError: At the limit of entries, or at the end if parts of the tree were too deep.
         """
         seen = 0
         too_deep: str | None = None
@@ -320,7 +320,7 @@ class MemoryWalk:
             return iter(scan(directory, prefix, self._limits.list_entries))
 
     def _enter(self, parent: Directory, info: FileInfo) -> Directory | None:
-        """The directory, or `None` if its name is gone or means something else by now."""
+        """Return the directory, or `None` if it was removed or replaced."""
         with self._lock:
             child = parent.entries.get(info.name)
             return child if isinstance(child, Directory) else None
@@ -337,7 +337,7 @@ class MemoryWalk:
 
 
 class MemoryReader:
-    """An open file, read by chunks; it outlives the name and the workspace."""
+    """An open file, read in chunks; it outlives the name and the workspace."""
 
     def __init__(self, file: File, info: FileInfo, lock: RLock) -> None:
         self._file = file
@@ -346,13 +346,13 @@ class MemoryReader:
         self.info = info
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
-        """The content from *offset* on, at most *chunk_bytes* at a time."""
+        """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
         self._at += offset
         while piece := self._read(chunk_bytes):
             yield piece
 
     def read(self, length: int, offset: int = 0) -> bytes:
-        """So much of the content from *offset* on, or what there is of it."""
+        """Read at most *length* bytes at *offset*."""
         with self._lock:
             return bytes(self._file.content[offset : offset + length])
 
