@@ -1,6 +1,6 @@
-"""Write the reference pages that follow from the code: `python -m docs.generate`.
+"""Write the reference pages that are generated from the code: `python -m docs.generate`.
 
-A test fails when a page is not what this makes of it.
+A test fails if a page is stale.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ LIKE: dict[str, type] = {
     "PythonSandbox": carrel.BaseSandbox,
     "RemoteWorkspace": carrel.Workspace,
 }
-"""What has most methods of another class; only the others are told."""
+"""Classes that share most methods with another class; only the differences are listed."""
 
 
 def make() -> str:
@@ -93,19 +93,19 @@ def make() -> str:
             [summary_row(name) for name in sorted(carrel.__all__, key=str.lower)],
         ),
         *(part for group in GROUPS for part in group_parts(group)),
-        "## What calls take as options",
+        "## Options",
         OPTIONS,
         *(part for name, kind in options.items() for part in record_parts(name, kind)),
-        "## What else calls take and give",
+        "## Parameter and result types",
         RESULTS,
         *(part for name, kind in results.items() for part in record_parts(name, kind)),
-        "## Elsewhere in the package",
+        "## Other modules",
         ELSEWHERE,
     )
 
 
 def summary_row(name: str) -> tuple[str, str]:
-    """A name that leads to what is said about it."""
+    """Return a row that links to the section of *name*."""
     return f"[`{name}`](#{name.lower()})", summary_of(getattr(carrel, name))
 
 

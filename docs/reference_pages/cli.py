@@ -20,18 +20,18 @@ def make() -> str:
     return page(
         "Command line",
         """
-        `carrel` and `python -m carrel` are the same program. Errors are one line on standard error, or with
-        `--json` one document `{"error": {"code": ..., "message": ..., "path": ...}}`. The exit status is in
-        the [table of errors](errors.md#exit-statuses).
+        `carrel` and `python -m carrel` are the same program. An error is one line on standard error, or
+        with `--json` one document `{"error": {"code": ..., "message": ..., "path": ...}}`. The exit
+        statuses are in the [table of errors](errors.md#exit-statuses).
 
-        With `--json` a command prints one document on one line of ASCII, or one a record of a journal. A byte
-        of a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name that
-        does not print is quoted.
+        With `--json` a command prints one document on one line of ASCII, or one per journal record. A byte of
+        a name that is not UTF-8 is then a lone surrogate, `\\udc80` to `\\udcff`. Without it, a name with
+        non-printable characters is quoted.
 
-        `--debug` before the command, or `CARREL_DEBUG=1`, tells an error with its traceback; with `--json`
-        the document then also has `debug`. Colours are for terminals; `NO_COLOR` and `TERM=dumb` switch them
-        off. `carrel completion` prints what lets bash, zsh and fish complete commands, options, sessions and
-        files. The same pages are manual pages: `man carrel`, `man carrel-session`.
+        `--debug` before the command, or `CARREL_DEBUG=1`, prints an error with its traceback; with `--json`
+        the document then also has `debug`. Colours are for terminals; `NO_COLOR` and `TERM=dumb` turn them
+        off. `carrel completion` prints a script with which bash, zsh and fish complete commands, options,
+        sessions and files. Manual pages: `man carrel`, `man carrel-session`.
         """,
         *(
             f"## {context.command_path}\n\n```text\n{context.command.get_help(context)}\n```"
@@ -45,8 +45,8 @@ def make() -> str:
                 (
                     "`session list`",
                     '`{"sessions": [{"session_id", "created_ns", "used_ns", "expires_ns", "size_bytes",'
-                    ' "in_use", "problem"}], "next_after"}`; what is not known is null, and a session that'
-                    " never expires has no `expires_ns`; give `next_after` to `--after`, null is the end",
+                    ' "in_use", "problem"}], "next_after"}`; unknown values are null, and a session that'
+                    " never expires has no `expires_ns`; pass `next_after` to `--after`; null is the end",
                 ),
                 (
                     "`session show --journal`",
@@ -80,7 +80,7 @@ def make() -> str:
                 (
                     "`tools`",
                     '`{"role", "profile", "tools": [{"name", "effect", "summary", "schema"}]}`; with'
-                    " `--format` the list that a client takes",
+                    " `--format` the list in the client's format",
                 ),
                 ("`tool`", "the [answer](tools.md#the-answer) of the tool, also without `--json`"),
                 (
@@ -92,7 +92,7 @@ def make() -> str:
                 ("`key list`", '`{"keys": [key]}`, each as above'),
                 (
                     "`files get`",
-                    '`{"path", "local", "left_out": [{"path", "reason"}]}`; not where the content itself is'
+                    '`{"path", "local", "left_out": [{"path", "reason"}]}`; not if the content itself is'
                     " printed",
                 ),
                 ("`files rm`", '`{"path", "removed"}`; false if there was nothing and `--force` is on'),
@@ -117,9 +117,8 @@ def make() -> str:
         """
         A session is `{"session_id", "created_ns", "used_ns", "expires_ns", "expired", "ttl_seconds",
         "in_use", "role", "labels", "limits", "usage": {"disk_bytes", "disk_percent", "entries",
-        "entries_percent"}}`.
-        Times are nanoseconds since the epoch; `limits` are those in force, null for no ceiling, and have the
-        names of the [limits](limits.md); `usage` is null until it is counted.
+        "entries_percent"}}`. Times are nanoseconds since the epoch; `limits` are the effective ones, null
+        for no limit, and have the names of the [limits](limits.md); `usage` is null until it is counted.
 
         An entry is `{"path", "kind", "size_bytes", "modified_ns", "mode"}`. The kind is `file`, `directory`,
         `link` or `other`; the mode is text in octal, like `"0644"`.

@@ -13,9 +13,9 @@ def make() -> str:
     return page(
         "Commands of the shell",
         """
-        What `Shell.run` and `carrel sh` understand; [use the shell](../how-to/use-the-shell.md) tells how.
-        `NAME --help` prints the same. `--` ends the options. Long options may be shortened as far as they are
-        unambiguous, and options may follow operands unless the usage says otherwise.
+        The commands of `Shell.run` and `carrel sh`; see [use the shell](../how-to/use-the-shell.md).
+        `NAME --help` prints the same. `--` ends the options. Long options may be abbreviated as long as they
+        are unambiguous, and options may follow operands unless the usage says otherwise.
         """,
         table(
             ("command", "does", "effect"),
@@ -25,8 +25,8 @@ def make() -> str:
             ],
         ),
         """
-        The effect is the most that a command does: it touches no file (`none`), reads files (`read`), changes
-        them (`write`), changes the shell itself (`shell`) or runs guest code (`run`).
+        The effect is the strongest one that a command can have: it uses no files (`none`), reads files
+        (`read`), changes them (`write`), changes the shell itself (`shell`) or runs guest code (`run`).
         """,
         *(
             f"## {_anchor(command.name)}\n\n```text\n{help_text(command, module).rstrip()}\n```"

@@ -40,8 +40,8 @@ def make() -> str:
         "Errors",
         """
         Every error that an operation raises derives from `CarrelError` and from a builtin that people already
-        catch. It has `code`, which is a promise, `message`, whose wording is not, and `path`: what the caller
-        asked for, or `None`. No message holds a path of the host that the caller did not write.
+        catch. It has a `code`, which is stable, a `message`, whose wording may change, and the `path` as the
+        caller wrote it, or `None`. No message contains a host path that the caller did not write.
         """,
         table(
             ("code", "class", "also a", "meaning"),
@@ -50,10 +50,10 @@ def make() -> str:
                 for code, kind in coded()
             ],
         ),
-        "## What others are told",
+        "## Statuses by code",
         """
-        "Exit" is the exit status of the command line, "HTTP" and "gRPC" are what the service answers; "retry"
-        says that the same call may work later.
+        "Exit" is the exit status of the command line, "HTTP" and "gRPC" are the statuses of the service;
+        "retry" means that the same call may succeed later.
         """,
         table(
             ("code", "exit", "HTTP", "gRPC", "retry"),
@@ -77,8 +77,8 @@ def make() -> str:
         f" {', '.join(f'`limit.{case}`' for case in registry_cases())}.",
         f"`quota.*` is one of {', '.join(f'`quota.{case}`' for case in quota_cases())}.",
         f"`tool.*` is one of {', '.join(f'`tool.{case}`' for case in tool_cases())}. A tool does not raise:"
-        " its [answer](tools.md#the-answer) has the code in its metadata. Where a command or code was"
-        f" stopped, that is also one of {', '.join(f'`limit.{case}`' for case in run_cases())}.",
+        " its [answer](tools.md#the-answer) has the code in its metadata. If a command or code was"
+        f" stopped, the code may also be {', '.join(f'`limit.{case}`' for case in run_cases())}.",
         "Errors of `limit.*` and `quota.*` also have `limit` and `asked`. The ceilings are listed in"
         " [limits](limits.md).",
         "## Exit statuses",
@@ -87,13 +87,13 @@ def make() -> str:
             [
                 ("0", "Done."),
                 *((str(int(status)), text) for status, text in statuses()),
-                (str(BUG_STATUS), "A bug in carrel: something that nobody foresaw."),
+                (str(BUG_STATUS), "A bug in carrel: an unexpected exception."),
                 (str(INTERRUPTED), "Ended by Ctrl-C."),
-                (str(BROKEN_PIPE), "The reader of the output went away."),
+                (str(BROKEN_PIPE), "The reader of the output closed it."),
             ],
         ),
-        f"The command line has four codes of its own: `{USAGE}` (exit status 2) for words that make no sense"
-        f" together, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, `{MISSING}`"
+        f"The command line has four codes of its own: `{USAGE}` (exit status 2) for an invalid combination of"
+        f" arguments, `{LOCAL}` (exit status 1) for a local file or stream that cannot be used, `{MISSING}`"
         " (exit status 5) for a package that is not installed and that the command needs, and"
         f" `{BUG}` (exit status {BUG_STATUS}) for a bug in carrel.",
     )

@@ -23,65 +23,63 @@ MEANINGS = {
     "certificate.failed": "The certificate of the service or its key (`serve.tls_cert`, `serve.tls_key`)"
     " cannot be used; the old ones stay.",
     "certificate.reloaded": "The certificate and its key were read again, on SIGHUP.",
-    "execution.complete": "Guest code has ended, well or not. Of each list of paths the first"
-    f" {PATHS} are told, each cut at {PATH_CHARACTERS} characters.",
-    "execution.start": "Guest code begins; the fields are what its policy lets it take. No value of a"
-    " variable is told.",
-    "grpc.failed": "A mistake of ours in a call over gRPC.",
-    "http.failed": "A mistake of ours in a request over HTTP; `request_id` is what the client was told.",
+    "execution.complete": f"Guest code has ended. Of each list of paths the first {PATHS}"
+    f" are logged, each truncated to {PATH_CHARACTERS} characters.",
+    "execution.start": "Guest code starts; the fields are the limits of its policy. Values of variables are"
+    " not logged.",
+    "grpc.failed": "A bug in carrel in a call over gRPC.",
+    "http.failed": "A bug in carrel in a request over HTTP; `request_id` is the one that the client got.",
     "issuer.failed": "The keys of the issuer of tokens (`serve.jwt_jwks`) could not be read; the old ones"
     " stay.",
-    "mcp.failed": "A mistake of ours in a request over MCP.",
+    "mcp.failed": "A bug in carrel in a request over MCP.",
     "runtime.compiling": "A call has to wait until the guest is compiled.",
-    "runtime.confined": "Guest code is about to run for the first time: the version of Landlock (0 is none)"
-    " and whether there is seccomp, which hold its processes.",
+    "runtime.confined": "Guest code is about to run for the first time: the version of Landlock (0: none)"
+    " and whether there is seccomp, which confine its processes.",
     "security.*": "An operation was refused; see [refusals](#refusals).",
-    "security.caller": "Somebody whom the service does not know, and why.",
-    "security.journal_lost": "An operation was done, but could not be recorded in the journal.",
-    "service.upkeep_failed": "A mistake of ours in what a service does now and then; it goes on.",
+    "security.caller": "The service rejected an unknown caller; `reason` says why.",
+    "security.journal_lost": "An operation succeeded, but could not be recorded in the journal.",
+    "service.upkeep_failed": "A bug in carrel in periodic work of the service; the service continues.",
     "session.container.left": "A container could not be removed; the next sweep tries again. `detail` is"
-    " what the engine said.",
-    "session.container.removed": "The container of a session that is gone was removed.",
-    "session.created": "A session was made.",
+    " the message of the engine.",
+    "session.container.removed": "The container of a deleted session was removed.",
+    "session.created": "A session was created.",
     "session.deleted": "A session was deleted with its files.",
-    "session.file.append": "Something was added to a file; the size is that of the whole file.",
-    "session.file.archive": "A directory or a file is read as an archive.",
+    "session.file.append": "Data was appended to a file; the size is that of the whole file.",
+    "session.file.archive": "A directory or a file is exported as an archive.",
     "session.file.copy": "A file or a directory was copied.",
     "session.file.delete": "A file, a link or a directory was removed.",
     "session.file.edit": "A text in a file was replaced; the size is that of the whole file.",
     "session.file.extract": "An archive was extracted; its members have events of their own.",
-    "session.file.link": "A link was made, by an extraction.",
+    "session.file.link": "A link was created, by an extraction.",
     "session.file.list": "A directory was listed or walked, or files were found by a pattern.",
-    "session.file.mkdir": "A directory was made.",
-    "session.file.move": "Something was given another name.",
-    "session.file.read": "A file was read; the size is that of what was read, or of the file if it is read"
-    " piece by piece.",
+    "session.file.mkdir": "A directory was created.",
+    "session.file.move": "An entry was moved or renamed.",
+    "session.file.read": "A file was read; the size is that of the data, or of the file if it is read in"
+    " pieces.",
     "session.file.search": "Files were searched.",
     "session.file.touch": "The time of a file or a directory was set.",
     "session.file.write": "A file was written.",
-    "session.prune.candidate": "A sweep found a session that is over.",
-    "session.prune.completed": "A sweep has ended, with its sums.",
+    "session.prune.candidate": "A sweep found an expired session.",
+    "session.prune.completed": "A sweep has ended, with its totals.",
     "session.prune.deleted": "A sweep deleted a session.",
     "session.prune.error": "A sweep could not delete a session.",
-    "session.prune.skipped": "A sweep left a session alone: `in_use`, `no_metadata`, or what is wrong with"
-    " its record.",
-    "session.prune.started": "A sweep begins.",
-    "session.recounted": "The files of a session were counted again, after a crash or because it was asked"
-    " for.",
-    "session.retrieved": "A session that was there was opened.",
-    "shell.failed": "A mistake of ours in a command line that ran in a worker process; `place` is where.",
-    "tool.failed": "A mistake of ours in a tool; the agent was told that it failed.",
+    "session.prune.skipped": "A sweep kept a session: `in_use`, `no_metadata`, or the problem of its record.",
+    "session.prune.started": "A sweep starts.",
+    "session.recounted": "The files of a session were counted again, after a crash or on request.",
+    "session.retrieved": "An existing session was opened.",
+    "shell.failed": "A bug in carrel in a command line that ran in a worker process; `place` is where.",
+    "tool.failed": "A bug in carrel in a tool; the agent got an answer that says that it failed.",
 }
 """When each event is written."""
 
 OPERATIONS = {
-    "append": ("Something was added to a file.", ""),
+    "append": ("Data was appended to a file.", ""),
     "copy": ("A file was copied from `path`.", "the new file"),
     "edit": ("A text in a file was replaced.", ""),
-    "link": ("A link was made.", "the text of the link"),
-    "mkdir": ("A directory was made, also one above what was asked for.", ""),
-    "move": ("Something was given another name.", "the new name"),
-    "remove": ("A file, a link or a directory with all that was in it is gone.", ""),
+    "link": ("A link was created.", "the text of the link"),
+    "mkdir": ("A directory was created, also as a parent of the requested one.", ""),
+    "move": ("An entry was moved or renamed.", "the new name"),
+    "remove": ("A file, a link, or a directory with its content was removed.", ""),
     "touch": ("The time of a file or a directory was set.", ""),
     "write": ("A file was written, or replaced.", ""),
 }
@@ -93,46 +91,46 @@ def make() -> str:
     return page(
         "Events",
         """
-        A log event tells an operator what happens; [logging](../how-to/logging.md) shows how to see it. A
-        record of the journal tells what was changed or refused in one session, and stays with it;
-        [the journal](../explanation/journal.md) says how it is kept.
+        Log events are for the operator; [logging](../how-to/logging.md) shows how to receive them. Records of
+        the journal list the changes and refusals of one session, and are stored with it;
+        [the journal](../explanation/journal.md) explains how.
         """,
         "## Log events",
         """
-        They go to the stdlib logger `carrel`, or to the one that was given. The name is `record.event`, each
-        field an attribute of the record; with structlog they are the event and its values. A field that has
-        no value is left out. `path` is what the caller asked for. `error` and `place` of a mistake of ours
-        are the kind of the error and where it was made, never its words.
+        They go to the stdlib logger `carrel`, or to the logger that was passed. The name is `record.event`,
+        each field an attribute of the record; with structlog they are the event and its values. A field
+        without a value is omitted. `path` is the path as the caller wrote it. For a bug in carrel, `error`
+        and `place` are the class of the exception and where it was raised, never its message.
         """,
         table(("event", "level", "fields", "when"), [event_row(event) for event in all_events()]),
         "## Refusals",
         f"""
-        What the rules, the quota or the confinement refuse is logged as the warning `security.` with the code
-        of the [error](errors.md), a `_` for its dot: {codes(refusals())}. A command line that is refused or
-        stopped is told in the same way with the operation `shell`, and a command that wants to change the
-        rules without being allowed to with `workspace`. The same refusal within ten seconds is logged once,
-        and then once more with the number of its `repeats`.
+        An operation refused by the rules, the quota or confinement is logged as the warning `security.`
+        with the code of the [error](errors.md), with `_` for its dot: {codes(refusals())}. A command line
+        that is refused or stopped is logged in the same way with the operation `shell`, and a command that
+        may not change the rules with `workspace`. The same refusal within ten seconds is logged once, and
+        then once more with the number of `repeats`.
         """,
         "## Requests",
         f"""
-        A service writes one line of JSON for each request to the logger `{LOGGER}`. What a query, a header or
-        a body holds is not in it.
+        A service writes one line of JSON for each request to the logger `{LOGGER}`. The content of queries,
+        headers and bodies is not logged.
         """,
         table(("event", "fields"), [(f"`{name}`", codes(names)) for name, names in requests()]),
         "## Records of the journal",
-        "`Workspace.changes`, `carrel session show --journal` and the service give them with these fields:",
+        "`Workspace.changes`, `carrel session show --journal` and the service return these fields:",
         table(("field", "type", "meaning"), list(record_rows())),
         table(
             ("operation", "meaning", "`other_path`"),
             [(f"`{name}`", *OPERATIONS[name]) for name in operations()],
         ),
         f"""
-        A refused one has the code of the error, and its operation may also be one that is not recorded when
-        it is done: {codes(sorted(refused_operations() - set(operations())))}. A change that did not come true
-        is followed by the same record with the error `{UNDONE}`.
+        The record of a refusal has the code of the error, and its operation may also be one that is not
+        recorded on success: {codes(sorted(refused_operations() - set(operations())))}. A change that did
+        not happen is followed by the same record with the error `{UNDONE}`.
 
-        In a file of the journal a record is one line, a JSON array in ASCII: the version of the form, 1, and
-        the fields from `time_ns` to `error` in the order above, then `repeats` if there are any. Its place is
+        In a file of the journal a record is one line, a JSON array in ASCII: the format version, 1, and the
+        fields from `time_ns` to `error` in the order above, then `repeats` if there are any. Its position is
         its `sequence`.
         """,
         f"```json\n{example().render().decode()}\n```",

@@ -24,8 +24,8 @@ def make() -> str:
     return page(
         "gRPC",
         """
-        What `carrel serve` offers over gRPC, beside health (`grpc.health.v1`) and reflection.
-        [Serve](../how-to/serve.md) tells how to start it. The package is `carrel.v1`; its file is
+        The gRPC interface of `carrel serve`, in addition to health (`grpc.health.v1`) and reflection; see
+        [run the service](../how-to/serve.md). The package is `carrel.v1`; its file is
         `carrel/remote/proto/carrel_v1.proto` in the installed package.
         """,
         # The first paragraph is about the file itself.
@@ -90,7 +90,7 @@ def rpc_parts(block: ProtoBlock) -> Iterator[str]:
         if match := _RPC.match(line):
             name, many, takes, streams, gives = match.groups()
             rows.append((f"`{name}`", f"{many or ''}{link(takes)}", f"{streams or ''}{link(gives)}", comment))
-    yield table(("call", "takes", "gives", "meaning"), rows)
+    yield table(("call", "request", "response", "meaning"), rows)
 
 
 def message_parts(block: ProtoBlock) -> Iterator[str]:

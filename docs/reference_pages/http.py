@@ -28,19 +28,19 @@ def make() -> str:
     return page(
         "HTTP",
         """
-        What `carrel serve` offers over HTTP; [serve](../how-to/serve.md) tells how to start it.
-        `/openapi.json` says the same in OpenAPI 3.1. MCP is at `/mcp`, on [a page of its own](mcp.md).
+        The HTTP interface of `carrel serve`; see [run the service](../how-to/serve.md).
+        `/openapi.json` describes it in OpenAPI 3.1. MCP is at `/mcp`, described on [its own page](mcp.md).
         """,
         bullets(
-            "A caller shows its key as `Authorization: Bearer KEY`, and may choose a role of its key by"
+            "A caller sends its key as `Authorization: Bearer KEY`, and may choose a role of its key with"
             " the header `Carrel-Role`.",
-            "A path in a URL is decoded once. What is still encoded then is part of a name.",
+            "A path in a URL is decoded once. Anything still encoded then is part of a name.",
             'An error is `{"error": {"code", "message", "path", "retry"}}` with the status of the'
             " [table of errors](errors.md), and with `Retry-After` if waiting may help.",
             f"Every route may answer with {codes(COMMON_ERRORS)}; one that needs a caller also with"
             f" {codes(CALLER_ERRORS)}; one about a session also with {codes(SESSION_ERRORS)}."
-            " What else is likely is told with the route.",
-            "Every answer has `X-Request-Id`: that of the request, or a fresh one.",
+            " Other likely errors are listed with the route.",
+            "Every answer has `X-Request-Id`: that of the request, or a generated one.",
         ),
         table(
             ("request", "does"),
@@ -48,7 +48,7 @@ def make() -> str:
         ),
         *(part for row in rows for part in http_parts(row, {route.name: route for route in ROUTES}, parts)),
         "## Values",
-        "What is not required may be missing; an answer holds all of it.",
+        "Optional fields may be missing in a request; an answer has all fields.",
         *(
             part
             for name, schema in sorted(parts.items())
@@ -93,7 +93,7 @@ def http_parts(row: HttpRow, routes: dict[str, Route], parts: Schema) -> Iterato
             f"`{each['name']}`",
             each["in"],
             schema_type(each["schema"]),
-            "needed" if each["required"] else default_of(each["schema"]),
+            "required" if each["required"] else default_of(each["schema"]),
             each.get("description", "") or words.get(each["name"], ""),
         )
         for each in row.says["parameters"]
@@ -104,7 +104,7 @@ def http_parts(row: HttpRow, routes: dict[str, Route], parts: Schema) -> Iterato
         schema = content.get("schema", {})
         schema = parts[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
         fields += list(body_rows(schema, field_words(route.body and route.body.schema))) or [
-            ("", "body", f"`{kind}`", "needed", "")
+            ("", "body", f"`{kind}`", "required", "")
         ]
     if fields:
         yield table(("name", "in", "type", "default", "meaning"), fields)
@@ -125,7 +125,7 @@ def body_rows(schema: Schema, words: dict[str, str]) -> Iterator[tuple[str, ...]
     for name, part in schema.get("properties", {}).items():
         is_needed = name in schema.get("required", ())
         says = part.get("description", "") or words.get(name, "")
-        yield f"`{name}`", "body", schema_type(part), "needed" if is_needed else default_of(part), says
+        yield f"`{name}`", "body", schema_type(part), "required" if is_needed else default_of(part), says
 
 
 def value_parts(name: str, schema: Schema) -> Iterator[str]:

@@ -19,29 +19,30 @@ def make() -> str:
     return page(
         "Limits",
         f"""
-        {first_line(Limits)} Give them to `Workspace.open(directory, limits=Limits(...))`, or to
-        `WorkspaceManager(root, limits=Limits(...))` for all sessions and to `create` for one. What passes
-        `disk_bytes` or `entries`, the quota, raises `QuotaError`, and what passes another one `LimitError`;
-        the message says the limit and what was asked.
+        {first_line(Limits)} Pass them to `Workspace.open(directory, limits=Limits(...))`, or to
+        `WorkspaceManager(root, limits=Limits(...))` for all sessions and to `create` for one. Exceeding
+        `disk_bytes` or `entries`, the quota, raises `QuotaError`; exceeding another limit raises
+        `LimitError`. The message contains the limit and the requested value.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(Limits)]),
         "## Budget of a search",
         """
-        A search that reaches the end of its budget is no error: its result says `truncated`, and `reason`
-        says which part of the budget it was. Give another one to `Workspace.search(query,
-        budget=SearchBudget(...))`; it is in `carrel.workspace.search`.
+        A search that exhausts its budget is not an error: its result is `truncated`, and `reason` says which
+        part of the budget was exhausted. Pass another budget to `Workspace.search(query,
+        budget=SearchBudget(...))`; the class is in `carrel.workspace.search`.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(SearchBudget)]),
         "## Budget of a command line",
         """
-        A command line that reaches the end of its budget is stopped; its result has status 124 or 4, and
-        `error_code` says which part it was. Give another one to `Shell(workspace, budget=Budget(...))`.
+        A command line that exhausts its budget is stopped; its result has status 124 or 4, and `error_code`
+        says which part was exhausted. Pass another budget to `Shell(workspace, budget=Budget(...))`.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(Budget)]),
         "## Limits of an extraction",
         """
-        What passes one of them raises `LimitError` before anything is made. Give others to
-        `Workspace.extract(source, limits=ExtractLimits(...))`; it is in `carrel.workspace.extract_limits`.
+        Exceeding one of them raises `LimitError` before anything is created. Pass others to
+        `Workspace.extract(source, limits=ExtractLimits(...))`; the class is in
+        `carrel.workspace.extract_limits`.
         """,
         table(("field", "default", "meaning"), [limit_row(field) for field in documented(ExtractLimits)]),
         "## Fixed limits",

@@ -14,29 +14,29 @@ def make() -> str:
     return page(
         "MCP",
         """
-        What `carrel mcp` and the path `/mcp` of `carrel serve` offer to clients of the Model Context
-        Protocol; [use it over MCP](../how-to/use-mcp.md) tells how. There are the [tools](tools.md) of the
-        chosen profiles, `agent` unless others are named, and those about sessions, below. A caller is offered
-        those that its role has.
+        The interface of `carrel mcp` and of `/mcp` of `carrel serve` for clients of the Model Context
+        Protocol; see [use carrel over MCP](../how-to/use-mcp.md). It has the [tools](tools.md) of the
+        chosen profiles, `agent` by default, and the session tools below. A caller gets those that its role
+        has.
 
-        Unless the caller is bound to a session, each tool that is about one takes its id as `session`.
-        Tools that work on files or run something make it when it is first named.
+        Unless the caller is bound to a session, each tool that works on one takes its id as `session`.
+        Tools that work on files or run something create it when it is first named.
         """,
         "## Answers",
         """
-        The structured content is the [answer](tools.md#the-answer) of the tool, the content the same as text.
-        If the call failed, `isError` is set. A tool that is not there, or not for the caller's role, is an
-        error of the protocol. The tools of the profile `mcp` give `content` instead of `output`, as the
-        reference server does.
+        The structured content is the [answer](tools.md#the-answer) of the tool, the content the same as
+        text. If the call failed, `isError` is set. An unknown tool, or one that the caller's role does not
+        have, is a protocol error. The tools of the profile `mcp` return `content` instead of `output`, as
+        the reference server does.
         """,
         "## Resources",
         """
         `carrel://SESSION/PATH` is a file, `carrel:///PATH` one of the session that the caller is bound to.
-        The path is percent-encoded, once. A text is given as text and anything else as bytes in base64. A
-        directory is a list of `name`, `uri`, `kind` and `size_bytes` in JSON. Who is bound to a session lists
-        its files; who is not lists the sessions.
+        The path is percent-encoded, once. Text files are returned as text and all others as base64. A
+        directory is a JSON list of `name`, `uri`, `kind` and `size_bytes`. A caller that is bound to a
+        session lists its files; any other lists the sessions.
         """,
-        "## Tools about sessions",
+        "## Session tools",
         table(
             ("tool", "does", "needs", "hints"),
             [
@@ -50,8 +50,8 @@ def make() -> str:
             ],
         ),
         """
-        A role has such a tool if it has the one that the tool needs. Those that make or list sessions are not
-        offered to a caller who is bound to one.
+        A role has such a tool if it has the tool in the column "needs". A caller that is bound to a session
+        does not get those that create or list sessions.
         """,
         *(
             part
@@ -77,5 +77,5 @@ def session_tool_parts(tool: SessionTool, *, takes_session: bool) -> Iterator[st
     yield plain(tool.render()["description"])
     rows = list(argument_rows(tool.parameters.schema()))
     if takes_session:
-        rows.insert(0, ("`session`", "string", "needed", "The session, unless the caller is bound to one"))
+        rows.insert(0, ("`session`", "string", "required", "The session, unless the caller is bound to one"))
     yield table(("argument", "type", "default", "meaning"), rows) if rows else "It takes no arguments."

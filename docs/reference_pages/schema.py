@@ -15,7 +15,7 @@ def argument_rows(schema: Schema, within: str = "") -> Iterator[tuple[str, ...]]
         default = f"`{json.dumps(about['default'])}`" if "default" in about else ""
         is_needed = name in schema["required"]
         says = plain(about["description"])
-        yield f"`{within}{name}`", type_of(about), "needed" if is_needed else default, says
+        yield f"`{within}{name}`", type_of(about), "required" if is_needed else default, says
         if "properties" in about.get("items", {}):
             yield from argument_rows(about["items"], f"{name}[].")
 

@@ -40,12 +40,12 @@ def make() -> str:
     return page(
         "Settings",
         f"""
-        A variable of the environment goes before the file, and the file before the default. An argument or an
-        option goes before all of them: `workspace_root=` in Python, `--sessions-dir` on the command line.
-        `carrel doctor --settings` prints what is in force and where each value came from.
+        An environment variable overrides the file, and the file overrides the default. An argument or an
+        option overrides all of them: `workspace_root=` in Python, `--sessions-dir` on the command line.
+        `carrel doctor --settings` prints the effective values and where each came from.
 
         The file is TOML. It is the one that `{CONFIG_VARIABLE}` names, else
-        `$XDG_CONFIG_HOME/{FILE_NAME}`, else `~/.config/{FILE_NAME}`. That there is none is fine, unless
+        `$XDG_CONFIG_HOME/{FILE_NAME}`, else `~/.config/{FILE_NAME}`. It may be missing, unless
         `{CONFIG_VARIABLE}` names it.
         """,
         table(
@@ -53,14 +53,14 @@ def make() -> str:
             [setting_row(key) for key in KEYS],
         ),
         f"""
-        - A variable that is empty counts as not set. Where a variable and its alias are both set, the
-          variable is used. An alias like `{TIMEOUT_MS.file_alias}` is another name in the file.
-        - A switch is `true` or `false` in the file; a variable may also say `1`, `0`, `yes`, `no`, `on` or
+        - An empty variable counts as not set. If a variable and its alias are both set, the variable is
+          used. An alias like `{TIMEOUT_MS.file_alias}` is another name in the file.
+        - A switch is `true` or `false` in the file; a variable may also be `1`, `0`, `yes`, `no`, `on` or
           `off`.
-        - MB are MiB (2**20 bytes), KB and GB accordingly. `"{NONE}"` is no ceiling.
+        - MB are MiB (2**20 bytes), KB and GB accordingly. `"{NONE}"` means no limit.
         - `~` in a path is the directory that `HOME` names.
-        - A mode may also be spelt `readonly`, `read-only`, `readwrite` or `read-write`; a path without a mode
-          is read-only.
+        - A mode may also be written `readonly`, `read-only`, `readwrite` or `read-write`; a path without a
+          mode is read-only.
         """,
         "## Roles",
         table(
@@ -74,20 +74,20 @@ def make() -> str:
         f"```toml\n{textwrap.dedent(EXAMPLE_FILE).strip()}\n```",
         "## Errors",
         """
-        What cannot be used is an error that names the file, the line and the setting, or the variable; its
-        code is `config.invalid`. That holds for a file that cannot be read or is not TOML, for keys that
-        nobody knows, and for values of another type or out of range.
+        An invalid setting is an error that names the file, the line and the setting, or the variable; its
+        code is `config.invalid`. This covers a file that cannot be read or is not TOML, unknown keys, and
+        values of another type or out of range.
 
         The command line then does nothing, and a service does not start. The operator's shell
-        (`carrel sh` without a session) starts in any case: it warns, and goes on without the file or, if a
-        variable is wrong, with the defaults alone, which are the strictest.
+        (`carrel sh` without a session) starts in any case: it warns, and continues without the file or, if a
+        variable is invalid, with the defaults only, which are the strictest.
         """,
         "## The sessions directory",
         """
-        The directory is made with mode 0700 if it is missing. It is refused if it is a link, belongs to
-        another user, or may be written by others. What carrel itself keeps is in `.carrel` inside it: the
-        registry of sessions, removed trees, and for each session its count, its journal and unfinished files.
-        No session can have that name.
+        The directory is created with mode 0700 if it is missing. It is refused if it is a link, belongs to
+        another user, or is writable by others. carrel's own state is in `.carrel` inside it: the registry of
+        sessions, removed trees, and for each session its count, its journal and unfinished files. No session
+        can have that name.
         """,
     )
 

@@ -17,18 +17,18 @@ def make() -> str:
     return page(
         "Tools",
         """
-        What `Toolbox.call` and `carrel tool` offer; [use the tools](../how-to/use-the-tools.md) tells how. A
-        role has the tools that the [configuration](settings.md#roles) gives to it by name, and those that
-        come with them; [roles](../explanation/roles.md) says what that means. `carrel tools` lists them.
+        The tools of `Toolbox.call` and `carrel tool`; [use the tools](../how-to/use-the-tools.md) shows how
+        to call them. A role has the tools that the [configuration](settings.md#roles) names, and those
+        granted with them; [roles](../explanation/roles.md) explains this. `carrel tools` lists them.
         """,
         "## The answer",
         table(
             ("key", "holds"),
             [
-                ("`success`", "Whether it did what it was asked."),
-                ("`output` or `data`", "What it gives; `data` in the profile `files`."),
+                ("`success`", "Whether the call succeeded."),
+                ("`output` or `data`", "The result; `data` in the profile `files`."),
                 ("`error`", "If it failed: what is wrong, and what to do next."),
-                ("`metadata`", "What else is to be known, as below. Each tool has more of its own."),
+                ("`metadata`", "Further information, as below. Each tool adds its own."),
             ],
         ),
         table(
@@ -38,35 +38,35 @@ def make() -> str:
                 ("`next`", "If it failed, what to do next."),
                 (
                     "`path`",
-                    "The file or directory, as those inside call it: `/workspace/...`. If it failed, as it"
-                    " was asked for.",
+                    "The file or directory, with the path inside the session: `/workspace/...`. If it failed,"
+                    " the path as it was requested.",
                 ),
-                ("`version`", "Which version of the file this is; `if_match` takes it."),
+                ("`version`", "The version of the file; pass it as `if_match`."),
                 (
                     "`changes`",
-                    "What the call changed, each `action` (`created`, `changed`, `deleted`, `moved`,"
-                    " `touched`), `path` and sizes.",
+                    "The changes made by the call, each with `action` (`created`, `changed`, `deleted`,"
+                    " `moved`, `touched`), `path` and sizes.",
                 ),
-                ("`changes_left_out`", "How many more there were than the 100 that `changes` tells."),
-                ("`diff`", "How the text of a file changed, cut if it is long; none if the file is large."),
-                ("`truncated`", "That the answer was cut."),
-                ("`next_cursor`", "What to give as `cursor` to go on."),
+                ("`changes_left_out`", "The number of changes beyond the 100 in `changes`."),
+                ("`diff`", "A diff of the text, truncated if it is long; none if the file is large."),
+                ("`truncated`", "The answer was truncated."),
+                ("`next_cursor`", "Pass it as `cursor` to continue."),
             ],
         ),
         """
-        Arguments are read strictly: one that a tool does not know, or of another type, is refused by its name
-        with `tool.arguments`, and nothing is done. `null` stands for an argument that is not given. No answer
-        holds a path of the host.
+        Arguments are parsed strictly: an unknown argument, or one of another type, is rejected by name with
+        `tool.arguments`, and nothing is done. `null` counts as not given. No answer contains a path of the
+        host.
         """,
         *(part for profile in Profile for part in profile_parts(profile)),
         "## Options of a toolbox",
         """
-        `Toolbox(workspace, role, profile=..., **options)` takes these instead of what is configured:
+        `Toolbox(workspace, role, profile=..., **options)` accepts these, which override the configuration:
         """,
         table(
             ("option", "meaning"), [(f"`{name}`", text) for name, text in field_words(ToolOptions).items()]
         ),
-        f"An answer is cut at {ANSWER_BYTES // 1024} KiB unless `answer_bytes` says otherwise.",
+        f"An answer is truncated at {ANSWER_BYTES // 1024} KiB unless `answer_bytes` is set.",
     )
 
 
@@ -77,7 +77,7 @@ def profile_parts(profile: Profile) -> Iterator[str]:
     yield says
     tools = TOOLS[profile].values()
     yield table(
-        ("tool", "does", "effect", "comes with"),
+        ("tool", "does", "effect", "granted with"),
         [
             (
                 f"[`{tool.name}`](#{profile}-{tool.name})",
