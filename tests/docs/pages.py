@@ -17,7 +17,7 @@ _VERSION = "{}.{}".format(*sys.version_info)
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A block of code, and what the page says that it prints with this Python."""
+    """A code block and the output that its page gives for this Python, if any."""
 
     language: str
     text: str
@@ -25,19 +25,19 @@ class Example:
 
 
 def name_of(page: Path) -> str:
-    """The path of a page in the project."""
+    """Return the path of a page relative to the project."""
     return page.relative_to(ROOT).as_posix()
 
 
 def examples(page: Path, language: str) -> list[Example]:
-    """The blocks of *page* in *language*, in order."""
+    """Return the blocks of *page* in *language*, in order."""
     text = page.read_text()
     found = list(_BLOCK.finditer(text))
-    made = []
+    result = []
     for block, following in zip(found, [*found[1:], None], strict=False):
         prints = None
-        said = following and _PRINTS.match(text, block.end(), following.start())
-        if following and said and said["version"] in (None, _VERSION):
+        label = following and _PRINTS.match(text, block.end(), following.start())
+        if following and label and label["version"] in (None, _VERSION):
             prints = following["text"]
-        made.append(Example(block["language"], block["text"], prints))
-    return [example for example in made if example.language == language]
+        result.append(Example(block["language"], block["text"], prints))
+    return [example for example in result if example.language == language]

@@ -1,4 +1,4 @@
-"""A service for the examples of a page, at ports of its own."""
+"""A service for the examples of a page, on free ports."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HTTP, GRPC = "127.0.0.1:8080", "127.0.0.1:50051"
-"""Where the pages say that it is."""
-_TOLD = re.compile(r"carrel: serving http://(\S+) grpc (\S+)\n")
+"""Addresses of the service in the pages."""
+_READY = re.compile(r"carrel: serving http://(\S+) grpc (\S+)\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A service, and where it really is."""
+    """A running service with its actual addresses."""
 
     http: str
     grpc: str
 
-    def there(self, text: str) -> str:
-        """The text of a page, with the addresses that hold here."""
+    def with_actual_addresses(self, text: str) -> str:
+        """Replace the addresses of the pages in *text* by the actual ones."""
         return text.replace(HTTP, self.http).replace(GRPC, self.grpc)
 
-    def told(self, text: str) -> str:
-        """What was printed, with the addresses that pages tell."""
+    def with_page_addresses(self, text: str) -> str:
+        """Replace the actual addresses in *text* by those of the pages."""
         return text.replace(self.http, HTTP).replace(self.grpc, GRPC)
 
 
 def is_needed(text: str) -> bool:
-    """Whether examples in *text* ask a service."""
+    """Return whether examples in *text* call a service."""
     return HTTP in text or GRPC in text
 
 
 @contextmanager
 def serving(directory: Path, environment: Mapping[str, str]) -> Iterator[Running]:
-    """A service that was started in *directory*."""
+    """Run a service in *directory*."""
     argv = [sys.executable, "-m", "carrel", "serve", "--port", "0", "--grpc-port", "0", "--no-access-log"]
     with subprocess.Popen(argv, cwd=directory, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            told = _TOLD.fullmatch(process.stderr.readline())
-            assert told is not None
-            yield Running(told[1], told[2])
+            ready = _READY.fullmatch(process.stderr.readline())
+            assert ready is not None
+            yield Running(ready[1], ready[2])
         finally:
             process.terminate()
             process.communicate(timeout=60)

@@ -1,6 +1,6 @@
-"""What a page tells of Compose fits `compose.yaml`, and the commands that it gives are there.
+"""The Compose page agrees with `compose.yaml`, and its commands exist.
 
-Where Compose is installed, it judges the files of the page as well.
+If Compose is installed, it validates the files of the page as well.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LINES = [
 SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]  # Any: any YAML
 
 
-def named(line: str) -> list[str]:
-    """The words of a line after the service that it names; none, if it names no service."""
+def words_from_service(line: str) -> list[str]:
+    """Return the words of a line from the name of the service on, or nothing if it names none."""
     words = shlex.split(line.partition("docker compose ")[2], comments=True)
     service = next((place for place, word in enumerate(words) if word in SERVICES), None)
     return [] if service is None else words[service:]
@@ -43,13 +43,13 @@ def test_there_are_lines_and_files_to_look_at() -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_names_a_service(line: str) -> None:
-    assert named(line) or re.search(r"docker compose down\b", line), line
+    assert words_from_service(line) or re.search(r"docker compose down\b", line), line
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if " run --rm carrel " in line])
 def test_a_command_in_the_image_is_one_of_ours(line: str) -> None:
     command: click.Command = cli
-    for word in named(line)[1:]:
+    for word in words_from_service(line)[1:]:
         if not isinstance(command, click.Group):
             break
         command = command.commands[word]
@@ -76,7 +76,7 @@ def test_compose_takes_the_file(text: str, tmp_path: Path) -> None:
 
 
 def compose() -> list[str]:
-    """How Compose is called here: the plugin of Docker, or the older program of its own."""
+    """Return the command of Compose: the Docker plugin, or the older standalone program."""
     for words in (["docker", "compose"], ["docker-compose"]):
         if shutil.which(words[0]) and _succeeds([*words, "version"]):
             return words

@@ -1,4 +1,4 @@
-"""What contributors are told is so."""
+"""CONTRIBUTING.md agrees with the Makefile and the import contracts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tests.docs.pages import ROOT
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 
 
-def test_every_target_of_make_is_told() -> None:
+def test_every_target_of_make_is_documented() -> None:
     targets = re.findall(r"^([a-z]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    told = re.findall(r"`make ([a-z]+)[` ]", TEXT)
-    assert set(targets) - {"help"} == set(told)
+    documented = re.findall(r"`make ([a-z]+)[` ]", TEXT)
+    assert set(targets) - {"help"} == set(documented)
 
 
-def test_the_map_is_the_one_that_is_kept() -> None:
+def test_the_map_is_the_import_contract() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     drawn = re.search(r"^```\n(fronts.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
     assert drawn

@@ -1,4 +1,4 @@
-"""Every example in the documentation runs, and prints what its page says."""
+"""Every example in the documentation runs and prints the documented output."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.engines import PYTHON, require_engine
 
 MARK = "\n-- the next block --\n"
 FRAMEWORK = re.compile(r"use-with-[a-z-]+\.md")
-"""Pages that import an agent framework, which takes seconds; their adapters have tests of their own."""
+"""Pages that import an agent framework, which takes seconds; the adapters have tests of their own."""
 
 
 def pages(kind: str) -> list[ParameterSet]:
-    """The pages with examples of a kind."""
+    """Return the pages with examples of a kind."""
     found = [page for page in PAGES if examples(page, kind)]
     heavy = [pytest.mark.thorough]
     return [
@@ -34,12 +34,12 @@ def pages(kind: str) -> list[ParameterSet]:
 
 
 def environment() -> dict[str, str]:
-    """The environment with the `carrel` of this interpreter first."""
+    """Return the environment with the `carrel` of this interpreter first in PATH."""
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 def require_for(blocks: list[Example], patch: pytest.MonkeyPatch) -> None:
-    """Name the engine and the image for tests if *blocks* need them; without an engine they are not run."""
+    """Configure the test engine and image if *blocks* need them; skip without an engine."""
     if any("container" in block.text for block in blocks):
         patch.setenv("CARREL_CONTAINER_ENGINE", require_engine())
         patch.setenv("CARREL_CONTAINER_IMAGE", PYTHON)
@@ -59,8 +59,8 @@ def run(*argv: str, cwd: Path, stdin: str = "", merged: bool = False) -> subproc
     )
 
 
-def typed(line: str, directory: Path) -> str:
-    """What a command line prints."""
+def run_line(line: str, directory: Path) -> str:
+    """Run a command line and return its output."""
     words = plain_words(line)
     if words is not None:
         return execute(*words, environ=environment(), cwd=directory, merged=True).out.decode()
@@ -69,7 +69,7 @@ def typed(line: str, directory: Path) -> str:
 
 @contextmanager
 def service(blocks: list[Example], directory: Path) -> Iterator[Running]:
-    """The service that *blocks* ask, if they do."""
+    """Run a service if *blocks* call one."""
     if not any(is_needed(block.text) for block in blocks):
         yield Running(HTTP, GRPC)
         return
@@ -85,9 +85,11 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
     require_for(blocks, monkeypatch)
     script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
     with service(blocks, tmp_path) as running:
-        done = run(sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=running.there(script))
+        done = run(
+            sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=running.with_actual_addresses(script)
+        )
     assert done.returncode == 0, done.stderr
-    printed = running.told(done.stdout).split(MARK)
+    printed = running.with_page_addresses(done.stdout).split(MARK)
     assert len(printed) == len(blocks)
     for block, text in zip(blocks, printed, strict=True):
         if block.prints is not None:
@@ -105,12 +107,14 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(
             shown = ""
             for line in block.text.splitlines(keepends=True):
                 if line.startswith("$ "):
-                    shown += line + running.told(typed(running.there(line[2:]), tmp_path))
+                    shown += line + running.with_page_addresses(
+                        run_line(running.with_actual_addresses(line[2:]), tmp_path)
+                    )
             assert shown == block.text
 
 
 def test_most_pages_have_an_example() -> None:
-    """So that a slip in the reading of blocks does not go unseen."""
+    """Detect a mistake in the parsing of blocks."""
     assert sum(len(examples(page, "python")) for page in PAGES) >= 20
     assert sum(block.prints is not None for page in PAGES for block in examples(page, "python")) >= 15
     assert sum(len(examples(page, "console")) for page in PAGES) >= 2

@@ -1,4 +1,4 @@
-"""The manual pages say what the help says, and a reader of manuals has nothing to complain about."""
+"""The manual pages agree with the help, and groff formats them without warnings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = sorted(MADE)
 
 
 def rendered(page: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """The page as a terminal of 80 columns shows it, without letters that are struck twice."""
+    """Format the page for a terminal of 80 columns, without overstrikes."""
     groff = shutil.which("groff") or unavailable("needs groff")
     return subprocess.run(
         [groff, "-man", "-ww", "-Tutf8", "-P-cbou", "-rLL=80n", *options, str(PAGES / page)],
@@ -64,7 +64,7 @@ def test_a_page_has_every_option_and_every_example_of_its_commands() -> None:
             assert line in text, (page, line)
 
 
-def test_the_page_of_the_program_tells_the_exit_statuses() -> None:
+def test_the_page_of_the_program_lists_the_exit_statuses() -> None:
     text = rendered("carrel.1").stdout
     for status in (0, 1, 2, 3, 4, 5, 70, 130, 141):
         assert re.search(rf"^ +{status} +\w", text, re.MULTILINE), status
@@ -80,7 +80,7 @@ def test_the_page_of_the_program_tells_the_exit_statuses() -> None:
         ("see `ls -l`", "see \\fBls \\-l\\fR"),
     ],
 )
-def test_no_sign_is_taken_for_an_order(text: str, roff: str) -> None:
+def test_no_character_is_taken_for_a_request(text: str, roff: str) -> None:
     assert plain(text) == roff
     assert bold("-x") == "\\fB\\-x\\fR"
 

@@ -1,4 +1,4 @@
-"""The pages are whole: links lead somewhere, and nothing is said that does not belong there."""
+"""Links have targets, data blocks parse, and pages have the required structure."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ADR = ROOT / "docs" / "adr"
 DATA: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
-"""What blocks of data are read by."""
-BESIDE = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+"""The parser of each kind of data block."""
+OTHER_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link into *page* may name."""
+    """Return the anchors of *page*."""
     return {
         re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(page.read_text())
     }
 
 
-@pytest.mark.parametrize("page", [*PAGES, *BESIDE], ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, *OTHER_PAGES], ids=name_of)
 def test_every_link_leads_somewhere(page: Path) -> None:
     for target, anchor in LINK.findall(page.read_text()):
         there = (page.parent / target).resolve() if target else page

@@ -1,4 +1,4 @@
-"""The reference is complete and says what the code says."""
+"""The reference is complete and agrees with the code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ EVENTS = (DOCS / "reference" / "events.md").read_text()
 KINDS = {name: getattr(carrel, name) for name in carrel.__all__ if inspect.isclass(getattr(carrel, name))}
 FOREIGN = {name for kind in (str, Exception) for name in dir(kind)}
 ATTRIBUTES = {"code", "number", "runtime", "mount"}
-"""Of classes, told in words."""
+"""Attributes of classes that are described in prose."""
 
 
 def section(name: str) -> str:
-    """What the reference says of a public name."""
+    """Return the section about a public name."""
     return API.partition(f"\n### {name}\n")[2].partition("\n### ")[0]
 
 
@@ -34,7 +34,7 @@ def public_members(kind: type) -> list[str]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_made_page_is_not_stale(name: str) -> None:
+def test_a_generated_page_is_not_stale(name: str) -> None:
     assert (DOCS / name).read_text() == PAGES[name](), "run: make docs"
 
 
@@ -96,20 +96,20 @@ def test_every_event_and_every_operation_has_words_and_none_has_too_many() -> No
     assert operations() == sorted(OPERATIONS)
 
 
-def told_fields(name: str) -> set[str]:
-    """The fields of an event, as the page has them."""
+def documented_fields(name: str) -> set[str]:
+    """Return the fields of an event in the page."""
     row = re.search(rf"^\| `{re.escape(name)}` \| \w+ \| (.*?) \|", EVENTS, re.MULTILINE)
     assert row, name
     return set(re.findall(r"`(\w+)`", row[1]))
 
 
-def told_level(name: str) -> str:
+def documented_level(name: str) -> str:
     row = re.search(rf"^\| `{re.escape(name)}` \| (\w+) \|", EVENTS, re.MULTILINE)
     assert row, name
     return row[1]
 
 
-def test_what_is_logged_has_the_level_and_the_fields_that_the_page_tells(
+def test_log_events_have_the_documented_levels_and_fields(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="carrel")
@@ -122,15 +122,15 @@ def test_what_is_logged_has_the_level_and_the_fields_that_the_page_tells(
         if shown != event:
             assert f"`{event}`" in EVENTS
         seen.add(shown)
-        assert record.levelname.lower() == told_level(shown)
-        # Those of refusals that are repeated have a field more.
-        assert set(vars(record)) - standard == told_fields(shown) - {"repeats"}, event
-    # Few fields depend on how an operation was asked for, so that all of them are there.
+        assert record.levelname.lower() == documented_level(shown)
+        # Repeated refusals have one more field.
+        assert set(vars(record)) - standard == documented_fields(shown) - {"repeats"}, event
+    # Few fields depend on the arguments, so nearly all of them are covered.
     assert len(seen) >= 20
 
 
 def use_a_session(root: Path) -> None:
-    """Do what is logged, as far as it needs nothing but files."""
+    """Perform the logged operations that need only files."""
     with WorkspaceManager(root, logger=SandboxLogger()) as manager:
         with manager.create("s1") as files:
             files.write("a.txt", "hello\n")

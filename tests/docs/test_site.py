@@ -1,4 +1,4 @@
-"""The site builds without a warning, has every page in its navigation, and needs nothing from elsewhere."""
+"""The site builds without warnings, lists every page, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.docs.pages import ROOT
 DOCS = ROOT / "docs"
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]
 ASSETS = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
-"""What a browser fetches to show a page, and by which attribute."""
+"""Elements that a browser loads, and the attribute with the address."""
 NAVIGATION = re.compile(r"^nav = \[\n.*?^\]\n", re.MULTILINE | re.DOTALL)
 FOREIGN = re.compile(r"(?:[a-z]+:)?//")
 FETCHING = {"mermaid", "glightbox", "pyodide"}
-"""Classes of elements for which the theme fetches a script from elsewhere."""
+"""Classes of elements for which the theme loads a script from another host."""
 
 
 class Page(HTMLParser):
-    """What a built page links to, fetches and is linked by."""
+    """The links, assets, ids and classes of a built page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -43,13 +43,13 @@ class Page(HTMLParser):
         self.classes.update(found.get("class", "").split())
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
-        # Links to other pages, which are fetched when somebody asks for them.
+        # Links to other pages, which are loaded on request.
         if tag in ASSETS and found.get("rel") not in ("prev", "next", "canonical"):
             self.assets.append(found.get(ASSETS[tag], ""))
 
 
 def listed(entries: list[object]) -> Iterator[str]:
-    """The pages in a navigation, in order."""
+    """Yield the pages of a navigation, in order."""
     for entry in entries:
         values = list(entry.values()) if isinstance(entry, dict) else [entry]
         for value in values:
@@ -61,14 +61,14 @@ def listed(entries: list[object]) -> Iterator[str]:
 
 
 def build(directory: Path) -> subprocess.CompletedProcess[str]:
-    """Build the site whose source is in *directory*, strictly."""
+    """Build the site in *directory* with --strict."""
     argv = [sys.executable, "-m", "zensical", "build", "--strict"]
     return subprocess.run(argv, cwd=directory, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Page]:
-    """Every built page by its file."""
+    """Build the site and return every page by its file."""
     directory = tmp_path_factory.mktemp("site")
     shutil.copy(ROOT / "zensical.toml", directory)
     shutil.copytree(DOCS, directory / "docs", ignore=shutil.ignore_patterns("__pycache__"))
@@ -131,7 +131,7 @@ def test_no_style_needs_anything_from_another_host(site: dict[Path, Page]) -> No
 
 
 def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
-    """With our settings, on a site of three pages."""
+    """With the project's settings, on a site of three pages."""
     settings, count = NAVIGATION.subn("", (ROOT / "zensical.toml").read_text())
     assert count == 1
     (tmp_path / "zensical.toml").write_text(settings)
