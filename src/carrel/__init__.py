@@ -62,9 +62,8 @@ if TYPE_CHECKING:
     from carrel.sessions.manager import WorkspaceManager
     from carrel.shell.budget import Budget
     from carrel.shell.result import ShellResult
-    from carrel.tools.core.result import ToolResult
     from carrel.tools.toolbox import Toolbox
-    from carrel.values import FileInfo, Limits
+    from carrel.values import FileInfo, Limits, ToolResult
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.workspace import Workspace
 else:
@@ -89,7 +88,7 @@ else:
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
-        "ToolResult": "carrel.tools.core.result",
+        "ToolResult": "carrel.values",
         "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",
         "WorkspaceManager": "carrel.sessions.manager",

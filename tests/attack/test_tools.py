@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from carrel.errors import CarrelError
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Tool
 from carrel.tools.core.table import TOOLS
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import prepare
 from tests.attack.privilege import acting_as

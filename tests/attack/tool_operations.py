@@ -14,10 +14,10 @@ import yaml  # noqa: F401  # the same, by one that reads
 
 import carrel.sandbox.shell  # noqa: F401  # the same, by those that run commands
 from carrel.shell.command.table import COMMANDS
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile, ToolEffect
 from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.attack.operations import AWAY, MINE, MINE_DIRECTORY
 

@@ -202,8 +202,8 @@ MUTANTS = [
     Mutant(
         "container: guest code is switched off",
         "tools/core/options.py",
-        "found.image is not None and settings.sandbox else None",
-        "found.image is not None else None",
+        "containers.image is not None and settings.sandbox\n",
+        "containers.image is not None\n",
         f"{TOOL_CONTAINERS}::test_without_the_operators_word_nothing_runs_there",
     ),
     Mutant(

@@ -213,7 +213,7 @@ MUTANTS = [
     Mutant(
         "shell: an operator changes the rules",
         "shell/commands/workspace.py",
-        "    if ctx.resources.operator is None:\n        return _refuse(ctx, order)\n",
+        "    if ctx.resources.operator is None:\n        return _refuse(ctx, action)\n",
         "",
         "tests/shell/commands/test_workspace.py",
     ),

@@ -25,8 +25,7 @@ from carrel.service.principal import Principal
 from carrel.service.service import Service
 from carrel.service.sessions.info import NewSession
 from carrel.sessions.manager import WorkspaceManager
-from carrel.tools.core.result import ToolResult
-from carrel.values import Limits
+from carrel.values import Limits, ToolResult
 from tests.service.conftest import OPERATOR, READER, STRANGER, WRITER, House
 
 

@@ -18,10 +18,10 @@ from carrel.sandbox.engines import engines
 from carrel.sessions.containers import locks_of
 from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.core.formats import Format
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
 from carrel.tools.operations.commands import MAX_ARGUMENT_BYTES
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.engines import PYTHON, require_engine
 

@@ -78,6 +78,6 @@ def test_the_commands_and_orders_are_those_of_the_contracts() -> None:
     assert sizes["properties"]["sortBy"] == {
         "type": "string",
         "enum": ["name", "size"],
-        "description": "By name, or the largest first",
+        "description": "Sort by name, or by size, largest first",
         "default": "name",
     }

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from carrel.config.table import SANDBOX
 from carrel.testing import tree
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Tool, ToolEffect
 from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.depth import rounds
 from tests.requirements import requirement

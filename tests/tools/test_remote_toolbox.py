@@ -185,9 +185,9 @@ def test_a_closed_toolbox_answers_that_it_is_closed(served: Served) -> None:
 
 
 def test_what_only_counts_here_cannot_be_chosen_for_a_service(workspace: Workspace, nowhere: str) -> None:
-    with pytest.raises(ValueError, match="allowed_paths cannot be chosen here"):
+    with pytest.raises(ValueError, match="option 'allowed_paths' cannot be set"):
         Toolbox(workspace, address=nowhere, allowed_paths=["sub"])
-    with pytest.raises(ValueError, match="session_id is needed"):
+    with pytest.raises(ValueError, match="session_id is required"):
         Toolbox(None, address=nowhere)
     with pytest.raises(ValueError, match="a workspace is needed"):
         Toolbox(None, session_id="s")

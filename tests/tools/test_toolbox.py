@@ -18,10 +18,10 @@ from carrel.policy.roles import Role
 from carrel.sessions.manager import WorkspaceManager
 from carrel.testing import tree
 from carrel.tools.core.formats import Format
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
 from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import QUICK_SECONDS, SEARCHED_ENTRIES, Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement

@@ -38,12 +38,11 @@ from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.core.deadline import Deadline
 from carrel.tools.core.formats import Format, render_tool
 from carrel.tools.core.options import ResolvedOptions
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.run_location import role_run_location
 from carrel.tools.core.spec import Profile, Tool, ToolEffect
 from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
-from carrel.values import Usage
+from carrel.values import ToolResult, Usage
 from carrel.workspace.chunks import Announced
 from carrel.workspace.extract_limits import ExtractLimits
 

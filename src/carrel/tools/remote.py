@@ -20,9 +20,9 @@ from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub
 from carrel.remote.transport.grpc_channel import CallerMetadata, GrpcAddress, open_channel, translate_error
 from carrel.tools.core.advice import Adviser
 from carrel.tools.core.formats import Format
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import describe_value
 from carrel.tools.core.spec import Profile
+from carrel.values import ToolResult
 
 CALL_SECONDS = 330.0
 """The longest tool takes less; a service that is silent for longer will not answer any more."""

@@ -10,10 +10,9 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
-from functools import partial
 from threading import Event
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
 
 from carrel.config.load import load
 from carrel.errors import CarrelError, ConfigError, RoleDeniedError, ToolError
@@ -25,12 +24,12 @@ from carrel.tools.core.context import ToolContext
 from carrel.tools.core.deadline import Deadline, Deadlines
 from carrel.tools.core.formats import Format, render_tool
 from carrel.tools.core.options import ResolvedOptions, ToolOptions
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.run_location import workspace_run_location
 from carrel.tools.core.schema import describe_value
 from carrel.tools.core.spec import LoadedTool, Profile, Purpose, Tool, ToolEffect
 from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.results import changes
+from carrel.values import ToolResult
 from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
 
@@ -39,10 +38,18 @@ if TYPE_CHECKING:
     from carrel.tools.remote import RemoteTools
 
 QUICK_SECONDS = 0.001
-"""So long an awaited call may keep others waiting; to hand it to a thread takes a good part of that."""
+"""How long a call may run on the event loop, in seconds; handing it to a thread takes about as long."""
 SEARCHED_ENTRIES = 100
-"""So many can be searched in that time as a rule; with more, to try it would only take time."""
+"""Larger workspaces are searched in a thread at once: within `QUICK_SECONDS` a search rarely gets further."""
 _STEPWISE = (Purpose.LIST, Purpose.SEARCH)
+
+
+class _Call(NamedTuple):
+    """A call that the role may make, with valid arguments."""
+
+    loaded: LoadedTool
+    args: Any
+    context: ToolContext
 
 
 class Toolbox:
@@ -50,14 +57,14 @@ class Toolbox:
 
     >>> Toolbox(workspace, role="developer").call("file_read", {"path": "a.txt"})
 
-    A tool that the role does not have is neither listed nor callable: it answers like one that does not
-    exist. A role without `file_write` changes nothing by a command or by code, since both work on a read-only
-    view of the workspace. Where the operator lets tools work in containers (`containers.tools`), the commands
-    and the code of a role that may write and run code do; all others run here.
+    A tool that the role does not have is neither listed nor callable: calling it gives the same error as
+    calling a tool that does not exist. For a role without `file_write`, commands and code get a read-only
+    view of the workspace. If the operator lets tools use containers (`containers.tools`), roles that may
+    write and run code run commands and code in the session's container; all other roles run them here.
 
-    Where a service is named, by *address* or in the configuration (`sandbox.address`), the calls go to the
-    session of the same id there, and its configuration holds. One that cannot be reached is an error of the
-    code `service.unreachable`; nothing is done here instead.
+    If a service is given, by *address* or in the configuration (`sandbox.address`), calls go to the session
+    with the same id there and follow the configuration of the service. If the service cannot be reached,
+    the call fails with `service.unreachable`; it never runs here instead.
     """
 
     def __init__(
@@ -74,47 +81,50 @@ class Toolbox:
         here: bool = False,
         **options: Unpack[ToolOptions],
     ) -> None:
-        """Offer tools on *workspace*, which stays the caller's to close.
+        """Offer tools on *workspace*; the caller closes the workspace.
 
         Args:
-            workspace: The files; of those that a service keeps, `None` or what tells the id of the session.
-            role: Who calls; one that is not configured has no tools.
-            profile: Under which names the tools are offered.
-            clock: Tells how long a call has taken, in seconds.
-            address: The service that runs the calls, as `host:port`; the configured one by default.
-            key: Tells the service who calls; the configured one by default.
-            ca: A PEM file with the authorities that may vouch for it; the configured one by default.
-            session_id: The session of the service; that of the workspace by default.
-            here: Run the calls here, whatever is configured.
-            options: What is different from the configuration; see `ToolOptions`.
+            workspace: The files. With a service, `None` or a workspace whose session id is used there.
+            role: Role of the caller; a role that is not configured has no tools.
+            profile: Set of tool names to offer.
+            clock: Monotonic clock that times calls, in seconds.
+            address: Service that runs the calls, as `host:port`; the configured one by default.
+            key: API key for the service; the configured one by default.
+            ca: PEM file with the certificate authorities to trust for the service; the configured one by
+                default.
+            session_id: Session at the service; that of the workspace by default.
+            here: Run the calls in this process, even if a service is configured.
+            options: Overrides of the configuration; see `ToolOptions`.
 
         Raises:
-            ConfigError: The configuration cannot be used.
-            ValueError: There is no such profile, an option makes no sense or is not one that a service can be
-                told, or it is not said which files are meant.
+            ConfigError: The configuration is not valid.
+            ValueError: The profile does not exist, an option is not valid or cannot be sent to a service,
+                or neither a workspace nor a session is given.
         """
         settings = load(os.environ)
-        chosen = ResolvedOptions.of(settings, options)
+        resolved = ResolvedOptions.of(settings, options)
         self.profile = Profile(profile)
-        self.role = role if isinstance(role, Role) else Role.find(role, chosen.roles)
-        self._afar: RemoteTools | None = None
+        self.role = role if isinstance(role, Role) else Role.find(role, resolved.roles)
+        self._remote: RemoteTools | None = None
         if not here and (address or settings.sandbox_address):
-            self._afar = self._remote(workspace, settings, address, key, ca, session_id, options)
+            self._remote = self._connect(workspace, settings, address, key, ca, session_id, options)
             return
         if workspace is None:
             raise ValueError("a workspace is needed, or the address of a service that has it")
         self._tools = tools_of(self.role, self.profile)
         self._clock = clock
-        self._timeout_seconds = chosen.timeout_ms / 1000
+        self._timeout_seconds = resolved.timeout_ms / 1000
         self._adviser = Adviser(self._tools)
         self._deadlines = Deadlines()
-        self._reading, self._writing = (
-            ToolContext(self._view(workspace, mode, chosen), self.role, chosen, self._deadlines)
+        self._read_context, self._write_context = (
+            ToolContext(self._view(workspace, mode, resolved), self.role, resolved, self._deadlines)
             for mode in (AccessMode.READ_ONLY, AccessMode.READ_WRITE)
         )
-        self._where = self._writing.where = workspace_run_location(self._writing.workspace, self.role, chosen)
+        self._run_location = self._write_context.run_location = workspace_run_location(
+            self._write_context.workspace, self.role, resolved
+        )
 
-    def _remote(
+    def _connect(
         self,
         workspace: Workspace | None,
         settings: Settings,
@@ -124,18 +134,16 @@ class Toolbox:
         session_id: str | None,
         options: ToolOptions,
     ) -> RemoteTools:
-        # These only say how the calls run here; all else would be lost.
+        # `engine` and `runner` only say how calls run in this process; any other option would be lost.
         if lost := options.keys() - {"engine", "runner"}:
-            raise ValueError(f"{min(lost)} cannot be chosen here: the calls go to a service")
+            raise ValueError(f"option {min(lost)!r} cannot be set: the calls go to a service")
         session_id = session_id or (None if workspace is None else workspace.session_id)
         if session_id is None:
-            raise ValueError("session_id is needed: the calls go to a service, and no session is named")
+            raise ValueError("session_id is required: the calls go to a service")
         try:
             from carrel.tools.remote import RemoteTools
         except ModuleNotFoundError as error:
-            raise ConfigError(
-                f"calls cannot go to a service without {error.name}: pip install 'carrel[client]'"
-            ) from None
+            raise ConfigError(f"calls to a service need {error.name}: pip install 'carrel[client]'") from None
         return RemoteTools(
             address or settings.sandbox_address or "",
             session_id,
@@ -145,8 +153,8 @@ class Toolbox:
             ca=ca or settings.sandbox_ca,
         )
 
-    def _view(self, workspace: Workspace, mode: AccessMode, chosen: ResolvedOptions) -> Workspace:
-        return workspace.narrowed(mode=mode, within=chosen.allowed_paths, check=self._deadlines.check)
+    def _view(self, workspace: Workspace, mode: AccessMode, resolved: ResolvedOptions) -> Workspace:
+        return workspace.narrowed(mode=mode, within=resolved.allowed_paths, check=self._deadlines.check)
 
     def __enter__(self) -> Self:
         return self
@@ -157,212 +165,210 @@ class Toolbox:
         self.close()
 
     def close(self) -> None:
-        """Stop what runs, and end all use; the workspace stays open."""
-        if self._afar is not None:
-            self._afar.close()
+        """Stop running calls and refuse new ones; the workspace stays open."""
+        if self._remote is not None:
+            self._remote.close()
             return
-        for context in (self._reading, self._writing):
+        for context in (self._read_context, self._write_context):
             context.close()
         self._deadlines.stop()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that may be called.
+        """Names of the tools that may be called.
 
         Raises:
-            UnreachableError: A service has them, and does not answer.
+            UnreachableError: The tools are at a service that does not answer.
         """
-        return tuple(self._tools) if self._afar is None else self._afar.names
+        return tuple(self._tools) if self._remote is None else self._remote.names
 
     def tools(self) -> tuple[Tool, ...]:
-        """What is known about them."""
-        if self._afar is not None:
+        """Return the rows of the tools that may be called."""
+        if self._remote is not None:
             known = TOOLS[self.profile]
-            return tuple(known[name] for name in self._afar.names if name in known)
+            return tuple(known[name] for name in self._remote.names if name in known)
         return tuple(self._tools.values())
 
     def schemas(self, format: Format | str = Format.JSON) -> list[dict[str, Any]]:
-        """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
-        if self._afar is not None:
-            return self._afar.schemas(format)
-        return [render_tool(tool.load(self._where), Format(format)) for tool in self._tools.values()]
+        """Return the tool definitions for a model, as JSON Schema or in the format of a client."""
+        if self._remote is not None:
+            return self._remote.schemas(format)
+        return [render_tool(tool.load(self._run_location), Format(format)) for tool in self._tools.values()]
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
-        if self._afar is not None:
-            return self._afar.call(name, arguments)
-        return self._call(name, arguments, self._deadline(name))
+        """Call a tool with *arguments*, a mapping; every failure is a result, not an exception."""
+        if self._remote is not None:
+            return self._remote.call(name, arguments)
+        call = self._prepare(name, arguments)
+        return call if isinstance(call, ToolResult) else self._run(call, self._deadline(call.loaded.tool))
 
     async def acall(self, name: str, arguments: Any = None) -> ToolResult:
-        """The same as `call`, awaitable; a task that is cancelled stops the work first."""
-        if self._afar is not None:
-            return await self._afar.acall(name, arguments)
-        result = self.at_once(name, arguments)
-        return await self.in_thread(name, arguments) if result is None else result
+        """Call a tool without blocking the event loop; cancelling the task stops the work first."""
+        if self._remote is not None:
+            return await self._remote.acall(name, arguments)
+        call = self._prepare(name, arguments)
+        if isinstance(call, ToolResult):
+            return call
+        result = self._run_inline(call)
+        return await self._run_in_thread(call) if result is None else result
 
     def at_once(self, name: str, arguments: Any = None) -> ToolResult | None:
-        """The same, if it takes no longer than handing it to a thread would; else `None`.
+        """Call a tool on this thread if that takes no longer than handing it to another one; else `None`.
 
-        What is not done at once has changed nothing. Commands and code never are, nor what a service does or
-        what has to wait for others who use the session.
+        `None` means that nothing was changed. Commands and code always give `None`, as do calls that go to
+        a service and calls that would wait for a lock.
         """
-        if self._afar is not None:
+        if self._remote is not None:
             return None
-        try:
-            loaded, args = self._asked(name, arguments)
-        except ToolError as error:
-            return self._adviser.failure(error, self._find(name))
-        with suppress(WouldBlock):
-            return run_nonblocking(lambda: self._done(loaded, args))
-        return None
-
-    def _done(self, loaded: LoadedTool, args: Any) -> ToolResult | None:
-        if self._is_quick(loaded, args):
-            return self._called(loaded, args, self._deadline(loaded.tool.name))
-        return self._tried(loaded, args)
+        call = self._prepare(name, arguments)
+        return call if isinstance(call, ToolResult) else self._run_inline(call)
 
     async def in_thread(self, name: str, arguments: Any = None) -> ToolResult:
-        """The same as `acall` for a call that is not done at once."""
-        if self._afar is not None:
-            return await self._afar.acall(name, arguments)
-        deadline = self._deadline(name)
-        begun = Event()
-        # In the context of the caller, who may watch what is changed.
-        call = partial(copy_context().run, self._begin, begun, name, arguments, deadline)
-        running = asyncio.get_running_loop().run_in_executor(self._threads(name), call)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            deadline.stop()
-            # Whoever waits for a thread finds out then that there is nothing to do any more.
-            if begun.is_set():
-                await _ended(running)
-            raise
+        """Call a tool in a thread, without trying `at_once` first."""
+        if self._remote is not None:
+            return await self._remote.acall(name, arguments)
+        call = self._prepare(name, arguments)
+        return call if isinstance(call, ToolResult) else await self._run_in_thread(call)
 
-    def _begin(self, begun: Event, name: str, arguments: Any, deadline: Deadline) -> ToolResult:
-        """Call a tool, unless nobody wants the answer any more."""
-        begun.set()
-        if deadline.is_stopped:
-            return self._adviser.failure(deadline.error())
-        return self._call(name, arguments, deadline)
+    def _prepare(self, name: object, arguments: Any) -> _Call | ToolResult:
+        """Check a call against the role and the schema of the tool; no call runs without this.
 
-    def _deadline(self, name: object) -> Deadline:
-        """The time that files are given; commands and code have limits of their own."""
-        return Deadline(None if self._is_run(name) else self._timeout_seconds, self._clock)
-
-    def _threads(self, name: object) -> Executor | None:
-        """Where an awaited call waits: commands and code hold up nothing else, however long they take."""
-        if not self._is_run(name):
-            return None
-        from carrel.workspace.threads import call_threads
-
-        return call_threads()
-
-    def _is_run(self, name: object) -> bool:
-        tool = self._find(name)
-        return tool is not None and tool.effect is ToolEffect.RUN
-
-    def _find(self, name: object) -> Tool | None:
-        """The tool, if the role has it."""
-        return self._tools.get(name) if isinstance(name, str) else None
-
-    def _is_quick(self, loaded: LoadedTool, args: Any) -> bool:
-        """Whether a call takes no longer than handing it to a thread would."""
-        if loaded.tool.quick or loaded.is_quick is None:
-            return loaded.tool.quick
-        try:
-            return loaded.is_quick(self._reading, args)
-        except Exception:
-            # Whatever is wrong is told by the call itself.
-            return True
-
-    def _tried(self, loaded: LoadedTool, args: Any) -> ToolResult | None:
-        """The answer of a call that looks through files, if it takes no longer than handing it to a thread.
-
-        Such a call goes in small steps and changes nothing, so that it can be given up and begun anew.
+        The result of a call that is refused says why.
         """
-        tool = loaded.tool
-        if tool.effect is not ToolEffect.READ or tool.purpose not in _STEPWISE:
-            return None
-        most = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
-        if not loaded.is_stepwise and not self._reading.workspace.gate.guards_at_most(most):
-            return None
-        deadline = Deadline(QUICK_SECONDS, self._clock)
-        result = self._called(loaded, args, deadline)
-        return None if deadline.is_over else result
+        tool = self._tools.get(name) if isinstance(name, str) else None
+        try:
+            if tool is None:
+                raise self._unknown_tool(name, arguments)
+            loaded = tool.load(self._run_location)
+            return _Call(loaded, loaded.parameters.parse(arguments), self._context(tool))
+        except ToolError as error:
+            return self._adviser.failure(error, tool)
+
+    def _unknown_tool(self, name: object, arguments: Any) -> ToolError:
+        """Return the error for a tool that the role does not have, and record the attempt if it exists."""
+        if any(name == each for each in TOOLS[self.profile]):
+            path = arguments.get("path") if isinstance(arguments, Mapping) else None
+            denied = RoleDeniedError(f"no {name!r}", path=path if isinstance(path, str) else None)
+            self._read_context.workspace.gate.refused(str(name), denied)
+        tools = f"The tools are: {', '.join(self._tools)}."
+        if not self._tools:
+            tools = f"The role {self.role.name!r} has no tools."
+        return ToolError(
+            "unknown", f"There is no tool {describe_value(name).removeprefix('the text ')}. {tools}"
+        )
 
     def _context(self, tool: Tool) -> ToolContext:
-        """What *tool* may reach: it changes something only if the role may write, or has just this tool."""
+        """Return what *tool* may reach: it can write only if the role may write or names this very tool."""
         if self.role.may_write or (tool.effect is ToolEffect.WRITE and tool.name in self.role.tools):
-            return self._writing
-        return self._reading
+            return self._write_context
+        return self._read_context
 
-    def _call(self, name: str, arguments: Any, deadline: Deadline) -> ToolResult:
+    def _deadline(self, tool: Tool) -> Deadline:
+        """Start the time limit of a file operation; commands and code have limits of their own."""
+        return Deadline(None if tool.effect is ToolEffect.RUN else self._timeout_seconds, self._clock)
+
+    def _run_inline(self, call: _Call) -> ToolResult | None:
+        """Run a call that is quick or can be repeated on this thread; `None` if it needs another one."""
+        if call.loaded.tool.effect is ToolEffect.RUN:
+            return None
+        with suppress(WouldBlock):
+            return run_nonblocking(
+                lambda: (
+                    self._run(call, self._deadline(call.loaded.tool))
+                    if self._is_quick(call)
+                    else self._try_quickly(call)
+                )
+            )
+        return None
+
+    def _is_quick(self, call: _Call) -> bool:
+        """Whether a call takes no longer than handing it to a thread would."""
+        tool, is_quick = call.loaded.tool, call.loaded.is_quick
+        if tool.quick or is_quick is None:
+            return tool.quick
         try:
-            loaded, args = self._asked(name, arguments)
-        except ToolError as error:
-            return self._adviser.failure(error, self._find(name))
-        return self._called(loaded, args, deadline)
+            return is_quick(self._read_context, call.args)
+        except Exception:
+            # The call itself fails the same way and reports it.
+            return True
 
-    def _asked(self, name: str, arguments: Any) -> tuple[LoadedTool, Any]:
-        """The tool and what it is asked: the one place where a call is judged by its role and arguments.
+    def _try_quickly(self, call: _Call) -> ToolResult | None:
+        """List or search for at most `QUICK_SECONDS`; `None` if that was not enough.
 
-        Raises:
-            ToolError: The role has no such tool, or the arguments do not fit it.
+        Such a call checks its deadline often and changes nothing, so it can be abandoned and repeated.
         """
-        tool = self._find(name)
-        if tool is None:
-            if any(name == each for each in TOOLS[self.profile]):
-                self._deny(name, arguments)
-            raise self._unknown(name)
-        loaded = tool.load(self._where)
-        return loaded, loaded.parameters.read(arguments)
+        tool = call.loaded.tool
+        if tool.effect is not ToolEffect.READ or tool.purpose not in _STEPWISE:
+            return None
+        max_entries = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
+        gate = self._read_context.workspace.gate
+        if not call.loaded.is_stepwise and not gate.guards_at_most(max_entries):
+            return None
+        deadline = Deadline(QUICK_SECONDS, self._clock)
+        result = self._run(call, deadline)
+        return None if deadline.is_over else result
 
-    def _deny(self, name: str, arguments: Any) -> None:
-        """Record that the role has no tool *name*, with the path that it was asked about."""
-        path = arguments.get("path") if isinstance(arguments, Mapping) else None
-        error = RoleDeniedError(f"no {name!r}", path=path if isinstance(path, str) else None)
-        self._reading.workspace.gate.refused(name, error)
+    async def _run_in_thread(self, call: _Call) -> ToolResult:
+        tool = call.loaded.tool
+        deadline = self._deadline(tool)
+        started = Event()
 
-    def _called(self, loaded: LoadedTool, args: Any, deadline: Deadline) -> ToolResult:
-        """The answer, or that its time was over."""
-        context = self._context(loaded.tool)
+        def run() -> ToolResult:
+            started.set()
+            # The caller may have been cancelled before a thread was free.
+            return (
+                self._adviser.failure(deadline.error()) if deadline.is_stopped else self._run(call, deadline)
+            )
+
+        # In the context of the caller, who may watch for changes.
+        future = asyncio.get_running_loop().run_in_executor(_executor(tool), copy_context().run, run)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            deadline.stop()
+            # A call that waits for a thread ends as soon as it gets one.
+            if started.is_set():
+                await _wait_until_done(future)
+            raise
+
+    def _run(self, call: _Call, deadline: Deadline) -> ToolResult:
+        """Run a call within *deadline* and add what it changed to the metadata."""
+        context = call.context
         with self._deadlines.during(deadline):
-            if loaded.tool.effect is ToolEffect.READ:
-                return self._run(loaded, context, args)
+            if call.loaded.tool.effect is ToolEffect.READ:
+                return self._invoke(call)
             with context.workspace.gate.watching() as events:
-                result = self._run(loaded, context, args)
-            return _with_changes(result, changes.changes_metadata(events, context.shown))
+                result = self._invoke(call)
+            if changed := changes.changes_metadata(events, context.display_path):
+                return replace(result, metadata={**result.metadata, **changed})
+            return result
 
-    def _run(self, loaded: LoadedTool, context: ToolContext, args: Any) -> ToolResult:
+    def _invoke(self, call: _Call) -> ToolResult:
+        loaded, args, context = call
         try:
             context.require_open()
             return loaded.run(context, args)
         except CarrelError as error:
             return self._adviser.failure(error, loaded.tool)
         except Exception as error:
-            # A mistake of ours, which no agent can do anything about; what it was is for the log.
+            # A bug: the agent cannot do anything about it, and the details belong in the log.
             context.workspace.gate.log_failure(loaded.tool.name, error)
             return self._adviser.failure(
                 ToolError("failed", f"The tool {loaded.tool.name} failed unexpectedly")
             )
 
-    def _unknown(self, name: object) -> ToolError:
-        listed = f"The tools are: {', '.join(self._tools)}."
-        if not self._tools:
-            listed = f"The role {self.role.name!r} has no tools."
-        return ToolError(
-            "unknown", f"There is no tool {describe_value(name).removeprefix('the text ')}. {listed}"
-        )
+
+def _executor(tool: Tool) -> Executor | None:
+    """Return the threads for a tool: commands and code have their own, so they never hold up others."""
+    if tool.effect is not ToolEffect.RUN:
+        return None
+    from carrel.workspace.threads import call_threads
+
+    return call_threads()
 
 
-async def _ended(running: asyncio.Future[ToolResult]) -> None:
-    """Wait for the end of what was told to stop, however often the task that waits is cancelled."""
-    while not running.done():
+async def _wait_until_done(future: asyncio.Future[ToolResult]) -> None:
+    """Wait for a call that was asked to stop, even if the waiting task is cancelled again."""
+    while not future.done():
         with suppress(asyncio.CancelledError):
-            await asyncio.wait([running])
-
-
-def _with_changes(result: ToolResult, told: dict[str, Any]) -> ToolResult:
-    """The same answer, with what was changed."""
-    return replace(result, metadata={**result.metadata, **told}) if told else result
+            await asyncio.wait([future])

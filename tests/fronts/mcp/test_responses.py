@@ -9,7 +9,7 @@ import pytest
 from mcp_types import CallToolResult
 
 from carrel.fronts.mcp.responses import render_result, replace_surrogates
-from carrel.tools.core.result import ToolResult
+from carrel.values import ToolResult
 
 
 def test_the_envelope_is_for_programs_and_the_text_for_models() -> None:

@@ -71,7 +71,7 @@ def test_the_rules_are_printed_in_their_order(directory: Path, line: str) -> Non
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("workspace off", "unknown order 'off'"),
+        ("workspace off", "unknown action 'off'"),
         ("workspace status x", "'status' does not take these arguments"),
         ("workspace rw x", "'rw' does not take these arguments"),
         ("workspace disable x", "'disable' does not take these arguments"),

@@ -52,8 +52,8 @@ def test_a_tool_that_the_role_does_not_have_is_not_recommended() -> None:
 def test_the_first_tool_of_a_purpose_is_recommended() -> None:
     found = Adviser(TOOLS[Profile.MCP]).failure(ChangedError("changed", path=PATH))
     assert found.error == (
-        "Path was changed meanwhile, nothing was done: notes/a.txt."
-        " Use read_text_file again and go on from its version."
+        "Path was changed in the meantime, nothing was done: notes/a.txt."
+        " Use read_text_file again and continue from its version."
     )
 
 
@@ -101,7 +101,7 @@ def test_a_tool_of_several_purposes_is_recommended_for_each() -> None:
 
 
 def test_a_tool_may_tell_an_error_in_its_own_words() -> None:
-    error = AdvisedError("path.missing", "no such thing", then="Use {search} for it.", path=PATH)
+    error = AdvisedError("path.missing", "no such thing", next="Use {search} for it.", path=PATH)
     found = ALL.failure(error)
     assert found.error == "No such thing. Use file_search for it."
     assert found.code == "path.missing"
@@ -109,7 +109,7 @@ def test_a_tool_may_tell_an_error_in_its_own_words() -> None:
 
 @pytest.mark.parametrize("quoted", ["{0}", "{", "{read.__class__}", "{unknown}", "%s"])
 def test_what_a_caller_wrote_is_quoted_and_not_filled_in(quoted: str) -> None:
-    error = AdvisedError("path.missing", f"no {quoted}", then=f"Use {{list}} without {quoted}.", path=quoted)
+    error = AdvisedError("path.missing", f"no {quoted}", next=f"Use {{list}} without {quoted}.", path=quoted)
     found = ALL.failure(error)
     assert found.error == f"No {quoted}. Use file_list without {quoted}."
     assert ALL.failure(MissingError("no", path=quoted)).error == (
@@ -136,7 +136,7 @@ def test_advice_names_only_purposes_that_there_are(code: str) -> None:
     assert set(re.findall(r"{(\w+)}", advice.problem)) <= {"path", "doing", "asked", "limit"}
     assert advice.next.endswith(".")
     has_condition = bool(asked or advice.needs)
-    assert bool(advice.otherwise) == has_condition, "who has no such tool is told something else"
+    assert bool(advice.fallback) == has_condition, "a role without such a tool gets other advice"
 
 
 def test_something_else_in_the_way_is_told_by_its_path() -> None:

@@ -27,7 +27,7 @@ from carrel.tools.core.schema import (
 class Swap:
     """One replacement."""
 
-    old: Annotated[str, Param("What is there", least=1)] = field(metadata={"name": "oldText"})
+    old: Annotated[str, Param("What is there", minimum=1)] = field(metadata={"name": "oldText"})
     new: Annotated[str, Param("What comes there")] = field(metadata={"name": "newText"})
 
 
@@ -35,12 +35,12 @@ class Swap:
 class Sample:
     """One argument of every sort."""
 
-    path: Annotated[str, Param("Which file", least=1, most=10)]
-    swaps: Annotated[tuple[Swap, ...], Param("What to replace", most=2)] = ()
-    lines: Annotated[tuple[int, int] | None, Param("From and to", least=2, most=2)] = None
+    path: Annotated[str, Param("Which file", minimum=1, maximum=10)]
+    swaps: Annotated[tuple[Swap, ...], Param("What to replace", maximum=2)] = ()
+    lines: Annotated[tuple[int, int] | None, Param("From and to", minimum=2, maximum=2)] = None
     encoding: Annotated[Literal["utf-8", "ascii"] | None, Param("How", default="utf-8")] = None
-    count: Annotated[int, Param("How many", least=1, most=10**7)] = 3
-    seconds: Annotated[float | None, Param("How long", least=0.5)] = None
+    count: Annotated[int, Param("How many", minimum=1, maximum=10**7)] = 3
+    seconds: Annotated[float | None, Param("How long", minimum=0.5)] = None
     force: Annotated[bool, Param("Whether to insist")] = False
     names: Annotated[tuple[str, ...], Param("Some names")] = ("a",)
 
@@ -114,7 +114,7 @@ def test_a_table_makes_its_dataclass() -> None:
         "force": True,
         "names": [],
     }
-    assert TABLE.check(given) == Sample(
+    assert TABLE.parse(given) == Sample(
         path="f",
         swaps=(Swap(old="a", new="b"),),
         lines=(1, 2),
@@ -128,9 +128,9 @@ def test_a_table_makes_its_dataclass() -> None:
 
 def test_null_leaves_an_argument_out_if_it_may_be_left_out() -> None:
     nothing = dict.fromkeys(("swaps", "lines", "encoding", "count", "seconds", "force", "names"))
-    assert TABLE.check({"path": "f", **nothing}) == Sample(path="f")
+    assert TABLE.parse({"path": "f", **nothing}) == Sample(path="f")
     with pytest.raises(InvalidArgument, match=r"^'path' must be a text, not null$"):
-        TABLE.check({"path": None})
+        TABLE.parse({"path": None})
 
 
 @pytest.mark.parametrize(
@@ -169,29 +169,29 @@ def test_null_leaves_an_argument_out_if_it_may_be_left_out() -> None:
 )
 def test_a_value_of_another_kind_is_explained(given: object, says: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        TABLE.check(given)
+        TABLE.parse(given)
     assert str(caught.value) == says
 
 
 def test_all_problems_are_told_at_once_but_not_without_end() -> None:
     with pytest.raises(InvalidArgument) as caught:
-        TABLE.check({"force": 0, "names": 0})
+        TABLE.parse({"force": 0, "names": 0})
     problems = "'force' must be true or false, not 0; 'names' must be a list, not 0; 'path' is missing"
     assert str(caught.value) == problems
     with pytest.raises(InvalidArgument) as caught:
-        TABLE.check({f"x{number}": 1 for number in range(1000)})
+        TABLE.parse({f"x{number}": 1 for number in range(1000)})
     assert str(caught.value).count("there is no argument") == MAX_PROBLEMS
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 2**63, 1e300, float("inf"), float("nan")])
-@pytest.mark.parametrize("kind", [NumberKind(), NumberKind(least=1), NumberKind(whole=True)], ids=str)
+@pytest.mark.parametrize("kind", [NumberKind(), NumberKind(minimum=1), NumberKind(whole=True)], ids=str)
 def test_a_number_without_measure_is_refused(kind: NumberKind, value: float) -> None:
     with pytest.raises(InvalidArgument, match=r"not a number that is too large$"):
-        kind.check(value)
+        kind.parse(value)
 
 
 def test_a_whole_number_is_an_int_however_it_was_written() -> None:
-    found = NumberKind(whole=True).check(3.0)
+    found = NumberKind(whole=True).parse(3.0)
     assert found == 3
     assert type(found) is int
 
@@ -206,7 +206,7 @@ def test_a_whole_number_is_an_int_however_it_was_written() -> None:
         (bool, BooleanKind()),
         (Literal["a", "b"], ChoiceKind(("a", "b"))),
         (tuple[str, ...], ListKind(TextKind())),
-        (tuple[Annotated[str, Param("", least=1)], ...], ListKind(TextKind(1))),
+        (tuple[Annotated[str, Param("", minimum=1)], ...], ListKind(TextKind(1))),
     ],
 )
 def test_the_type_of_a_field_says_what_it_takes(hint: Any, kind: ArgumentKind) -> None:

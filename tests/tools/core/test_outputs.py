@@ -13,15 +13,15 @@ from carrel.tools.core.pagination import KeptOutput, OutputPage, OutputStore
 
 def output(asked: str = "asked", **streams: bytes) -> KeptOutput:
     """What printed *streams*."""
-    return KeptOutput(asked=asked, streams=streams, success=True, error=None, metadata={})
+    return KeptOutput(source=asked, streams=streams, success=True, error=None, metadata={})
 
 
 def parts(outputs: OutputStore, whole: KeptOutput, most_bytes: int) -> list[OutputPage]:
     """All parts of an output, from its first to its last."""
-    found = [outputs.first(whole, most_bytes)]
+    found = [outputs.first_page(whole, most_bytes)]
     while (cursor := found[-1].next_cursor) is not None:
-        same, part = outputs.rest(cursor, whole.asked, most_bytes)
-        assert same is whole
+        part = outputs.next_page(cursor, whole.source, most_bytes)
+        assert part.output is whole
         assert part.left_bytes < found[-1].left_bytes
         found.append(part)
     return found
@@ -44,11 +44,11 @@ def test_texts_are_cut_between_characters(stdout: str, stderr: str, most_bytes: 
 
 
 def test_what_one_stream_does_not_need_goes_to_the_other() -> None:
-    first = OutputStore().first(output(stdout=b"a" * 100, stderr=b"b" * 10), 60)
+    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 10), 60)
     assert first.texts == {"stdout": "a" * 50, "stderr": "b" * 10}
-    first = OutputStore().first(output(stdout=b"a" * 100, stderr=b"b" * 100), 60)
+    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 100), 60)
     assert first.texts == {"stdout": "a" * 30, "stderr": "b" * 30}
-    first = OutputStore().first(output(stdout=b"", stderr=b"b" * 100), 60)
+    first = OutputStore().first_page(output(stdout=b"", stderr=b"b" * 100), 60)
     assert first.texts == {"stdout": "", "stderr": "b" * 60}
 
 
@@ -63,16 +63,16 @@ def test_a_stream_of_which_nothing_fits_comes_later() -> None:
 
 
 def test_an_output_that_fits_is_not_kept() -> None:
-    outputs = OutputStore(most=1)
-    cursor = outputs.first(output(text=b"x" * 20), 10).next_cursor
+    outputs = OutputStore(max_outputs=1)
+    cursor = outputs.first_page(output(text=b"x" * 20), 10).next_cursor
     assert cursor is not None
-    assert outputs.first(output("other", text=b"x" * 10), 10).next_cursor is None
-    assert outputs.rest(cursor, "asked", 10)[1].texts == {"text": "x" * 10}
+    assert outputs.first_page(output("other", text=b"x" * 10), 10).next_cursor is None
+    assert outputs.next_page(cursor, "asked", 10).texts == {"text": "x" * 10}
 
 
 def cursor_of(outputs: OutputStore, asked: str, size: int) -> str:
     """The cursor of an output that is too long."""
-    cursor = outputs.first(output(asked, text=b"x" * size), 10).next_cursor
+    cursor = outputs.first_page(output(asked, text=b"x" * size), 10).next_cursor
     assert cursor is not None
     return cursor
 
@@ -80,26 +80,26 @@ def cursor_of(outputs: OutputStore, asked: str, size: int) -> str:
 def is_kept(outputs: OutputStore, asked: str, cursor: str) -> bool:
     """Whether the rest is to be had."""
     try:
-        outputs.rest(cursor, asked, 10)
+        outputs.next_page(cursor, asked, 10)
     except AdvisedError:
         return False
     return True
 
 
 def test_an_output_that_is_not_kept_any_more_is_told() -> None:
-    outputs = OutputStore(most=1)
+    outputs = OutputStore(max_outputs=1)
     cursor = cursor_of(outputs, "1", 20)
     cursor_of(outputs, "2", 20)
     with pytest.raises(AdvisedError, match=r"^The rest of this output is no longer kept$") as caught:
-        outputs.rest(cursor, "1", 10)
-    assert (caught.value.code, caught.value.then) == (
+        outputs.next_page(cursor, "1", 10)
+    assert (caught.value.code, caught.value.next) == (
         "tool.cursor",
         "Run it again, and let it print less at once.",
     )
 
 
 def test_the_one_that_was_asked_for_the_longest_ago_goes_first() -> None:
-    outputs = OutputStore(most=2)
+    outputs = OutputStore(max_outputs=2)
     one, two = (cursor_of(outputs, asked, 20) for asked in ("1", "2"))
     assert is_kept(outputs, "1", one)
     three = cursor_of(outputs, "3", 20)
@@ -107,7 +107,7 @@ def test_the_one_that_was_asked_for_the_longest_ago_goes_first() -> None:
 
 
 def test_no_more_bytes_are_kept_than_may_be() -> None:
-    outputs = OutputStore(most_bytes=100)
+    outputs = OutputStore(max_bytes=100)
     small = cursor_of(outputs, "small", 60)
     other = cursor_of(outputs, "other", 40)
     assert is_kept(outputs, "small", small)
@@ -122,7 +122,7 @@ def test_no_more_bytes_are_kept_than_may_be() -> None:
 
 
 def test_the_same_output_is_kept_once() -> None:
-    outputs = OutputStore(most=2)
+    outputs = OutputStore(max_outputs=2)
     one = cursor_of(outputs, "1", 20)
     two = cursor_of(outputs, "2", 20)
     assert cursor_of(outputs, "2", 20) == two
@@ -134,15 +134,15 @@ def test_a_cursor_that_was_never_given_is_told(change: object) -> None:
     outputs = OutputStore()
     cursor = cursor_of(outputs, "asked", 20)
     assert callable(change)
-    with pytest.raises(ToolError, match="was not given by an answer") as caught:
-        outputs.rest(change(cursor), "asked", 10)
+    with pytest.raises(ToolError, match="does not come from a result") as caught:
+        outputs.next_page(change(cursor), "asked", 10)
     assert caught.value.code == "tool.arguments"
 
 
 def test_a_cursor_of_something_else_is_told() -> None:
     outputs = OutputStore()
-    with pytest.raises(ToolError, match="was given for something else"):
-        outputs.rest(cursor_of(outputs, "asked", 20), "other", 10)
+    with pytest.raises(ToolError, match="belongs to another call"):
+        outputs.next_page(cursor_of(outputs, "asked", 20), "other", 10)
 
 
 @given(st.text())
@@ -150,10 +150,11 @@ def test_no_text_is_a_cursor_by_chance(text: str) -> None:
     outputs = OutputStore()
     cursor_of(outputs, "asked", 20)
     with pytest.raises(CarrelError):
-        outputs.rest(text, "asked", 10)
+        outputs.next_page(text, "asked", 10)
 
 
 def test_a_position_beyond_the_end_gives_nothing() -> None:
     outputs = OutputStore()
     cursor = cursor_of(outputs, "asked", 20).replace(".10", ".999999")
-    assert outputs.rest(cursor, "asked", 10)[1] == OutputPage({"text": ""}, None, 0)
+    page = outputs.next_page(cursor, "asked", 10)
+    assert (page.texts, page.next_cursor, page.left_bytes) == ({"text": ""}, None, 0)

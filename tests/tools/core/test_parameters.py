@@ -24,7 +24,7 @@ PARAMETERS = Parameters(Greeting)
 
 @pytest.mark.parametrize("given", [None, {}, {"name": None}, {"name": "you"}, UserDict({"name": "you"})])
 def test_no_arguments_are_an_empty_object(given: object) -> None:
-    assert PARAMETERS.read(given) == Greeting()
+    assert PARAMETERS.parse(given) == Greeting()
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_no_arguments_are_an_empty_object(given: object) -> None:
 )
 def test_what_does_not_fit_is_refused_with_a_reason(given: object, says: str) -> None:
     with pytest.raises(ToolError) as caught:
-        PARAMETERS.read(given)
+        PARAMETERS.parse(given)
     assert caught.value.code == "tool.arguments"
     assert caught.value.message == f"Wrong arguments: {says}"
     assert caught.value.__context__ is None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from carrel.tools.core.result import ToolResult
+from carrel.values import ToolResult
 
 
 @pytest.mark.parametrize(

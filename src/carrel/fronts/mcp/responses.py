@@ -13,8 +13,8 @@ from carrel.fronts.mcp.resource_uri import render_uri
 from carrel.remote.json_codec import render_error
 from carrel.service.error_status import ExitStatus, error_status
 from carrel.tools.core.advice import Adviser
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
+from carrel.values import ToolResult
 
 MEDIA_TOOL = "read_media_file"
 _ADVISER = Adviser({})

@@ -17,9 +17,8 @@ from carrel.runtimes.result import SandboxResult
 from carrel.service.execution_request import CodeRequest
 from carrel.service.service import Service
 from carrel.service.sessions.info import NewSession
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import Param, Parameters
-from carrel.values import UNSET
+from carrel.values import UNSET, ToolResult
 
 CODE_CHARACTERS = 10_000
 """Longest code that is run."""
@@ -94,9 +93,9 @@ class NoArguments:
 class CreateSessionArguments:
     """Arguments of `create_session`."""
 
-    session_id: Annotated[str | None, Param("Its name; a fresh one by default", least=1)] = None
+    session_id: Annotated[str | None, Param("Its name; a fresh one by default", minimum=1)] = None
     ttl_seconds: Annotated[
-        int | None, Param("It ends when it is not used for so long; as configured by default", least=1)
+        int | None, Param("It ends when it is not used for so long; as configured by default", minimum=1)
     ] = None
 
 
@@ -121,7 +120,7 @@ class ListSessionsArguments:
     """Arguments of `get_active_sessions`."""
 
     after: Annotated[str | None, Param("`next` of an answer, to go on from there")] = None
-    count: Annotated[int, Param("How many at most", least=1, most=1000)] = PAGE
+    count: Annotated[int, Param("How many at most", minimum=1, maximum=1000)] = PAGE
 
 
 async def get_active_sessions(call: SessionToolCall) -> ToolResult:
@@ -158,9 +157,9 @@ async def list_available_packages(call: SessionToolCall) -> ToolResult:
 class ExecuteCodeArguments:
     """Arguments of `execute_code`."""
 
-    code: Annotated[str, Param("The source; print what you want to see", least=1, most=CODE_CHARACTERS)]
+    code: Annotated[str, Param("The source; print what you want to see", minimum=1, maximum=CODE_CHARACTERS)]
     language: Annotated[str, Param("What it is written in")] = available_runtimes.PYTHON
-    timeout: Annotated[int, Param("Longest time it may take, in seconds", least=1, most=300)] = 30
+    timeout: Annotated[int, Param("Longest time it may take, in seconds", minimum=1, maximum=300)] = 30
 
 
 async def execute_code(call: SessionToolCall) -> ToolResult:
@@ -214,7 +213,7 @@ def _execution_result(execution_id: str, result: SandboxResult) -> ToolResult:
 class CancelExecutionArguments:
     """Arguments of `cancel_execution`."""
 
-    execution_id: Annotated[str, Param("As the progress of execute_code tells it", least=1)]
+    execution_id: Annotated[str, Param("As the progress of execute_code tells it", minimum=1)]
 
 
 async def cancel_execution(call: SessionToolCall) -> ToolResult:

@@ -17,9 +17,9 @@ from carrel.fronts.mcp.responses import Document, failure_result, mcp_error, ren
 from carrel.fronts.mcp.session_tools import SESSION_TOOLS, About, SessionToolCall
 from carrel.fronts.mcp.tool_list import find_profile
 from carrel.service.service import Service
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile, ToolEffect
 from carrel.tools.core.table import TOOLS
+from carrel.values import ToolResult
 
 UNKNOWN = "tool.unknown"
 _SHOWN_CHARACTERS = 80
@@ -114,7 +114,7 @@ class ToolCalls:
             service=self._service,
             visit=visit,
             session=session,
-            arguments=tool.parameters.read(arguments),
+            arguments=tool.parameters.parse(arguments),
             report=report or _no_report,
             progress_seconds=self._progress_seconds,
         )

@@ -1,7 +1,7 @@
 """The commands, one module each.
 
-`Flags` for the options, `run(ctx, flags, operands)`, and `accesses` for the paths it would use. A large
-command is a package whose `command` module has these, and which holds what only that command needs;
-`carrel.shell.command.table` lists them all. What two commands share belongs to `shell.command` or
+A module has `Flags` for the options, `run(ctx, flags, operands)`, and `accesses` for the paths that the
+command would access. A large command is a package with these in its `command` module.
+`carrel.shell.command.table` lists all commands. Code that two commands share belongs to `shell.command` or
 `shell.text`.
 """

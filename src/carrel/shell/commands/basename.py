@@ -1,4 +1,4 @@
-"""Print the last name of a path."""
+"""`basename`: print the last component of a path."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ OPTIONS_FIRST = True
 class Flags:
     """Options of `basename`."""
 
-    multiple: Annotated[bool, Opt("-a", "--multiple", help="take every argument for a name")] = False
+    multiple: Annotated[bool, Opt("-a", "--multiple", help="treat every argument as a NAME")] = False
     suffix: Annotated[
-        str | None, Opt("-s", "--suffix", metavar="SUFFIX", help="remove SUFFIX at the end; implies -a")
+        str | None, Opt("-s", "--suffix", metavar="SUFFIX", help="remove a trailing SUFFIX; implies -a")
     ] = None
     zero: Annotated[bool, Opt("-z", "--zero", help="end each name with NUL, not newline")] = False
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Print what follows the last slash of each path."""
+    """Print the last component of each path."""
     suffix = flags.suffix or ""
     names = operands
     if not operands:

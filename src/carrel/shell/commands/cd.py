@@ -1,4 +1,4 @@
-"""Go to another directory."""
+"""`cd`: change the working directory."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.text.quoting import quote_if_needed
 
 USAGE = "[DIRECTORY | -]"
-NOTES = "Without DIRECTORY it goes to $HOME, with - to where it was before."
+NOTES = "Without DIRECTORY, changes to $HOME; with -, to the previous directory."
 
 
 @dataclass(frozen=True, slots=True)
 class Flags:
     """Options of `cd`."""
 
-    logical: Annotated[bool, Opt("-L", help="take .. as text; this is always so")] = True
+    logical: Annotated[bool, Opt("-L", help="resolve .. before links; this is always the case")] = True
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It looks at the directory."""
+    """Declare the directory that is read."""
     return reads(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Make another directory the one in which relative paths begin."""
+    """Change the working directory, `PWD` and `OLDPWD`."""
     if len(operands) > 1:
         raise UsageError("too many arguments", status=1, hint=False)
     variables = ctx.state.variables
@@ -42,14 +42,14 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         ctx.write_line(target)
     if target:
         with ctx.reporting(target):
-            _go(ctx, target)
+            _change_directory(ctx, target)
     return ctx.status
 
 
-def _go(ctx: Context, target: str) -> None:
-    where = posixpath.normpath(posixpath.join(ctx.state.cwd, target)).replace("//", "/", 1)
-    if not ctx.stat(where).is_directory:
+def _change_directory(ctx: Context, target: str) -> None:
+    path = posixpath.normpath(posixpath.join(ctx.state.cwd, target)).replace("//", "/", 1)
+    if not ctx.stat(path).is_directory:
         raise NotDirectoryError(f"not a directory: {quote_if_needed(target)}", path=target)
-    ctx.state.variables |= {"OLDPWD": ctx.state.cwd, "PWD": where}
+    ctx.state.variables |= {"OLDPWD": ctx.state.cwd, "PWD": path}
     ctx.state.exported |= {"OLDPWD", "PWD"}
-    ctx.state.cwd = where
+    ctx.state.cwd = path

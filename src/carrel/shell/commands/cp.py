@@ -1,4 +1,4 @@
-"""Copy files and directories."""
+"""`cp`: copy files and directories."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from carrel.values import FileInfo, FileKind
 
 
 class ExistingTarget(Enum):
-    """What to do with a file that is in the way."""
+    """What to do with an existing target."""
 
     REPLACE = "replace"
     KEEP = "keep"
@@ -37,25 +37,25 @@ class ExistingTarget(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Copier:
-    """All that one `cp` copies."""
+    """Copies the operands of one `cp`."""
 
     ctx: Context
     recursive: bool
     follow_operands: bool
-    """Whether to copy what a link leads to, rather than the link."""
+    """Whether to copy the target of a link operand, rather than the link."""
     follow_inside: bool
-    """The same for links inside a directory."""
+    """The same for links inside directories."""
     existing: ExistingTarget
     force: bool
     """Whether to remove a target that cannot be written."""
     times: bool
-    """Whether to keep the time of the last change."""
+    """Whether to keep modification times."""
     verbose: bool
-    _trail: list[str] = field(default_factory=list)
-    """The directories that are being copied, of which links may lead to each other."""
+    _ancestors: list[str] = field(default_factory=list)
+    """Resolved paths of the directories being copied, to detect links that form a cycle."""
 
     def copy(self, pair: SourceTarget) -> None:
-        """Copy one operand; what cannot be copied is reported."""
+        """Copy one operand; report what cannot be copied."""
         ctx = self.ctx
         info = None
         with ctx.reporting(pair.source, f"cannot stat {quote(pair.source)}"):
@@ -78,10 +78,10 @@ class Copier:
             before = stat_if_exists(ctx, target, follow=False) if target else None
             if before is not None and not self._may_replace(pair, info, before):
                 return
-            with ctx.reporting(target, f"cannot create {_kind(info)} {quote(target)}"):
+            with ctx.reporting(target, f"cannot create {_kind_name(info)} {quote(target)}"):
                 if self.verbose and before is not None and info.kind is FileKind.LINK:
                     self.ctx.write_line(f"removed {quote(target)}")
-                self._tell(pair)
+                self._report_copied(pair)
                 if before is None and not has_parent:
                     self._require_parent(target)
                 self._write(source, target, info)
@@ -89,7 +89,7 @@ class Copier:
                     ctx.workspace.touch(ctx.path(target), modified_ns=info.modified_ns)
 
     def _may_replace(self, pair: SourceTarget, info: FileInfo, before: FileInfo) -> bool:
-        """Whether the copy may take the place of what is there."""
+        """Whether the copy may replace the existing target; if not, report why."""
         if self.existing is ExistingTarget.KEEP:
             return False
         ctx = self.ctx
@@ -119,7 +119,7 @@ class Copier:
         return found is not None and is_same_file(found, before)
 
     def _require_parent(self, target: str) -> None:
-        """Refuse to make a file where there is no directory, which the gate would make."""
+        """Require that the parent directory exists: `copy` of the workspace would create it."""
         if not target:
             raise MissingError("no such file or directory: ''", path=target)
         if target.endswith("/"):
@@ -137,25 +137,29 @@ class Copier:
             workspace.remove(path(target))
             workspace.copy(path(source), path(target), recursive=is_link)
 
-    def _tell(self, pair: SourceTarget) -> None:
+    def _report_copied(self, pair: SourceTarget) -> None:
         if self.verbose:
             self.ctx.write_line(f"{quote(pair.source)} -> {quote(pair.target)}")
 
     # A directory
 
     def _copy_tree(self, pair: SourceTarget, info: FileInfo) -> None:
-        """Copy a directory into one that is there already or is made."""
+        """Copy a directory into its target, which is created if it does not exist."""
         with self.ctx.reporting(pair.target, f"cannot create directory {quote(pair.target)}"):
-            if not self._may_fill(pair) or self._goes_into_itself(pair) or not self._make(pair):
+            if (
+                not self._can_be_directory(pair)
+                or self._is_into_itself(pair)
+                or not self._make_directory(pair)
+            ):
                 return
-            self._trail.append(resolve(self.ctx, pair.source))
+            self._ancestors.append(resolve(self.ctx, pair.source))
             made = self._copy_content(pair)
-            self._trail.pop()
+            self._ancestors.pop()
             for path, found in reversed([(pair.target, info), *made] if self.times else []):
                 self.ctx.workspace.touch(self.ctx.path(path), modified_ns=found.modified_ns)
 
     def _copy_content(self, pair: SourceTarget) -> list[tuple[str, FileInfo]]:
-        """Copy what is in a directory, and return the directories that were made or filled."""
+        """Copy the content of a directory, and return the subdirectories that were created or filled."""
         skip = len(join(pair.source, ""))
         made: dict[str, FileInfo] = {}
         for path, info in self.ctx.walk(pair.source, lambda path, _: path in made):
@@ -164,7 +168,7 @@ class Copier:
                 self._copy_inside(copy, info)
                 continue
             with self.ctx.reporting(copy.target, f"cannot create directory {quote(copy.target)}"):
-                if self._make(copy):
+                if self._make_directory(copy):
                     made[path] = info
         return [(join(pair.target, path[skip:]), info) for path, info in made.items()]
 
@@ -176,62 +180,63 @@ class Copier:
             found = self.ctx.stat(pair.source)
             if not found.is_directory:
                 self._copy_entry(pair, found)
-            elif _is_above(resolve(self.ctx, pair.source), self._trail):
+            elif _contains_any(resolve(self.ctx, pair.source), self._ancestors):
                 self.ctx.error(f"cannot copy cyclic symbolic link {quote(pair.source)}")
             else:
                 self._copy_tree(pair, found)
 
-    def _goes_into_itself(self, pair: SourceTarget) -> bool:
-        """Whether the copy would lie in what is copied; if so, that is told."""
+    def _is_into_itself(self, pair: SourceTarget) -> bool:
+        """Whether the target lies inside the source; if so, report it."""
         source, target = pair
-        above = resolve(self.ctx, source)
-        below = resolve(self.ctx, target, Missing.ALL)
-        if above == below:
+        source_path = resolve(self.ctx, source)
+        target_path = resolve(self.ctx, target, Missing.ALL)
+        if source_path == target_path:
             self.ctx.error(f"{quote(source)} and {quote(target)} are the same file")
-        elif below.startswith(above + "/"):
+        elif target_path.startswith(source_path + "/"):
             self.ctx.error(f"cannot copy a directory, {quote(source)}, into itself, {quote(target)}")
         else:
             return False
         return True
 
-    def _may_fill(self, pair: SourceTarget) -> bool:
-        """Whether the target of a directory is one too, or missing."""
+    def _can_be_directory(self, pair: SourceTarget) -> bool:
+        """Whether the target is a directory or does not exist; if not, report it."""
         if stat_if_exists(self.ctx, pair.target, follow=False) is None or is_directory(self.ctx, pair.target):
             return True
         target, source = quote(pair.target), quote(pair.source)
         self.ctx.error(f"cannot overwrite non-directory {target} with directory {source}")
         return False
 
-    def _make(self, pair: SourceTarget) -> bool:
-        """Make the directory for a copy; whether there is one now."""
-        if not self._may_fill(pair):
+    def _make_directory(self, pair: SourceTarget) -> bool:
+        """Create the target directory if needed, and return whether it exists now."""
+        if not self._can_be_directory(pair):
             return False
         if stat_if_exists(self.ctx, pair.target, follow=True) is None:
             self.ctx.workspace.mkdir(self.ctx.path(pair.target), parents=False)
-            self._tell(pair)
+            self._report_copied(pair)
         return True
 
 
-def _kind(info: FileInfo) -> str:
+def _kind_name(info: FileInfo) -> str:
     return "symbolic link" if info.kind is FileKind.LINK else "regular file"
 
 
-def _is_above(path: str, trail: list[str]) -> bool:
-    """Whether one of the directories of *trail* is *path* or lies in it."""
-    return any(each == path or each.startswith(path + "/") for each in trail)
+def _contains_any(path: str, directories: list[str]) -> bool:
+    """Whether one of *directories* is *path* or lies inside it."""
+    return any(each == path or each.startswith(path + "/") for each in directories)
 
 
 USAGE = "[OPTION]... SOURCE... TARGET"
 NOTES = """
-Permissions are always kept. Of what -p and -a keep besides, there is only the time of the last change.
+Permissions are always preserved. Of the other attributes that -p and -a preserve, only the modification time
+exists here.
 """
 
 
-_KEPT = ("mode", "timestamps", "ownership", "links", "context", "xattr", "all")
+_ATTRIBUTES = ("mode", "timestamps", "ownership", "links", "context", "xattr", "all")
 
 
-def _keeps_times(text: str) -> bool:
-    read = one_of("--preserve", {word: word for word in _KEPT})
+def _preserves_times(text: str) -> bool:
+    read = one_of("--preserve", {word: word for word in _ATTRIBUTES})
     return not text or bool({"timestamps", "all"} & {read(word) for word in text.split(",")})
 
 
@@ -239,39 +244,38 @@ def _keeps_times(text: str) -> bool:
 class Flags:
     """Options of `cp`."""
 
-    recursive: Annotated[
-        bool, Opt("-r", "-R", "--recursive", help="copy directories with everything in them")
-    ] = False
-    archive: Annotated[bool, Opt("-a", "--archive", help="the same as -dR -p")] = False
+    recursive: Annotated[bool, Opt("-r", "-R", "--recursive", help="copy directories recursively")] = False
+    archive: Annotated[bool, Opt("-a", "--archive", help="same as -dR -p")] = False
     force: Annotated[bool, Opt("-f", "--force", help="remove a target that cannot be written")] = False
     existing: Annotated[
         ExistingTarget,
-        Opt("-n", "--no-clobber", const=ExistingTarget.KEEP, help="do not replace what is there"),
-        Opt("-u", "--update", const=ExistingTarget.OLDER, help="replace only what is older"),
+        Opt("-n", "--no-clobber", const=ExistingTarget.KEEP, help="do not overwrite existing files"),
+        Opt("-u", "--update", const=ExistingTarget.OLDER, help="overwrite only older files"),
     ] = ExistingTarget.REPLACE
-    ask: Annotated[bool, Opt("-i", "--interactive", help="not possible: nobody can be asked here")] = False
-    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is copied")] = False
+    ask: Annotated[bool, Opt("-i", "--interactive", help="not supported: there are no prompts")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="print each copied file")] = False
     times: Annotated[
         bool,
-        Opt("-p", help="keep the time of the last change"),
-        Opt("--preserve", metavar="[LIST]", help="the same, if LIST has timestamps", parse=_keeps_times),
+        Opt("-p", help="preserve modification times"),
+        Opt("--preserve", metavar="[LIST]", help="the same, if LIST has timestamps", parse=_preserves_times),
     ] = False
     links: Annotated[
         str | None,
         Opt("-P", "-d", "--no-dereference", const="keep", help="copy links as links"),
-        Opt("-L", "--dereference", const="follow", help="copy what links lead to"),
-        Opt("-H", const="operands", help="copy what links lead to that are operands"),
+        Opt("-L", "--dereference", const="follow", help="copy the targets of links"),
+        Opt("-H", const="operands", help="copy the targets of links that are operands"),
     ] = None
     directory: Annotated[
-        str | None, Opt("-t", "--target-directory", metavar="DIRECTORY", help="copy everything there")
+        str | None,
+        Opt("-t", "--target-directory", metavar="DIRECTORY", help="copy all sources into DIRECTORY"),
     ] = None
     plain_target: Annotated[
-        bool, Opt("-T", "--no-target-directory", help="take the last operand for the copy itself")
+        bool, Opt("-T", "--no-target-directory", help="treat TARGET as a file, not a directory")
     ] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would read the sources and change the target."""
+    """Declare the sources that are read and the targets that are written."""
     sources, targets = target_accesses(operands, flags.directory)
     yield from inspects(sources)
     yield from targets
@@ -280,10 +284,10 @@ def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Copy each source."""
     if flags.ask:
-        raise UsageError("nobody can be asked here; leave out -i", hint=False)
+        raise UsageError("prompting is not supported; leave out -i", hint=False)
     recursive = flags.recursive or flags.archive
     links = flags.links or ("keep" if recursive else "follow")
-    copying = Copier(
+    copier = Copier(
         ctx=ctx,
         recursive=recursive,
         follow_operands=links != "keep",
@@ -294,5 +298,5 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         verbose=flags.verbose,
     )
     for pair in source_targets(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
-        copying.copy(pair)
+        copier.copy(pair)
     return ctx.status

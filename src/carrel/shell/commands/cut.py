@@ -1,4 +1,4 @@
-"""Print parts of lines."""
+"""`cut`: print selected parts of lines."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from carrel.shell.text.quoting import encode, quote_argument
 from carrel.shell.text.records import line_batches
 
 LAST = 2**63
-"""The end of a range that has none."""
+"""End of an open range."""
 _SEPARATOR = re.compile(r"[, \t]")
 _RANGE = re.compile(r"([0-9]*)(-?)([0-9]*)")
 
 
 class Range(NamedTuple):
-    """From *low* to *high*, both counted from 1 and both meant."""
+    """From *low* to *high*, inclusive and counted from 1."""
 
     low: int
     high: int
 
 
 def parse_ranges(text: str, *, fields: bool) -> list[Range]:
-    """Read a list, in ascending order and without overlaps.
+    """Parse a list of ranges; the result is sorted, without overlaps.
 
     Raises:
-        UsageError: It is no such list.
+        UsageError: The list is not valid.
     """
     found: list[Range] = []
     at = 0
     for part in _SEPARATOR.split(text):
-        found.append(_parse(part, text[at:], fields))
+        found.append(_parse_range(part, text[at:], fields))
         at += len(part) + 1
-    return _merged(sorted(found))
+    return _merge(sorted(found))
 
 
-def _parse(part: str, rest: str, fields: bool) -> Range:
+def _parse_range(part: str, rest: str, fields: bool) -> Range:
     found = _RANGE.match(part)
     low, dash, high = found.groups() if found else ("", "", "")
     end = len(low + dash + high)
@@ -73,7 +73,7 @@ def _wrong(problem: str) -> UsageError:
     return UsageError(problem, status=1)
 
 
-def _merged(ranges: list[Range]) -> list[Range]:
+def _merge(ranges: list[Range]) -> list[Range]:
     merged = ranges[:1]
     for each in ranges[1:]:
         if each.low <= merged[-1].high:
@@ -84,7 +84,7 @@ def _merged(ranges: list[Range]) -> list[Range]:
 
 
 def complement(ranges: list[Range]) -> list[Range]:
-    """All that *ranges* leave out."""
+    """Return the ranges that *ranges* leave out."""
     found: list[Range] = []
     begin = 1
     for each in ranges:
@@ -97,10 +97,10 @@ def complement(ranges: list[Range]) -> list[Range]:
 
 
 USAGE = "OPTION... [FILE]..."
-NOTES = "LIST is made of N, N-M, N- and -M, with commas between them. Characters are bytes."
+NOTES = "LIST is a comma-separated list of N, N-M, N- and -M. Characters are bytes."
 
 Select = Callable[[list[bytes]], Iterable[bytes]]
-"""What is printed of some lines, with their ends."""
+"""Returns the selected parts of lines, with line endings."""
 
 
 def _bytes(text: str) -> tuple[bool, str]:
@@ -122,12 +122,12 @@ class Flags:
         Opt("-f", "--fields", metavar="LIST", parse=_fields, help="print only these fields"),
     ] = ()
     delimiter: Annotated[
-        str | None, Opt("-d", "--delimiter", metavar="DELIM", help="fields end with DELIM, not a tab")
+        str | None, Opt("-d", "--delimiter", metavar="DELIM", help="separate fields at DELIM, not at tabs")
     ] = None
-    complement: Annotated[bool, Opt("--complement", help="print all but what is listed")] = False
-    only_delimited: Annotated[
-        bool, Opt("-s", "--only-delimited", help="leave out lines that have no delimiter")
-    ] = False
+    complement: Annotated[bool, Opt("--complement", help="print everything except the list")] = False
+    only_delimited: Annotated[bool, Opt("-s", "--only-delimited", help="omit lines without delimiters")] = (
+        False
+    )
     output_delimiter: Annotated[
         str | None, Opt("--output-delimiter", metavar="STRING", help="print STRING between parts")
     ] = None
@@ -136,12 +136,12 @@ class Flags:
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
+    """Declare the files that are read."""
     return reads(files)
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
-    """Print what is selected of each line."""
+    """Print the selected parts of each line."""
     end = b"\0" if flags.zero else b"\n"
     select = _selection(flags, ctx.meter, end)
     for file in files or (STDIN,):
@@ -161,11 +161,11 @@ def _selection(flags: Flags, meter: Meter, end: bytes) -> Select:
     ranges = parse_ranges(text, fields=by_field)
     if flags.complement:
         ranges = complement(ranges)
-    joint = None if flags.output_delimiter is None else encode(flags.output_delimiter) or b"\0"
+    separator = None if flags.output_delimiter is None else encode(flags.output_delimiter) or b"\0"
     if by_field:
-        joint = delimiter if joint is None else joint
-        return _FieldSelection(ranges, delimiter, _Joint(joint, end, meter), flags.only_delimited)
-    return _byte_selection(ranges, _Joint(joint or b"", end, meter))
+        separator = delimiter if separator is None else separator
+        return _FieldSelection(ranges, delimiter, _Joiner(separator, end, meter), flags.only_delimited)
+    return _byte_selection(ranges, _Joiner(separator or b"", end, meter))
 
 
 def _delimiter(flags: Flags, *, by_field: bool) -> bytes:
@@ -180,47 +180,47 @@ def _delimiter(flags: Flags, *, by_field: bool) -> bytes:
     return b"\t" if flags.delimiter is None else encode(flags.delimiter) or b"\0"
 
 
-class _Joint:
-    """Joins the parts of one line."""
+class _Joiner:
+    """Joins the selected parts of a line."""
 
-    def __init__(self, joint: bytes, end: bytes, meter: Meter) -> None:
+    def __init__(self, separator: bytes, end: bytes, meter: Meter) -> None:
         self.end = end
         self.meter = meter
-        self._joint = joint
+        self._separator = separator
 
     def line(self, parts: Sequence[bytes]) -> Iterable[bytes]:
-        """The parts with the joint between them and the end behind; piece by piece if that is long."""
-        if len(parts) * len(self._joint) <= BUFFER_BYTES:
-            return (self._joint.join(parts), self.end)
-        between = chain.from_iterable((self._joint, part) for part in parts[1:])
-        return chain(parts[:1], between, (self.end,))
+        """Return the parts with separators and the line ending; a long line comes in pieces."""
+        if len(parts) * len(self._separator) <= BUFFER_BYTES:
+            return (self._separator.join(parts), self.end)
+        rest = chain.from_iterable((self._separator, part) for part in parts[1:])
+        return chain(parts[:1], rest, (self.end,))
 
 
-def _byte_selection(ranges: list[Range], joint: _Joint) -> Select:
+def _byte_selection(ranges: list[Range], joiner: _Joiner) -> Select:
     slices = [slice(each.low - 1, each.high) for each in ranges]
     starts = [each.low - 1 for each in ranges]
 
     def select(lines: list[bytes]) -> Iterator[bytes]:
         if len(slices) == 1:
             (only,) = slices
-            yield b"".join([line[only] + joint.end for line in lines])
+            yield b"".join([line[only] + joiner.end for line in lines])
             return
         for line in lines:
             within = slices[: bisect_left(starts, len(line))]
-            with joint.meter.holding_memory(RECORD_BYTES * len(within)):
-                yield from joint.line([line[each] for each in within])
+            with joiner.meter.holding_memory(RECORD_BYTES * len(within)):
+                yield from joiner.line([line[each] for each in within])
 
     return select
 
 
 class _FieldSelection:
-    """Prints some fields of lines."""
+    """Selects fields of lines."""
 
-    def __init__(self, ranges: list[Range], delimiter: bytes, joint: _Joint, only_delimited: bool) -> None:
+    def __init__(self, ranges: list[Range], delimiter: bytes, joiner: _Joiner, only_delimited: bool) -> None:
         self._slices = [slice(each.low - 1, each.high) for each in ranges]
         self._starts = [each.low - 1 for each in ranges]
         self._delimiter = delimiter
-        self._joint = joint
+        self._joiner = joiner
         self._only_delimited = only_delimited
         highest = ranges[-1].high if ranges else 0
         self._splits = -1 if highest >= LAST else highest
@@ -229,10 +229,10 @@ class _FieldSelection:
         delimiter = self._delimiter
         for line in lines:
             if delimiter in line:
-                with self._joint.meter.holding_memory(2 * RECORD_BYTES * line.count(delimiter)):
-                    yield from self._joint.line(self._fields(line))
+                with self._joiner.meter.holding_memory(2 * RECORD_BYTES * line.count(delimiter)):
+                    yield from self._joiner.line(self._fields(line))
             elif not self._only_delimited:
-                yield from (line, self._joint.end)
+                yield from (line, self._joiner.end)
 
     def _fields(self, line: bytes) -> list[bytes]:
         fields = line.split(self._delimiter, self._splits)

@@ -1,4 +1,4 @@
-"""Print a path without its last name."""
+"""`dirname`: print a path without its last component."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Flags:
 
 
 def run(ctx: Context, flags: Flags, paths: Sequence[str]) -> int:
-    """Print what precedes the last slash of each path, or `.`."""
+    """Print the directory of each path, or `.`."""
     if not paths:
         raise UsageError("missing operand", status=1)
     end = b"\0" if flags.zero else b"\n"

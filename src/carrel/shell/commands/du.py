@@ -1,4 +1,4 @@
-"""Print how much space directories take."""
+"""`du`: print the disk usage of directories."""
 
 from __future__ import annotations
 
@@ -48,63 +48,65 @@ def _read_depth(text: str) -> int:
 class Flags:
     """Options of `du`."""
 
-    all: Annotated[bool, Opt("-a", "--all", help="files too, not only directories")] = False
-    summarize: Annotated[bool, Opt("-s", "--summarize", help="only what is given")] = False
+    all: Annotated[bool, Opt("-a", "--all", help="print files too, not only directories")] = False
+    summarize: Annotated[bool, Opt("-s", "--summarize", help="print only a total for each FILE")] = False
     depth: Annotated[
         int | None,
-        Opt("-d", "--max-depth", metavar="N", help="only N levels below what is given",
+        Opt("-d", "--max-depth", metavar="N", help="print at most N levels below each FILE",
             parse=_read_depth),
     ] = None  # fmt: skip
-    total: Annotated[bool, Opt("-c", "--total", help="the sum of all at the end")] = False
+    total: Annotated[bool, Opt("-c", "--total", help="print a grand total")] = False
     apparent: Annotated[
         bool,
-        Opt("--apparent-size", help="how much is in files, rather than how much space they take"),
+        Opt("--apparent-size", help="print file sizes, rather than disk usage"),
     ] = False
-    plain_bytes: Annotated[bool, Opt("-b", "--bytes", help="the same as --apparent-size -B 1")] = False
+    plain_bytes: Annotated[bool, Opt("-b", "--bytes", help="same as --apparent-size -B 1")] = False
     render: Annotated[
         SizeRenderer,
-        Opt("-h", "--human-readable", const=_by_base(1024), help="sizes like 1.5K and 24M"),
-        Opt("--si", const=_by_base(1000), help="the same by powers of 1000"),
-        Opt("-k", const=_by_unit(1024), help="in KiB, as it does anyway"),
-        Opt("-m", const=_by_unit(2**20), help="in MiB"),
-        Opt("-B", "--block-size", metavar="SIZE", help="in units of SIZE", parse=_block_size),
+        Opt("-h", "--human-readable", const=_by_base(1024), help="print sizes like 1.5K and 24M"),
+        Opt("--si", const=_by_base(1000), help="the same, in powers of 1000"),
+        Opt("-k", const=_by_unit(1024), help="print sizes in KiB; this is the default"),
+        Opt("-m", const=_by_unit(2**20), help="print sizes in MiB"),
+        Opt("-B", "--block-size", metavar="SIZE", help="print sizes in units of SIZE", parse=_block_size),
     ] = _by_unit(1024)  # noqa: RUF009  # a function, which nothing changes
     exclude: Annotated[
-        tuple[str, ...], Opt("--exclude", metavar="PATTERN", help="leave out what matches")
+        tuple[str, ...], Opt("--exclude", metavar="PATTERN", help="leave out matching files")
     ] = ()
     separate: Annotated[
-        bool, Opt("-S", "--separate-dirs", help="do not count directories in others")
+        bool, Opt("-S", "--separate-dirs", help="do not include subdirectories in sizes")
     ] = False  # fmt: skip
-    count_links: Annotated[bool, Opt("-l", "--count-links", help="count files once for every name")] = False
+    count_links: Annotated[bool, Opt("-l", "--count-links", help="count a file once for each hard link")] = (
+        False
+    )
     zero: Annotated[bool, Opt("-0", "--null", help="end each line with a NUL, not a newline")] = False
     one_disk: Annotated[bool, Opt("-x", "--one-file-system", help="accepted and ignored")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at everything in each operand."""
+    """Declare the operands, whose metadata is read."""
     return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Count each operand."""
+    """Print the disk usage of each operand."""
     if flags.summarize and flags.all:
         raise UsageError("cannot both summarize and show all entries", status=1)
     if flags.summarize and flags.depth:
         raise UsageError(f"warning: summarizing conflicts with --max-depth={flags.depth}", status=1)
     if flags.summarize and flags.depth == 0:
         ctx.write_error_line(f"{ctx.name}: warning: summarizing is the same as using --max-depth=0")
-    count = _Count(ctx, flags, several=len(operands) > 1)
+    usage = _Usage(ctx, flags, several=len(operands) > 1)
     total = 0
     for operand in operands or ["."]:
         with ctx.reporting(operand, f"cannot access {quote(operand)}"):
-            total += count.run(operand)
+            total += usage.count(operand)
     if flags.total:
-        count.tell(total, "total")
+        usage.print_row(total, "total")
     return ctx.status
 
 
-class _Count:
-    """What was counted, and what of it was seen already."""
+class _Usage:
+    """Sums up disk usage, counting each file once."""
 
     def __init__(self, ctx: Context, flags: Flags, *, several: bool) -> None:
         self._ctx = ctx
@@ -117,37 +119,37 @@ class _Count:
         self._depth = 0 if flags.summarize else flags.depth
         self._end = b"\0" if flags.zero else b"\n"
 
-    def tell(self, size: int, name: str) -> None:
+    def print_row(self, size: int, name: str) -> None:
         self._ctx.write(f"{self._render(size)}\t".encode() + encode(name) + self._end)
 
-    def run(self, operand: str) -> int:
-        """Count one operand, print what is to be printed, and return its sum."""
+    def count(self, operand: str) -> int:
+        """Print the rows of one operand and return its total."""
         top = self._ctx.stat(operand, follow=False)
         if self._is_excluded(operand, top) or self._was_seen(top):
             return 0
         sums: dict[int, int] = {}
         level = operand.count("/") - operand.endswith("/")
         total = 0
-        for path, info in post_order(self._beneath(operand) if top.is_directory else iter(())):
+        for path, info in post_order(self._walk(operand) if top.is_directory else iter(())):
             depth = path.count("/") - level
             size = self._size(info)
             total += size
             if info.is_directory:
                 size += sums.pop(depth + 1, 0)
-                self._tell_within(size, path, depth)
+                self._print_nested_row(size, path, depth)
                 size = 0 if self._flags.separate else size
             elif self._flags.all:
-                self._tell_within(size, path, depth)
+                self._print_nested_row(size, path, depth)
             sums[depth] = sums.get(depth, 0) + size
         own = self._size(top)
-        self.tell(own + sums.get(1, 0), operand)
+        self.print_row(own + sums.get(1, 0), operand)
         return own + total
 
-    def _tell_within(self, size: int, path: str, depth: int) -> None:
+    def _print_nested_row(self, size: int, path: str, depth: int) -> None:
         if self._depth is None or depth <= self._depth:
-            self.tell(size, path)
+            self.print_row(size, path)
 
-    def _beneath(self, operand: str) -> Iterator[WalkedEntry]:
+    def _walk(self, operand: str) -> Iterator[WalkedEntry]:
         skipped = ""
 
         def enter(path: str, info: FileInfo) -> bool:
@@ -163,7 +165,7 @@ class _Count:
         return any(matches(info.name) or matches(path) for matches in self._excludes)
 
     def _was_seen(self, info: FileInfo) -> bool:
-        """Whether it was counted already, under another name or as part of another operand."""
+        """Whether the file was counted before, as another hard link or inside another operand."""
         if self._flags.count_links and not info.is_directory:
             return False
         if not self._several and (info.links < 2 or info.is_directory):

@@ -1,4 +1,4 @@
-"""Print its arguments."""
+"""`echo`: print the arguments."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from carrel.shell.text.quoting import encode
 
 USAGE = "[-neE] [ARGUMENT]..."
 NOTES = """\
-  -n    print no newline at the end
-  -e    read escapes: \\a \\b \\c \\e \\f \\n \\r \\t \\v \\\\ \\0NNN \\xHH \\uHHHH \\UHHHHHHHH
-  -E    read no escapes; this is the default"""
+  -n    do not print a newline at the end
+  -e    interpret escapes: \\a \\b \\c \\e \\f \\n \\r \\t \\v \\\\ \\0NNN \\xHH \\uHHHH \\UHHHHHHHH
+  -E    do not interpret escapes; this is the default"""
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Print the arguments with blanks between them."""
+    """Print the arguments, separated by spaces."""
     newline, escapes, first = _options(argv)
     blank = b""
     for argument in argv[first:]:
@@ -32,7 +32,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
 
 
 def _options(argv: Sequence[str]) -> tuple[bool, bool, int]:
-    """Whether to end with a newline, whether to read escapes, and where the text begins."""
+    """Return whether to print a newline and to interpret escapes, and the index of the first argument."""
     newline, escapes = True, False
     for at, argument in enumerate(argv):
         if len(argument) < 2 or argument[0] != "-" or argument[1:].strip("neE"):

@@ -1,4 +1,4 @@
-"""Print the variables, or run a command with others."""
+"""`env`: print the environment, or run a command in a changed one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OPTIONS_FIRST = True
 class Flags:
     """Options of `env`."""
 
-    empty: Annotated[bool, Opt("-i", "--ignore-environment", help="begin with no variables")] = False
+    empty: Annotated[bool, Opt("-i", "--ignore-environment", help="start with an empty environment")] = False
     null: Annotated[bool, Opt("-0", "--null", help="end each line with NUL, not newline")] = False
-    unset: Annotated[tuple[str, ...], Opt("-u", "--unset", metavar="NAME", help="leave a variable out")] = ()
+    unset: Annotated[tuple[str, ...], Opt("-u", "--unset", metavar="NAME", help="remove variable NAME")] = ()
 
 
 def nested_command(flags: Flags, operands: Sequence[str]) -> list[str]:
-    """It runs what follows the variables."""
+    """Return the command that it runs: the words after the variables."""
     return list(dropwhile(lambda word: "=" in word, operands))
 
 
@@ -36,7 +36,7 @@ def _values(operands: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Print what is exported, or run the rest of the words with it."""
+    """Print the exported variables, or run the command with them."""
     state = ctx.state.copy()
     if flags.empty:
         state.exported.clear()

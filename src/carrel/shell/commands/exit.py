@@ -1,4 +1,4 @@
-"""Leave the shell."""
+"""`exit`: end the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USAGE = "[STATUS]"
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """End the command line with a status, by default that of the last command."""
+    """End the command line with the given status, or that of the last command."""
     if len(argv) > 1:
         raise UsageError("too many arguments", status=1, hint=False)
     if not argv:

@@ -1,4 +1,4 @@
-"""Set variables for commands and guest code."""
+"""`export`: set variables for commands and guest code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ USAGE = "[OPTION]... [NAME[=VALUE]]..."
 class Flags:
     """Options of `export`."""
 
-    forget: Annotated[bool, Opt("-n", help="keep the variables to the shell")] = False
-    show: Annotated[bool, Opt("-p", help="print all variables that are exported")] = False
+    forget: Annotated[bool, Opt("-n", help="stop exporting the variables")] = False
+    show: Annotated[bool, Opt("-p", help="print all exported variables")] = False
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Set each variable, and give it to what is run from now on."""
+    """Set and export each variable."""
     if not operands:
         for name in sorted(ctx.state.exported & ctx.state.variables.keys()):
             ctx.write_line(f"export {name}={quote(ctx.state.variables[name])}")

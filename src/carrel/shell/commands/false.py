@@ -1,4 +1,4 @@
-"""Do nothing, unsuccessfully."""
+"""`false`: fail."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ USAGE = "[ARGUMENT]..."
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Fail, whatever the arguments are."""
+    """Return status 1."""
     return 1

@@ -1,4 +1,4 @@
-"""Print the first lines of files."""
+"""`head`: print the first part of files."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Flags:
     ] = TEN_LINES
     headings: Annotated[
         bool | None,
-        Opt("-q", "--quiet", "--silent", const=False, help="print no names of files"),
-        Opt("-v", "--verbose", const=True, help="print the names of files always"),
+        Opt("-q", "--quiet", "--silent", const=False, help="never print file names"),
+        Opt("-v", "--verbose", const=True, help="always print file names"),
     ] = None
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
+    """Declare the files that are read."""
     return reads(files)
 
 
@@ -71,12 +71,12 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
                 ctx.error(f"error reading {quote(file)}: Is a directory")
                 continue
             headings.print(file)
-            for piece in _first(ctx, flags, chunks):
+            for piece in _read_first(ctx, flags, chunks):
                 ctx.write(piece)
     return ctx.status
 
 
-def _first(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[bytes]:
+def _read_first(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[bytes]:
     end = b"\0" if flags.zero else b"\n"
     if flags.amount.sign != "-":
         yield from take_first(chunks, flags.amount, end)

@@ -1,4 +1,4 @@
-"""List the commands, or tell about one."""
+"""`help`: list the commands, or print the help of one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ USAGE = "[COMMAND]..."
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Print a line for each command that may be run, or the whole help of some."""
+    """Print one line per available command, or the help of the named ones."""
     if not argv:
         for command in COMMANDS.values():
             if command.name in ctx.resources.allowed:
                 ctx.write_line(f"{command.name:<11}{command.summary}")
-        ctx.write_line("'COMMAND --help' tells more.")
+        ctx.write_line("Run 'COMMAND --help' for details.")
     for name in argv:
         found = COMMANDS.get(name)
         if found is None or name not in ctx.resources.allowed:

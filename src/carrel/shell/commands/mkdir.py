@@ -1,4 +1,4 @@
-"""Make directories."""
+"""`mkdir`: create directories."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class Flags:
     """Options of `mkdir`."""
 
     parents: Annotated[
-        bool, Opt("-p", "--parents", help="make those above it too, and do not mind what is there")
+        bool, Opt("-p", "--parents", help="create parent directories; no error if DIRECTORY exists")
     ] = False
-    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell of each directory that is made")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="print each created directory")] = False
     mode: Annotated[
         str | None,
-        Opt("-m", "--mode", metavar="MODE", help="not possible: permissions cannot be chosen here"),
+        Opt("-m", "--mode", metavar="MODE", help="not supported: permissions cannot be set"),
     ] = None
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would make each operand."""
+    """Declare the operands, which are written."""
     return writes(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Make each directory."""
+    """Create each directory."""
     if flags.mode is not None:
-        raise UsageError("permissions cannot be chosen here; leave out -m", hint=False)
+        raise UsageError("permissions cannot be set; leave out -m", hint=False)
     if not operands:
         raise UsageError("missing operand", status=1)
     for operand in operands:
         if flags.parents:
-            _make_all(ctx, flags, operand)
+            _make_with_parents(ctx, flags, operand)
         else:
             _make(ctx, flags, operand)
     return ctx.status
 
 
 def _make(ctx: Context, flags: Flags, operand: str) -> bool:
-    """Make one directory; whether it was made."""
+    """Create one directory, and return whether that succeeded."""
     with ctx.reporting(operand, f"cannot create directory {quote(operand)}"):
         ctx.workspace.mkdir(ctx.path(operand), parents=False)
         if flags.verbose:
@@ -59,10 +59,10 @@ def _make(ctx: Context, flags: Flags, operand: str) -> bool:
     return False
 
 
-def _make_all(ctx: Context, flags: Flags, operand: str) -> None:
-    """Make a directory and those above it that are missing."""
+def _make_with_parents(ctx: Context, flags: Flags, operand: str) -> None:
+    """Create a directory and its missing parents."""
     missing: list[str] = []
-    # From the end, since what lies above the root of a rule cannot be looked at.
+    # From the last component up, because directories above the root of a path rule cannot be accessed.
     for path in reversed(list(_prefixes(operand))):
         if is_directory(ctx, path):
             break
@@ -73,14 +73,14 @@ def _make_all(ctx: Context, flags: Flags, operand: str) -> None:
             return
         missing.append(path)
     for path in reversed(missing):
-        # `x/..` is there as soon as `x` is.
-        is_there = path.endswith("/..") and is_directory(ctx, path)
-        if not is_there and not _make(ctx, flags, path):
+        # `x/..` exists as soon as `x` does.
+        exists = path.endswith("/..") and is_directory(ctx, path)
+        if not exists and not _make(ctx, flags, path):
             return
 
 
 def _prefixes(operand: str) -> Iterator[str]:
-    """`a`, `a/b` and so on, up to the operand as it was written."""
+    """Yield `a`, `a/b` and so on, up to the whole operand as written."""
     at = len(operand) - len(operand.lstrip("/"))
     while (slash := operand.find("/", at)) > 0:
         if operand[slash:].strip("/"):

@@ -1,4 +1,4 @@
-"""Move and rename files and directories."""
+"""`mv`: move or rename files and directories."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ class Flags:
 
     existing: Annotated[
         str,
-        Opt("-f", "--force", const="replace", help="replace what is there, as it does anyway"),
-        Opt("-n", "--no-clobber", const="keep", help="do not replace what is there"),
-        Opt("-i", "--interactive", const="ask", help="not possible: nobody can be asked here"),
+        Opt("-f", "--force", const="replace", help="overwrite existing files; this is the default"),
+        Opt("-n", "--no-clobber", const="keep", help="do not overwrite existing files"),
+        Opt("-i", "--interactive", const="ask", help="not supported: there are no prompts"),
     ] = "replace"
-    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is moved")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="print each moved file")] = False
     directory: Annotated[
-        str | None, Opt("-t", "--target-directory", metavar="DIRECTORY", help="move everything there")
+        str | None,
+        Opt("-t", "--target-directory", metavar="DIRECTORY", help="move all sources into DIRECTORY"),
     ] = None
     plain_target: Annotated[
-        bool, Opt("-T", "--no-target-directory", help="take the last operand for the new name itself")
+        bool, Opt("-T", "--no-target-directory", help="treat TARGET as a file, not a directory")
     ] = False
-    update: Annotated[bool, Opt("-u", "--update", help="replace only what is older")] = False
+    update: Annotated[bool, Opt("-u", "--update", help="overwrite only older files")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would change the sources and the target."""
+    """Declare the sources and targets, which are written."""
     sources, targets = target_accesses(operands, flags.directory)
     yield from writes(sources)
     yield from targets
@@ -54,7 +55,7 @@ def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Move each source."""
     if flags.existing == "ask":
-        raise UsageError("nobody can be asked here; leave out -i", hint=False)
+        raise UsageError("prompting is not supported; leave out -i", hint=False)
     for pair in source_targets(ctx, operands, directory=flags.directory, plain_target=flags.plain_target):
         _move(ctx, flags, pair)
     return ctx.status

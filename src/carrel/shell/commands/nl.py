@@ -1,4 +1,4 @@
-"""Number lines."""
+"""`nl`: number lines."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from carrel.shell.text.regex import RegexError, Syntax, compile_regex, translate
 
 USAGE = "[OPTION]... [FILE]..."
 NOTES = """\
-STYLE is a (all lines), t (lines that are not empty), n (no lines) or pBRE (lines that match a basic regular
-expression). A line \\:\\:\\: begins the header of a page, \\:\\: its body and \\: its footer."""
-_WIDEST = 10_000
+STYLE is a (all lines), t (nonempty lines), n (no lines) or pBRE (lines that match a basic regular
+expression). A line \\:\\:\\: starts the header of a page, \\:\\: its body and \\: its footer."""
+_MAX_WIDTH = 10_000
+"""Widest number field, in columns."""
 
-Numbered = Callable[[bytes], bool]
+LinePredicate = Callable[[bytes], bool]
 """Whether a line gets a number."""
 
 
-def _style(name: str) -> Callable[[str], str]:
+def _style_reader(name: str) -> Callable[[str], str]:
     def read(text: str) -> str:
         if text[:1] not in ("a", "t", "n", "p"):
             raise UsageError(f"invalid {name} numbering style: {quote_argument(text)}", status=1)
@@ -45,15 +46,15 @@ _FORMATS: dict[str, Callable[[int, int], str]] = {
 }
 
 
-def _number(what: str, least: int | None = None, most: int = 2**63 - 1) -> Callable[[str], int]:
+def _number_reader(noun: str, minimum: int | None = None, maximum: int = 2**63 - 1) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.lstrip("+-").isdecimal() and len(text.lstrip("+-")) >= len(text) - 1):
-            raise ValueError(f"invalid {what}: {quote_argument(text)}")
+            raise ValueError(f"invalid {noun}: {quote_argument(text)}")
         value = int(text[:40])
-        if least is not None and value < least:
-            raise ValueError(f"invalid {what}: {quote_argument(text)}: Numerical result out of range")
-        if abs(value) > most:
-            raise ValueError(f"invalid {what}: {quote_argument(text)}: Value too large for defined data type")
+        if minimum is not None and value < minimum:
+            raise ValueError(f"invalid {noun}: {quote_argument(text)}: Numerical result out of range")
+        if abs(value) > maximum:
+            raise ValueError(f"invalid {noun}: {quote_argument(text)}: Value too large for defined data type")
         return value
 
     return read
@@ -65,18 +66,36 @@ class Flags:
 
     body: Annotated[
         str,
-        Opt("-b", "--body-numbering", metavar="STYLE", parse=_style("body"), help="number these lines"),
+        Opt(
+            "-b",
+            "--body-numbering",
+            metavar="STYLE",
+            parse=_style_reader("body"),
+            help="number these body lines",
+        ),
     ] = "t"
     header: Annotated[
         str,
-        Opt("-h", "--header-numbering", metavar="STYLE", parse=_style("header"), help="and these in headers"),
+        Opt(
+            "-h",
+            "--header-numbering",
+            metavar="STYLE",
+            parse=_style_reader("header"),
+            help="number these header lines",
+        ),
     ] = "n"
     footer: Annotated[
         str,
-        Opt("-f", "--footer-numbering", metavar="STYLE", parse=_style("footer"), help="and these in footers"),
+        Opt(
+            "-f",
+            "--footer-numbering",
+            metavar="STYLE",
+            parse=_style_reader("footer"),
+            help="number these footer lines",
+        ),
     ] = "n"
     delimiter: Annotated[
-        str, Opt("-d", "--section-delimiter", metavar="CC", help="sections begin with CC, not \\:")
+        str, Opt("-d", "--section-delimiter", metavar="CC", help="mark sections with CC, not \\:")
     ] = "\\:"
     increment: Annotated[
         int,
@@ -84,8 +103,8 @@ class Flags:
             "-i",
             "--line-increment",
             metavar="N",
-            parse=_number("line number increment"),
-            help="add N to the number at each line",
+            parse=_number_reader("line number increment"),
+            help="increment numbers by N",
         ),
     ] = 1
     blanks: Annotated[
@@ -94,19 +113,23 @@ class Flags:
             "-l",
             "--join-blank-lines",
             metavar="N",
-            parse=_number("line number of blank lines", 1),
-            help="number only the last of N empty lines",
+            parse=_number_reader("line number of blank lines", 1),
+            help="count N empty lines as one",
         ),
     ] = 1
     format: Annotated[
         str,
         Opt(
-            "-n", "--number-format", metavar="FORMAT", parse=_format, help="ln, rn or rz: left, right, zeros"
+            "-n",
+            "--number-format",
+            metavar="FORMAT",
+            parse=_format,
+            help="ln (left), rn (right) or rz (right, with zeros)",
         ),
     ] = "rn"
-    no_renumber: Annotated[bool, Opt("-p", "--no-renumber", help="go on numbering in the next section")] = (
-        False
-    )
+    no_renumber: Annotated[
+        bool, Opt("-p", "--no-renumber", help="do not restart numbers at each section")
+    ] = False
     separator: Annotated[
         str, Opt("-s", "--number-separator", metavar="STRING", help="print STRING after the number")
     ] = "\t"
@@ -116,8 +139,8 @@ class Flags:
             "-v",
             "--starting-line-number",
             metavar="N",
-            parse=_number("starting line number"),
-            help="the first number",
+            parse=_number_reader("starting line number"),
+            help="start numbering at N",
         ),
     ] = 1
     width: Annotated[
@@ -126,63 +149,63 @@ class Flags:
             "-w",
             "--number-width",
             metavar="N",
-            parse=_number("line number field width", 1, _WIDEST),
+            parse=_number_reader("line number field width", 1, _MAX_WIDTH),
             help="use N columns for numbers",
         ),
     ] = 6
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
+    """Declare the files that are read."""
     return reads(files)
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
-    """Print the lines of all files, numbered as those of one."""
-    page = _Page(flags)
-    for lines in _all_lines(ctx, files or (STDIN,)):
-        ctx.write_each(map(page.numbered, lines))
+    """Print the lines of all files, numbered consecutively."""
+    numberer = _Numberer(flags)
+    for lines in _read_lines(ctx, files or (STDIN,)):
+        ctx.write_each(map(numberer.number, lines))
     return ctx.status
 
 
-def _all_lines(ctx: Context, files: Sequence[str]) -> Iterator[list[bytes]]:
+def _read_lines(ctx: Context, files: Sequence[str]) -> Iterator[list[bytes]]:
     for file in files:
         with ctx.reporting(file):
             yield from line_batches(ctx.chunks(file), b"\n", ctx.meter)
 
 
-class _Page:
-    """Numbers lines, and knows in which section they are."""
+class _Numberer:
+    """Numbers lines, by the style of the section that they are in."""
 
     def __init__(self, flags: Flags) -> None:
         self._flags = flags
-        self._number = flags.start
+        self._next_number = flags.start
         self._blank_count = 0
         self._separator = encode(flags.separator)
         self._indent = b" " * (flags.width + len(self._separator))
-        self._show = _FORMATS[flags.format]
+        self._format = _FORMATS[flags.format]
         self._is_numbered, *others = (
-            self._style(style) for style in (flags.body, flags.header, flags.body, flags.footer)
+            self._predicate(style) for style in (flags.body, flags.header, flags.body, flags.footer)
         )
-        marks = self._marks()
+        marks = self._section_marks()
         self._sections = dict(zip(marks, others, strict=True)) if marks else {}
 
-    def _marks(self) -> list[bytes]:
-        """The lines with which a header, a body and a footer begin."""
+    def _section_marks(self) -> list[bytes]:
+        """Return the lines that start a header, a body and a footer."""
         delimiter = encode(self._flags.delimiter)
         if len(delimiter) == 1:
             delimiter += b":"
         return [delimiter * 3, delimiter * 2, delimiter] if delimiter else []
 
-    def _style(self, style: str) -> Numbered:
+    def _predicate(self, style: str) -> LinePredicate:
         if style[0] == "a":
             return self._is_not_joined
         if style[0] == "t":
             return bool
-        return _matching(style[1:]) if style[0] == "p" else lambda line: False
+        return _matches(style[1:]) if style[0] == "p" else lambda line: False
 
     def _is_not_joined(self, line: bytes) -> bool:
-        """Whether this is the last of so many empty lines, or not empty."""
+        """Whether a line is nonempty, or the last of the empty lines that count as one."""
         if not line:
             self._blank_count += 1
             if self._blank_count < self._flags.blanks:
@@ -190,21 +213,21 @@ class _Page:
         self._blank_count = 0
         return True
 
-    def numbered(self, line: bytes) -> bytes:
-        """A line with its number, if it gets one."""
+    def number(self, line: bytes) -> bytes:
+        """Render a line with its number, if it gets one."""
         if line in self._sections:
             self._is_numbered = self._sections[line]
             if not self._flags.no_renumber:
-                self._number = self._flags.start
+                self._next_number = self._flags.start
             return b"\n"
         if not self._is_numbered(line):
             return self._indent + line + b"\n"
-        number = self._show(self._number, self._flags.width)
-        self._number += self._flags.increment
+        number = self._format(self._next_number, self._flags.width)
+        self._next_number += self._flags.increment
         return b"%b%b%b\n" % (number.encode(), self._separator, line)
 
 
-def _matching(pattern: str) -> Numbered:
+def _matches(pattern: str) -> LinePredicate:
     try:
         regex = compile_regex(translate(pattern, Syntax.BASIC).text)
     except RegexError as error:

@@ -1,4 +1,4 @@
-"""Print where the shell is."""
+"""`pwd`: print the working directory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Flags:
 
     physical: Annotated[
         bool,
-        Opt("-P", help="print where that is without links"),
-        Opt("-L", const=False, help="print the way that was gone, as it does anyway"),
+        Opt("-P", help="resolve links"),
+        Opt("-L", const=False, help="do not resolve links; this is the default"),
     ] = False
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Print the working directory, as every command, tool and guest understands it."""
+    """Print the working directory, as commands, tools and guest code see it."""
     cwd = ctx.state.cwd
     ctx.write_line(resolve(ctx, cwd, Missing.NONE) if flags.physical else cwd)
     return 0

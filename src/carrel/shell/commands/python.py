@@ -1,4 +1,4 @@
-"""Run Python in the guest of the session."""
+"""`python`: run Python in the session's guest."""
 
 from __future__ import annotations
 
@@ -16,71 +16,71 @@ from carrel.shell.state import SHELL_VARIABLES
 from carrel.shell.text.quoting import encode, quote_if_needed
 
 USAGE = "FILE [ARG]... | -c CODE [ARG]... | - [ARG]..."
-NOTES = "FILE is one of the workspace. With -, or nothing, the code comes from standard input."
+NOTES = "FILE is in the workspace. With -, or without arguments, the code is read from standard input."
 
 
-class _Given(NamedTuple):
-    """What the arguments ask for."""
+class _Program(NamedTuple):
+    """The program that the arguments name."""
 
     code: str | None
     file: str
     argv: tuple[str, ...]
 
 
-def _given(argv: Sequence[str]) -> _Given:
+def _parse_arguments(argv: Sequence[str]) -> _Program:
     rest = list(argv)
     while rest and rest[0] in ("-u", "-B", "-s", "-E", "-I"):
-        # What these ask for is always so in the guest.
+        # The guest always behaves as these options say.
         rest.pop(0)
     if not rest:
-        return _Given(None, STDIN, ())
+        return _Program(None, STDIN, ())
     first = rest[0]
     if first.startswith("-c"):
         code = first[2:] or next(iter(rest[1:]), None)
         if code is None:
             raise UsageError("argument expected for the -c option")
-        return _Given(code, "", tuple(rest[1 if first[2:] else 2 :]))
+        return _Program(code, "", tuple(rest[1 if first[2:] else 2 :]))
     if first.startswith("-") and first != STDIN:
         raise UsageError(f"unknown option {first}")
-    return _Given(None, first, tuple(rest[1:]))
+    return _Program(None, first, tuple(rest[1:]))
 
 
 def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads its file; what the code does is decided when it runs."""
-    given = _given(argv)
-    return reads(()) if given.code is not None else reads([given.file])
+    """Declare the file that is read; accesses of the code are checked when it runs."""
+    program = _parse_arguments(argv)
+    return reads(()) if program.code is not None else reads([program.file])
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Run a file of the workspace, code that is given, or what standard input holds."""
+    """Run a file of the workspace, code from the command line, or standard input."""
     if list(argv) in (["-V"], ["--version"]):
-        return _run(ctx, _Given("import sys; print('Python', sys.version.split()[0])", "", ()))
-    return _run(ctx, _given(argv))
+        return _run(ctx, _Program("import sys; print('Python', sys.version.split()[0])", "", ()))
+    return _run(ctx, _parse_arguments(argv))
 
 
-def _run(ctx: Context, given: _Given) -> int:
+def _run(ctx: Context, program: _Program) -> int:
     guest = ctx.resources.python
     if guest is None:
-        ctx.error("there is no guest in this shell")
+        ctx.error("Python is not available in this shell")
         return 1
     try:
-        source, name, file = _source(ctx, given)
+        source, name, file = _read_source(ctx, program)
     except (ClosedError, SessionMissingError):
         raise
     except CarrelError as error:
-        ctx.report(error, f"can't open file {quote_if_needed(given.file)}", status=2)
+        ctx.report(error, f"can't open file {quote_if_needed(program.file)}", status=2)
         return ctx.status
     state = ctx.state
     call = PythonCall(
         source=source,
         name=name,
         file=file,
-        argv=given.argv,
+        argv=program.argv,
         env={
             name: state.variables[name] for name in state.exported & state.variables.keys() - SHELL_VARIABLES
         },
         cwd=state.cwd,
-        stdin=() if given.file == STDIN else ctx.stdin,
+        stdin=() if program.file == STDIN else ctx.stdin,
         timeout_seconds=ctx.meter.remaining_seconds(),
         on_output=partial(_print, ctx),
         on_start=ctx.meter.on_stop,
@@ -97,7 +97,7 @@ def _run(ctx: Context, given: _Given) -> int:
 
 
 def _print(ctx: Context, stream: str, data: bytes) -> None:
-    """Hand on what the guest wrote, which has buffers of its own, as it comes."""
+    """Pass on output of the guest at once; the guest has its own buffers."""
     if stream == "stdout":
         ctx.write(data)
         ctx.flush()
@@ -105,17 +105,17 @@ def _print(ctx: Context, stream: str, data: bytes) -> None:
         ctx.write_error(data)
 
 
-def _source(ctx: Context, given: _Given) -> tuple[bytes, str | None, str | None]:
-    """The code, what it is called, and the file that it is."""
-    if given.code is not None:
-        return encode(given.code), None, None
-    if given.file == STDIN:
+def _read_source(ctx: Context, program: _Program) -> tuple[bytes, str | None, str | None]:
+    """Return the code, its name and its absolute path."""
+    if program.code is not None:
+        return encode(program.code), None, None
+    if program.file == STDIN:
         pieces = []
         for piece in ctx.chunks(STDIN):
-            # Once as it is, and once in the whole.
+            # Twice: the piece, and its copy in the joined source.
             ctx.meter.charge_memory(2 * len(piece))
             pieces.append(piece)
         return b"".join(pieces), STDIN, None
-    path = ctx.path(given.file)
+    path = ctx.path(program.file)
     source = ctx.workspace.read(path)
-    return source, given.file, path if path.startswith("/") else f"{ctx.workspace.mount}/{path}"
+    return source, program.file, path if path.startswith("/") else f"{ctx.workspace.mount}/{path}"

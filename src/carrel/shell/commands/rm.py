@@ -1,4 +1,4 @@
-"""Remove files and directories."""
+"""`rm`: remove files and directories."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class Flags:
     """Options of `rm`."""
 
     recursive: Annotated[
-        bool, Opt("-r", "-R", "--recursive", help="remove directories with everything in them")
+        bool, Opt("-r", "-R", "--recursive", help="remove directories and their contents")
     ] = False
-    force: Annotated[bool, Opt("-f", "--force", help="do not mind what is missing")] = False
+    force: Annotated[bool, Opt("-f", "--force", help="ignore nonexistent files")] = False
     directories: Annotated[bool, Opt("-d", "--dir", help="remove empty directories too")] = False
-    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell what is removed")] = False
-    ask: Annotated[bool, Opt("-i", "-I", help="not possible: nobody can be asked here")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="print each removed file")] = False
+    ask: Annotated[bool, Opt("-i", "-I", help="not supported: there are no prompts")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would remove each operand."""
+    """Declare the operands, which are written."""
     return writes(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Remove each operand."""
     if flags.ask:
-        raise UsageError("nobody can be asked here; leave out -i and -I", hint=False)
+        raise UsageError("prompting is not supported; leave out -i and -I", hint=False)
     if not operands and not flags.force:
         raise UsageError("missing operand", status=1)
     for operand in operands:
@@ -53,7 +53,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 def _remove(ctx: Context, flags: Flags, operand: str) -> None:
-    if flags.recursive and _is_dotted(operand):
+    if flags.recursive and _is_dot_or_dotdot(operand):
         ctx.error(f"refusing to remove '.' or '..' directory: skipping {quote(operand)}")
         return
     info = ctx.stat(operand, follow=False)
@@ -61,10 +61,10 @@ def _remove(ctx: Context, flags: Flags, operand: str) -> None:
         _remove_directory(ctx, flags, operand, info)
         return
     ctx.workspace.remove(ctx.path(operand))
-    _tell(ctx, flags, operand, info)
+    _report_removed(ctx, flags, operand, info)
 
 
-def _is_dotted(operand: str) -> bool:
+def _is_dot_or_dotdot(operand: str) -> bool:
     return operand.rstrip("/").rpartition("/")[2] in (".", "..")
 
 
@@ -83,21 +83,21 @@ def _remove_directory(ctx: Context, flags: Flags, operand: str, info: FileInfo) 
         return
     else:
         ctx.workspace.remove(ctx.path(operand), recursive=True)
-    _tell(ctx, flags, operand, info)
+    _report_removed(ctx, flags, operand, info)
 
 
 def _remove_each(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> None:
-    """Remove a tree name by name, so that each can be told; what cannot be removed stays."""
+    """Remove a tree entry by entry, to report each; directories of entries that remain are kept."""
     kept: set[str] = set()
     for path, found in chain(post_order(ctx.walk(operand)), [(operand, info)]):
         if path.rstrip("/") not in kept:
             with ctx.reporting(path, f"cannot remove {quote(path)}"):
                 ctx.workspace.remove(ctx.path(path))
-                _tell(ctx, flags, path, found)
+                _report_removed(ctx, flags, path, found)
                 continue
         kept.add(path.rpartition("/")[0])
 
 
-def _tell(ctx: Context, flags: Flags, path: str, info: FileInfo) -> None:
+def _report_removed(ctx: Context, flags: Flags, path: str, info: FileInfo) -> None:
     if flags.verbose:
         ctx.write_line(f"removed {'directory ' if info.is_directory else ''}{quote(path)}")

@@ -1,4 +1,4 @@
-"""Remove empty directories."""
+"""`rmdir`: remove empty directories."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Flags:
     """Options of `rmdir`."""
 
     parents: Annotated[
-        bool, Opt("-p", "--parents", help="remove those above it too, as far as they are named")
+        bool, Opt("-p", "--parents", help="remove the parent directories in DIRECTORY too")
     ] = False
     ignore: Annotated[
-        bool, Opt("--ignore-fail-on-non-empty", help="do not mind directories that hold something")
+        bool, Opt("--ignore-fail-on-non-empty", help="ignore directories that are not empty")
     ] = False
-    verbose: Annotated[bool, Opt("-v", "--verbose", help="tell of each directory")] = False
+    verbose: Annotated[bool, Opt("-v", "--verbose", help="print each directory")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would remove each operand."""
+    """Declare the operands, which are written."""
     return writes(operands)
 
 
@@ -50,14 +50,14 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 def _remove(ctx: Context, flags: Flags, path: str, about: str) -> bool:
-    """Whether the directory is gone."""
+    """Remove one directory, and return whether that succeeded."""
     if flags.verbose:
         ctx.write_line(f"{ctx.name}: removing directory, {quote(path)}")
     if path.rstrip("/").rpartition("/")[2] == ".":
         ctx.error(f"{about}: Invalid argument")
         return False
     try:
-        # With a slash at the end only a directory can be meant, and no link to one.
+        # The trailing slash excludes files and links.
         ctx.workspace.remove(ctx.path(path).rstrip("/") + "/")
     except NotEmptyError as error:
         if not flags.ignore:

@@ -1,4 +1,4 @@
-"""Print numbers in order."""
+"""`seq`: print a sequence of numbers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.text.quoting import encode, quote_argument
 
 USAGE = "[OPTION]... LAST\n       seq [OPTION]... FIRST LAST\n       seq [OPTION]... FIRST INCREMENT LAST"
-_MOST_DIGITS = 4000
-"""More is taken for infinity."""
-_MOST_WIDTH = 10_000
+_MAX_DIGITS = 4000
+"""Longer numbers count as infinite."""
+_MAX_WIDTH = 10_000
+"""Largest width and precision in a format."""
 _NUMBER = re.compile(r"\s*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.I)
 _HEXADECIMAL = re.compile(r"\s*([+-]?)0[xX]([0-9a-fA-F]{1,60})")
 _DIRECTIVE = re.compile(r"%([-+ #0']*)([0-9]*)((?:\.[0-9]*)?)L?(.?)", re.S)
@@ -28,32 +29,35 @@ class Flags:
 
     NEGATIVE_OPERANDS: ClassVar[bool] = True
     format: Annotated[
-        str | None, Opt("-f", "--format", metavar="FORMAT", help="print numbers like %g, %f or %e say")
+        str | None,
+        Opt("-f", "--format", metavar="FORMAT", help="print numbers with FORMAT, such as %g or %.2f"),
     ] = None
     separator: Annotated[
-        str, Opt("-s", "--separator", metavar="STRING", help="print STRING between numbers, not newline")
+        str, Opt("-s", "--separator", metavar="STRING", help="separate numbers with STRING, not newline")
     ] = "\n"
-    equal_width: Annotated[bool, Opt("-w", "--equal-width", help="begin with zeros where needed")] = False
+    equal_width: Annotated[bool, Opt("-w", "--equal-width", help="pad with leading zeros to equal width")] = (
+        False
+    )
 
 
 class _Number(NamedTuple):
     value: Decimal | None
     """`None` for infinity."""
     places: int
-    """How many digits follow the point."""
+    """Digits after the decimal point."""
     width: int
-    """How many characters it has when printed."""
+    """Characters when printed."""
     is_negative: bool
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Print numbers from the first to the last, one increment apart."""
-    first, step, last = _numbers(operands)
+    """Print numbers from the first to the last, in steps of the increment."""
+    first, step, last = _parse_operands(operands)
     if flags.format is not None and flags.equal_width:
         raise UsageError("format string may not be specified when printing equal width strings", status=1)
     places = max(first.places, step.places)
-    show = _shower(flags, places, _width(first, last, places) if flags.equal_width else 0)
-    texts = (show(value) for value in _values(first, step, last, places))
+    render = _renderer(flags, places, _width(first, last, places) if flags.equal_width else 0)
+    texts = (render(value) for value in _values(first, step, last, places))
     if first.is_negative and first.value == 0:
         texts = (f"-{text}" if at == 0 else text for at, text in enumerate(texts))
     _print(ctx, texts, encode(flags.separator))
@@ -69,8 +73,8 @@ def _print(ctx: Context, texts: Iterator[str], separator: bytes) -> None:
         ctx.write(b"\n")
 
 
-def _numbers(operands: Sequence[str]) -> tuple[_Number, _Number, _Number]:
-    """The first number, the increment and the last number."""
+def _parse_operands(operands: Sequence[str]) -> tuple[_Number, _Number, _Number]:
+    """Return the first number, the increment and the last number."""
     if not operands:
         raise UsageError("missing operand", status=1)
     if len(operands) > 3:
@@ -100,21 +104,21 @@ def _parse(text: str) -> _Number:
         value = Decimal(bare)
     except InvalidOperation:
         value = Decimal("inf")
-    if value.is_infinite() or abs(value.adjusted()) > _MOST_DIGITS or len(bare) > _MOST_DIGITS:
+    if value.is_infinite() or abs(value.adjusted()) > _MAX_DIGITS or len(bare) > _MAX_DIGITS:
         return _Number(None, 0, 0, is_negative)
     places = max(0, -int(value.as_tuple().exponent))
     return _Number(value, places, _printed_width(bare, value), is_negative)
 
 
 def _printed_width(bare: str, value: Decimal) -> int:
-    """How many characters a number takes as it was written, zeros in front included."""
+    """Return the width of a number as the caller wrote it, with leading zeros."""
     if "e" in bare.lower():
         return len(f"{value:f}")
     return len(bare) + bare.lstrip("-").startswith(".") - bare.endswith(".")
 
 
 def _width(first: _Number, last: _Number, places: int) -> int:
-    """How wide numbers are if all are printed with so many *places*."""
+    """Return the common width of numbers that are printed with *places* decimals."""
     return max(_whole_width(first), _whole_width(last)) + (places + 1 if places else 0)
 
 
@@ -123,17 +127,17 @@ def _whole_width(number: _Number) -> int:
 
 
 def _values(first: _Number, step: _Number, last: _Number, places: int) -> Iterator[int]:
-    """The numbers, times ten to the power of *places*."""
-    start, pace = _scaled(first.value, places), _scaled(step.value, places)
+    """Return the numbers, multiplied by ten to the power of *places*."""
+    start, increment = _scale(first.value, places), _scale(step.value, places)
     if last.value is None:
-        return iter(()) if last.is_negative == (pace > 0) else count(start, pace)
-    # A last number with more places is met by none, so it is cut off towards where they come from.
-    end = _scaled(last.value, places, up=pace < 0)
-    return iter(range(start, end + (1 if pace > 0 else -1), pace))
+        return iter(()) if last.is_negative == (increment > 0) else count(start, increment)
+    # A last number with more decimals is never reached exactly, so it is rounded towards the start.
+    end = _scale(last.value, places, up=increment < 0)
+    return iter(range(start, end + (1 if increment > 0 else -1), increment))
 
 
-def _scaled(value: Decimal | None, places: int, *, up: bool = False) -> int:
-    """A whole number, exactly, or what is next to it downwards or *up*."""
+def _scale(value: Decimal | None, places: int, *, up: bool = False) -> int:
+    """Return *value* times ten to the power of *places*, rounded down, or *up*."""
     sign, digits, exponent = (value or Decimal(0)).as_tuple()
     number = int("".join(map(str, digits))) * (-1 if sign else 1)
     power = int(exponent) + places
@@ -142,24 +146,24 @@ def _scaled(value: Decimal | None, places: int, *, up: bool = False) -> int:
     return int(-(-number // 10**-power) if up else number // 10**-power)
 
 
-def _shower(flags: Flags, places: int, width: int) -> Callable[[int], str]:
-    """What makes text of a number."""
+def _renderer(flags: Flags, places: int, width: int) -> Callable[[int], str]:
+    """Return the function that renders a scaled number."""
     if flags.format is not None:
-        template = _template(flags.format)
+        template = _parse_format(flags.format)
         return lambda value: template % (value / 10**places)
     if not places:
         return lambda value: f"{value:0{width}d}" if width else str(value)
 
-    def show(value: int) -> str:
+    def render(value: int) -> str:
         whole, part = divmod(abs(value), 10**places)
         sign = "-" if value < 0 else ""
         return f"{sign}{whole:0{max(1, width - places - 1 - len(sign))}d}.{part:0{places}d}"
 
-    return show
+    return render
 
 
-def _template(text: str) -> str:
-    """A format with one directive, checked."""
+def _parse_format(text: str) -> str:
+    """Check that a format has exactly one valid directive, and return it for the `%` operator."""
     found = [each for each in _DIRECTIVE.finditer(text.replace("%%", "\0\0")) if each[0]]
     problem = ""
     if not found:
@@ -170,7 +174,7 @@ def _template(text: str) -> str:
         problem = f"has unknown %{found[0][4]} directive"
     elif len(found) > 1:
         problem = "has too many % directives"
-    elif int(found[0][2] or "0") > _MOST_WIDTH or int(found[0][3][1:] or "0") > _MOST_WIDTH:
+    elif int(found[0][2] or "0") > _MAX_WIDTH or int(found[0][3][1:] or "0") > _MAX_WIDTH:
         problem = "is too wide"
     if problem:
         raise UsageError(f"format {quote_argument(text)} {problem}", status=1, hint=False)

@@ -1,4 +1,4 @@
-"""Set options of the shell."""
+"""`set`: set options of the shell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOTES = "With pipefail, a pipeline fails if any of its commands does. Without it
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Switch `pipefail` on or off, or print which it is."""
+    """Switch `pipefail` on or off, or print its value."""
     if list(argv) in (["-o"], ["+o"]):
         ctx.write_line(f"pipefail       \t{'on' if ctx.state.pipefail else 'off'}")
         return 0

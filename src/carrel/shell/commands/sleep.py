@@ -1,4 +1,4 @@
-"""Wait."""
+"""`sleep`: wait for some time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Flags:
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Do nothing for so long, or until the time for the command line is over."""
+    """Wait for the sum of the operands, or until the time limit of the command line."""
     if not operands:
         raise UsageError("missing operand", status=1)
     ctx.meter.wait(sum(_seconds(operand) for operand in operands))

@@ -1,4 +1,4 @@
-"""Print what is known about files."""
+"""`stat`: print the metadata of files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from carrel.values import FileInfo
 
 USAGE = "[OPTION]... FILE..."
 NOTES = """
-In FORMAT: %n name, %N name in quotes and where a link leads, %s size, %b blocks, %B bytes of a block, %f mode
-in hex, %F kind, %a %A permissions, %h links, %i inode, %u %U %g %G owner and group, %y %Y time of the last
-change, %o best size to read, %% a percent sign. Nothing is known of other times and of devices: they are -.
+In FORMAT: %n name, %N quoted name with target, %s size, %b blocks, %B block size, %f mode in hex, %F type,
+%a %A permissions, %h hard links, %i inode, %u %U %g %G owner and group, %y %Y modification time, %o optimal
+I/O size, %% a percent sign. Other times and devices are not known and print as -.
 """
 _UNKNOWN = "-"
 _BLOCK_BYTES = 4096
@@ -29,21 +29,22 @@ _BLOCK_BYTES = 4096
 class Flags:
     """Options of `stat`."""
 
-    follow: Annotated[bool, Opt("-L", "--dereference", help="tell of what links lead to")] = False
+    follow: Annotated[bool, Opt("-L", "--dereference", help="follow links")] = False
     form: Annotated[
         str | None, Opt("-c", "--format", metavar="FORMAT", help="print FORMAT and a newline for each file")
     ] = None
     printf: Annotated[
-        str | None, Opt("--printf", metavar="FORMAT", help="print FORMAT for each, with escapes like \\n")
+        str | None,
+        Opt("--printf", metavar="FORMAT", help="print FORMAT for each file, with escapes like \\n"),
     ] = None
-    terse: Annotated[bool, Opt("-t", "--terse", help="all in one line")] = False
+    terse: Annotated[bool, Opt("-t", "--terse", help="print one line for each file")] = False
     system: Annotated[
-        bool, Opt("-f", "--file-system", help="not possible: nothing is known of file systems")
+        bool, Opt("-f", "--file-system", help="not supported: file systems have no status here")
     ] = False
 
 
 class StatOperand:
-    """One operand and what is there."""
+    """An operand and its metadata."""
 
     __slots__ = ("info", "name")
 
@@ -53,14 +54,14 @@ class StatOperand:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at each operand."""
+    """Declare the operands, whose metadata is read."""
     return inspects(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Tell about each operand."""
+    """Print the metadata of each operand."""
     if flags.system:
-        raise UsageError("nothing is known of file systems here; leave out -f", hint=False)
+        raise UsageError("the status of file systems is not available; leave out -f", hint=False)
     if not operands:
         raise UsageError("missing operand", status=1)
     form = _TERSE if flags.terse else flags.form
@@ -68,26 +69,26 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         with ctx.reporting(operand, f"cannot statx {quote(operand)}"):
             seen = StatOperand(operand, ctx.stat(operand, follow=flags.follow))
             if flags.printf is not None:
-                ctx.write_each(_filled(ctx, flags.printf, seen, escapes=True))
+                ctx.write_each(_render(ctx, flags.printf, seen, escapes=True))
             elif form is not None:
-                ctx.write_each(_filled(ctx, form, seen, escapes=False))
+                ctx.write_each(_render(ctx, form, seen, escapes=False))
                 ctx.write(b"\n")
             else:
-                ctx.write(encode(_default(seen)))
+                ctx.write(encode(_render_default(seen)))
     return ctx.status
 
 
-def _default(seen: StatOperand) -> str:
+def _render_default(seen: StatOperand) -> str:
     info = seen.info
     arrow = f" -> {info.target}" if info.target is not None else ""
     mode = f"({info.mode:04o}/{mode_letters(info)})"
-    who = f"(    0/{OWNER:>8})"
+    owner = f"(    0/{OWNER:>8})"
     return (
         f"  File: {seen.name}{arrow}\n"
         f"  Size: {info.host_bytes:<10}\tBlocks: {info.blocks:<10}"
         f" IO Block: {_BLOCK_BYTES:<6} {kind_words(info)}\n"
         f"Device: {_UNKNOWN}\tInode: {info.inode:<11} Links: {info.links}\n"
-        f"Access: {mode}  Uid: {who}   Gid: {who}\n"
+        f"Access: {mode}  Uid: {owner}   Gid: {owner}\n"
         f"Access: {_UNKNOWN}\n"
         f"Modify: {render_full_timestamp(info.modified_ns)}\n"
         f"Change: {_UNKNOWN}\n"
@@ -105,17 +106,17 @@ _ESCAPES = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
 _TEXTS = "nNFAUGCymwxz"
 
 
-def _filled(ctx: Context, form: str, seen: StatOperand, *, escapes: bool) -> Iterator[bytes]:
+def _render(ctx: Context, form: str, seen: StatOperand, *, escapes: bool) -> Iterator[bytes]:
     for part in _PART.finditer(form):
         if part["letter"] is not None:
-            yield _directive(part, seen)
+            yield _render_directive(part, seen)
         elif part["escape"] is not None and escapes:
-            yield _escape(ctx, part["escape"])
+            yield _unescape(ctx, part["escape"])
         else:
             yield encode(part[0])
 
 
-def _escape(ctx: Context, text: str) -> bytes:
+def _unescape(ctx: Context, text: str) -> bytes:
     if text[0] in "01234567":
         return bytes([int(text, 8) & 255])
     if len(text) > 1:
@@ -126,7 +127,7 @@ def _escape(ctx: Context, text: str) -> bytes:
     return bytes([_ESCAPES[text]])
 
 
-def _directive(part: re.Match[str], seen: StatOperand) -> bytes:
+def _render_directive(part: re.Match[str], seen: StatOperand) -> bytes:
     letter = part["letter"]
     if letter == "%":
         return b"%"
@@ -137,10 +138,10 @@ def _directive(part: re.Match[str], seen: StatOperand) -> bytes:
     if letter == "Y" and part["precision"] is not None:
         digits = int(part["precision"][1:] or 9)
         text += "." + f"{seen.info.modified_ns % SECOND_NS:09d}".ljust(digits, "0")[:digits]
-    return _padded(encode(text), part)
+    return _pad(encode(text), part)
 
 
-def _padded(data: bytes, part: re.Match[str]) -> bytes:
+def _pad(data: bytes, part: re.Match[str]) -> bytes:
     flags, letter = part["flags"], part["letter"]
     if letter in _TEXTS and part["precision"] is not None:
         data = data[: int(part["precision"][1:] or 0)]

@@ -1,4 +1,4 @@
-"""Print lines in reverse order."""
+"""`tac`: print lines in reverse order."""
 
 from __future__ import annotations
 
@@ -22,45 +22,47 @@ USAGE = "[OPTION]... [FILE]..."
 class Flags:
     """Options of `tac`."""
 
-    before: Annotated[bool, Opt("-b", "--before", help="the separator begins a record")] = False
+    before: Annotated[bool, Opt("-b", "--before", help="put the separator before each record")] = False
     separator: Annotated[
-        str, Opt("-s", "--separator", metavar="STRING", help="records end with STRING, not newline")
+        str, Opt("-s", "--separator", metavar="STRING", help="separate records with STRING, not newline")
     ] = "\n"
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
+    """Declare the files that are read."""
     return reads(files)
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
-    """Print the records of each file, the last one first."""
+    """Print the records of each file, last first."""
     separator = encode(flags.separator) or b"\0"
     for file in files or (STDIN,):
         with ctx.reporting(file, f"failed to open {quote(file)} for reading"):
             try:
-                for piece in _reversed(ctx, blocks_backward(ctx, file), separator, flags):
+                for piece in _reverse_records(ctx, blocks_backward(ctx, file), separator, flags):
                     ctx.write(piece)
             except IsDirectoryError:
                 ctx.error(f"{quote_if_needed(file)}: read error: Invalid argument")
     return ctx.status
 
 
-def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: Flags) -> Iterator[bytes]:
-    """The records of *backward*, which gives the last block first."""
+def _reverse_records(
+    ctx: Context, backward: Iterable[bytes], separator: bytes, flags: Flags
+) -> Iterator[bytes]:
+    """Yield the records, last first, of the blocks *backward*, which come last first too."""
     carried: deque[bytes] = deque()
     held = 0
     for block in backward:
-        # A separator may lie across the border of two blocks.
-        if separator not in block + _beginning(carried, len(separator) - 1):
+        # A separator may span two blocks.
+        if separator not in block + _first_bytes(carried, len(separator) - 1):
             ctx.meter.charge_memory(2 * len(block))
             held += 2 * len(block)
             carried.appendleft(block)
             continue
         data = b"".join([block, *carried])
         with ctx.meter.holding_memory(3 * len(data) + 2 * RECORD_BYTES * data.count(separator)):
-            # The first record is perhaps only the end of one.
-            first, *others = _records(data, separator, flags.before)
+            # The first record may begin in the preceding block.
+            first, *others = _split_records(data, separator, flags.before)
             yield b"".join(reversed(others))
         carried = deque([first])
         ctx.meter.charge_memory(2 * len(first) - held)
@@ -69,8 +71,8 @@ def _reversed(ctx: Context, backward: Iterable[bytes], separator: bytes, flags: 
     ctx.meter.charge_memory(-held)
 
 
-def _beginning(blocks: Iterable[bytes], count: int) -> bytes:
-    """The first *count* bytes of *blocks*."""
+def _first_bytes(blocks: Iterable[bytes], count: int) -> bytes:
+    """Return the first *count* bytes of *blocks*."""
     found = b""
     for block in blocks:
         if len(found) >= count:
@@ -79,8 +81,8 @@ def _beginning(blocks: Iterable[bytes], count: int) -> bytes:
     return found
 
 
-def _records(data: bytes, separator: bytes, before: bool) -> list[bytes]:
-    """The records of *data* in their order."""
+def _split_records(data: bytes, separator: bytes, before: bool) -> list[bytes]:
+    """Split *data* into records with their separators."""
     first, *others = data.split(separator)
     if before:
         return [first, *(separator + other for other in others)]

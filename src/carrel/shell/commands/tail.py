@@ -1,4 +1,4 @@
-"""Print the last lines of files."""
+"""`tail`: print the last part of files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... [FILE]..."
 _OLD_STYLE = re.compile(r"\+[0-9]+")
-"""`tail +5 FILE`."""
+"""The number in `tail +5 FILE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +54,23 @@ class Flags:
     ] = TEN_LINES
     headings: Annotated[
         bool | None,
-        Opt("-q", "--quiet", "--silent", const=False, help="print no names of files"),
-        Opt("-v", "--verbose", const=True, help="print the names of files always"),
+        Opt("-q", "--quiet", "--silent", const=False, help="never print file names"),
+        Opt("-v", "--verbose", const=True, help="always print file names"),
     ] = None
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
-    follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: a command has to end")] = False
+    follow: Annotated[bool, Opt("-f", "-F", "--follow", help="not supported: commands must end")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
-    return reads(_old_style(flags, operands)[1])
+    """Declare the files that are read."""
+    return reads(_parse_old_style(flags, operands)[1])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Print the last part of each file."""
     if flags.follow:
         raise UsageError("following a file (-f) is not supported here", status=1, hint=False)
-    flags, files = _old_style(flags, operands)
+    flags, files = _parse_old_style(flags, operands)
     if flags.amount.count == 0 and flags.amount.sign != "+":
         return 0
     headings = Headings(ctx, enabled=len(files) > 1 if flags.headings is None else flags.headings)
@@ -80,8 +80,8 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     return ctx.status
 
 
-def _old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequence[str]]:
-    """Take a first operand like `+5` for a number of lines, as ever."""
+def _parse_old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequence[str]]:
+    """Accept a first operand like `+5` as the number of lines, as GNU tail does."""
     if flags != Flags() or not 1 <= len(operands) <= 2 or not _OLD_STYLE.fullmatch(operands[0]):
         return flags, operands
     return replace(flags, amount=parse_line_count(operands[0])), operands[1:]
@@ -89,7 +89,7 @@ def _old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequence[s
 
 def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
     try:
-        pieces = _last(ctx, flags, file)
+        pieces = _read_last(ctx, flags, file)
         first = next(pieces, b"")
     except IsDirectoryError:
         headings.print(file)
@@ -101,17 +101,17 @@ def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
         ctx.write(piece)
 
 
-def _last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
+def _read_last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
     amount, end = flags.amount, b"\0" if flags.zero else b"\n"
     if amount.sign == "+":
         before = replace(amount, count=max(0, amount.count - 1))
         return drop_first(ctx.chunks(file), before, end)
     if file == STDIN:
-        return _last_of_stream(ctx, amount, end)
-    return _from(ctx, file, _offset(ctx, file, amount, end))
+        return _read_last_of_stream(ctx, amount, end)
+    return _read_from(ctx, file, _find_offset(ctx, file, amount, end))
 
 
-def _last_of_stream(ctx: Context, amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
+def _read_last_of_stream(ctx: Context, amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
     last = LastBuffer(ctx.meter, amount, end)
     for chunk in ctx.chunks(STDIN):
         for _ in last.push(chunk):
@@ -122,8 +122,8 @@ def _last_of_stream(ctx: Context, amount: LineOrByteCount, end: bytes) -> Iterat
     last.release()
 
 
-def _offset(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -> int:
-    """Where the last part of a file begins."""
+def _find_offset(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -> int:
+    """Return the offset at which the last part of a file begins."""
     size = ctx.stat(file).size_bytes
     if amount.of_bytes:
         return max(0, size - amount.count)
@@ -134,21 +134,21 @@ def _offset(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -> int
         at -= len(block)
         found = block.count(end)
         if found > wanted:
-            return at + _before_last(block, wanted, end)
+            return at + _find_last_lines(block, wanted, end)
         wanted -= found
     return at
 
 
-def _before_last(block: bytes, number: int, end: bytes) -> int:
-    """Where the last *number* lines of *block* begin, after the end of another."""
+def _find_last_lines(block: bytes, number: int, end: bytes) -> int:
+    """Return the offset of the last *number* lines in *block*, which has more."""
     at = len(block)
     for _ in range(number + 1):
         at = block.rfind(end, 0, at)
     return at + 1
 
 
-def _from(ctx: Context, file: str, offset: int) -> Iterator[bytes]:
-    """What a file holds from *offset* on."""
+def _read_from(ctx: Context, file: str, offset: int) -> Iterator[bytes]:
+    """Yield the content of a file from *offset* on."""
     while piece := read_window(ctx, file, offset):
         yield piece
         offset += len(piece)

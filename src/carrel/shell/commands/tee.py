@@ -1,4 +1,4 @@
-"""Copy standard input to files."""
+"""`tee`: copy standard input to files and standard output."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ USAGE = "[OPTION]... [FILE]..."
 class Flags:
     """Options of `tee`."""
 
-    append: Annotated[bool, Opt("-a", "--append", help="add to the files, do not replace them")] = False
+    append: Annotated[bool, Opt("-a", "--append", help="append to the files, do not overwrite them")] = False
     ignored: Annotated[bool, Opt("-i", "--ignore-interrupts", help="ignored"), Opt("-p", help="ignored")] = (
         False
     )
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It writes to the files."""
+    """Declare the files that are written."""
     return writes(files)
 
 
@@ -51,12 +51,12 @@ def _open(ctx: Context, flags: Flags, file: str) -> Sink:
 
 
 def _copy(ctx: Context, sinks: Iterable[Sink]) -> None:
-    open_ones = list(sinks)
+    open_sinks = list(sinks)
     for chunk in ctx.chunks(STDIN):
         ctx.write(chunk)
-        for sink in list(open_ones):
+        for sink in list(open_sinks):
             try:
                 sink.write(chunk)
             except PipeClosed:
-                # Why it takes no more is told when it is closed.
-                open_ones.remove(sink)
+                # The error is reported when the sink is closed.
+                open_sinks.remove(sink)

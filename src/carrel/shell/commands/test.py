@@ -1,4 +1,4 @@
-"""Test a file or compare values."""
+"""`test` and `[`: evaluate a conditional expression."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NOTES = """
 Files:   -e -f -d -L -h -r -w -x -s FILE, FILE -nt -ot -ef FILE
 Strings: -n -z STRING, STRING = == != < > STRING
 Numbers: N -eq -ne -lt -le -gt -ge N
-Joined by: !, ( ), -a, -o
+Operators: !, ( ), -a, -o
 
-The status is 0 if it is true, 1 if it is not, 2 if it cannot be told. [ is the same, up to a closing ].
+The status is 0 if EXPRESSION is true, 1 if false, 2 if not valid. [ is the same, with a closing ].
 """
-_NESTING = 100
-"""Most parentheses in each other."""
+_MAX_NESTING = 100
+"""Deepest nesting of parentheses."""
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]{1,4000})[ \t]*")
 
 
-class _WrongError(Exception):
-    """An expression that means nothing."""
+class _ExpressionError(Exception):
+    """An expression that is not valid."""
 
 
 def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at the operands of its tests of files."""
+    """Declare the operands of file tests, whose metadata is read."""
     for before, sign, after in zip(["", *argv], argv, argv[1:], strict=False):
         if sign in _FILE_COMPARISONS:
             yield from inspects([before, after])
@@ -40,20 +40,20 @@ def accesses(argv: Sequence[str]) -> Iterable[PathAccess]:
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Tell by the exit status whether the expression is true."""
+    """Return status 0 if the expression is true."""
     words = list(argv)
     if ctx.name == "[" and (not words or words.pop() != "]"):
         ctx.error("missing `]'", status=2)
         return ctx.status
     try:
         return 0 if _Expression(ctx, words).is_true() else 1
-    except _WrongError as error:
+    except _ExpressionError as error:
         ctx.error(str(error), status=2)
         return ctx.status
 
 
 class _Expression:
-    """An expression, read by the number of its words as POSIX says, or by its operators if they are many."""
+    """An expression, evaluated by its number of words as POSIX says, or by precedence if there are many."""
 
     def __init__(self, ctx: Context, words: Sequence[str]) -> None:
         self._ctx = ctx
@@ -66,9 +66,9 @@ class _Expression:
         negated = False
         while 1 < len(words) <= 4 and words[0] == "!" and not (len(words) == 3 and words[1] in _BINARY):
             words, negated = words[1:], not negated
-        return self._by_count(words) is not negated
+        return self._evaluate(words) is not negated
 
-    def _by_count(self, words: Sequence[str]) -> bool:
+    def _evaluate(self, words: Sequence[str]) -> bool:
         if not words:
             return False
         if len(words) == 1:
@@ -76,18 +76,18 @@ class _Expression:
         if len(words) == 2:
             return self._unary(words[0], words[1])
         if len(words) == 3:
-            return self._three(*words)
+            return self._evaluate_three(*words)
         if len(words) == 4 and words[0] == "(" and words[3] == ")":
             return self._unary(words[1], words[2])
-        value = self._either()
+        value = self._or_expression()
         if self._at < len(self._words):
             word = self._words[self._at]
             if word.startswith("-"):
-                raise _WrongError(f"syntax error: `{word}' unexpected")
-            raise _WrongError("too many arguments")
+                raise _ExpressionError(f"syntax error: `{word}' unexpected")
+            raise _ExpressionError("too many arguments")
         return value
 
-    def _three(self, first: str, second: str, third: str) -> bool:
+    def _evaluate_three(self, first: str, second: str, third: str) -> bool:
         if second in _BINARY:
             return self._binary(first, second, third)
         if second in ("-a", "-o"):
@@ -96,9 +96,9 @@ class _Expression:
             return not self._unary(second, third)
         if first == "(" and third == ")":
             return bool(second)
-        raise _WrongError(f"{second}: binary operator expected")
+        raise _ExpressionError(f"{second}: binary operator expected")
 
-    # Many words
+    # More than four words: recursive descent
 
     def _peek(self, ahead: int = 0) -> str | None:
         at = self._at + ahead
@@ -107,25 +107,25 @@ class _Expression:
     def _next(self) -> str:
         word = self._peek()
         if word is None:
-            raise _WrongError("argument expected")
+            raise _ExpressionError("argument expected")
         self._at += 1
         return word
 
-    def _either(self) -> bool:
-        value = self._both()
+    def _or_expression(self) -> bool:
+        value = self._and_expression()
         while self._peek() == "-o":
             self._at += 1
-            value = self._both() or value
+            value = self._and_expression() or value
         return value
 
-    def _both(self) -> bool:
-        value = self._negated()
+    def _and_expression(self) -> bool:
+        value = self._not_expression()
         while self._peek() == "-a":
             self._at += 1
-            value = self._negated() and value
+            value = self._not_expression() and value
         return value
 
-    def _negated(self) -> bool:
+    def _not_expression(self) -> bool:
         negated = False
         while self._peek() == "!" and self._peek(1) is not None and self._peek(1) not in _BINARY:
             self._at += 1
@@ -145,12 +145,12 @@ class _Expression:
 
     def _group(self) -> bool:
         self._depth += 1
-        if self._depth > _NESTING:
-            raise _WrongError(f"more than {_NESTING} parentheses in each other")
-        value = self._either()
+        if self._depth > _MAX_NESTING:
+            raise _ExpressionError(f"more than {_MAX_NESTING} nested parentheses")
+        value = self._or_expression()
         if self._peek() != ")":
             word = self._peek()
-            raise _WrongError("`)' expected" if word is None else f"`)' expected, found {word}")
+            raise _ExpressionError("`)' expected" if word is None else f"`)' expected, found {word}")
         self._at += 1
         self._depth -= 1
         return value
@@ -165,11 +165,11 @@ class _Expression:
         if sign == "-z":
             return not word
         if sign == "-t":
-            _integer(word)
+            _parse_integer(word)
             return False
         test = _FILE_TESTS.get(sign)
         if test is None:
-            raise _WrongError(f"{sign}: unary operator expected")
+            raise _ExpressionError(f"{sign}: unary operator expected")
         info = self._stat(word, follow=sign not in ("-L", "-h"))
         return info is not None and test(self._ctx, word, info)
 
@@ -177,7 +177,7 @@ class _Expression:
         if sign in _STRINGS:
             return _STRINGS[sign](encode(first), encode(second))
         if sign in _NUMBERS:
-            return _NUMBERS[sign](_integer(first), _integer(second))
+            return _NUMBERS[sign](_parse_integer(first), _parse_integer(second))
         return _FILE_COMPARISONS[sign](self._stat(first), self._stat(second))
 
     def _stat(self, operand: str, *, follow: bool = True) -> FileInfo | None:
@@ -189,10 +189,10 @@ class _Expression:
             return None
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     found = _INTEGER.fullmatch(text)
     if found is None:
-        raise _WrongError(f"{text}: integer expression expected")
+        raise _ExpressionError(f"{text}: integer expression expected")
     return int(found[1])
 
 

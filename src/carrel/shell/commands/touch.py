@@ -1,4 +1,4 @@
-"""Make files, or set when they were changed."""
+"""`touch`: create files, or set their modification times."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from carrel.shell.text.timestamps import parse_date, parse_stamp
 USAGE = "[OPTION]... FILE..."
 NOTES = """
 DATE is like 2024-02-29, '2024-02-29 12:34:56.5', 2024-02-29T12:34Z, 12:34, @1709210096, now, yesterday or
-'2 days ago', in UTC. Only the time of the last change is kept, so -a alone changes nothing that is there.
+'2 days ago', in UTC. Only modification times are stored, so -a alone does not change existing files.
 """
 
 
@@ -26,38 +26,38 @@ DATE is like 2024-02-29, '2024-02-29 12:34:56.5', 2024-02-29T12:34Z, 12:34, @170
 class Flags:
     """Options of `touch`."""
 
-    no_create: Annotated[bool, Opt("-c", "--no-create", help="make no files")] = False
-    date: Annotated[str | None, Opt("-d", "--date", metavar="DATE", help="set this instead of now")] = None
+    no_create: Annotated[bool, Opt("-c", "--no-create", help="do not create files")] = False
+    date: Annotated[str | None, Opt("-d", "--date", metavar="DATE", help="set DATE instead of now")] = None
     stamp: Annotated[
         str | None, Opt("-t", metavar="STAMP", help="set [[CC]YY]MMDDhhmm[.ss] instead of now")
     ] = None
     reference: Annotated[
-        str | None, Opt("-r", "--reference", metavar="FILE", help="set what FILE has instead of now")
+        str | None, Opt("-r", "--reference", metavar="FILE", help="set the time of FILE instead of now")
     ] = None
-    access: Annotated[bool, Opt("-a", help="only the time of the last access, which is not kept")] = False
-    modified: Annotated[bool, Opt("-m", help="only the time of the last change")] = False
+    access: Annotated[bool, Opt("-a", help="set only the access time, which is not stored")] = False
+    modified: Annotated[bool, Opt("-m", help="set only the modification time")] = False
     ignored: Annotated[bool, Opt("-f", help="accepted and ignored")] = False
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would change each operand, and look at the reference."""
+    """Declare the operands, which are written, and the reference, whose metadata is read."""
     yield from inspects([flags.reference] if flags.reference else [])
     yield from writes(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Set the time of each operand."""
-    when = _when(ctx, flags)
+    modified_ns = _parse_time(ctx, flags)
     if not operands:
         raise UsageError("missing file operand", status=1)
     for operand in operands:
         about = "setting times of" if flags.no_create or operand.endswith("/") else "cannot touch"
         with ctx.reporting(operand, f"{about} {quote(operand)}"):
-            _touch(ctx, flags, operand, when)
+            _touch(ctx, flags, operand, modified_ns)
     return ctx.status
 
 
-def _touch(ctx: Context, flags: Flags, operand: str, when: int | None) -> None:
+def _touch(ctx: Context, flags: Flags, operand: str, modified_ns: int | None) -> None:
     if flags.no_create or operand.endswith("/") or (flags.access and not flags.modified):
         try:
             ctx.stat(operand)
@@ -70,20 +70,20 @@ def _touch(ctx: Context, flags: Flags, operand: str, when: int | None) -> None:
             if flags.access and not flags.modified:
                 return
     try:
-        ctx.workspace.touch(ctx.path(operand), modified_ns=when)
+        ctx.workspace.touch(ctx.path(operand), modified_ns=modified_ns)
     except ExistsError:
-        # A link that leads nowhere yet: the file is made where it leads.
-        ctx.workspace.touch(resolve(ctx, operand), modified_ns=when)
+        # A broken link: its target is created.
+        ctx.workspace.touch(resolve(ctx, operand), modified_ns=modified_ns)
 
 
-def _when(ctx: Context, flags: Flags) -> int | None:
-    """The time to set, or `None` for now."""
+def _parse_time(ctx: Context, flags: Flags) -> int | None:
+    """Return the time to set, or `None` for now."""
     given = [value for value in (flags.date, flags.stamp, flags.reference) if value is not None]
     if len(given) > 1 and (flags.stamp is not None or flags.reference is None):
         raise UsageError("cannot specify times from more than one source", status=1)
     now = ctx.workspace.gate.now()
     if flags.reference is not None:
-        now = _reference(ctx, flags.reference)
+        now = _reference_time(ctx, flags.reference)
         if flags.date is None:
             return now
     try:
@@ -96,7 +96,7 @@ def _when(ctx: Context, flags: Flags) -> int | None:
     return None
 
 
-def _reference(ctx: Context, path: str) -> int:
+def _reference_time(ctx: Context, path: str) -> int:
     try:
         return ctx.stat(path).modified_ns
     except CarrelError as error:

@@ -1,4 +1,4 @@
-"""Replace, squeeze or delete characters."""
+"""`tr`: translate, squeeze or delete characters."""
 
 from __future__ import annotations
 
@@ -31,26 +31,27 @@ CLASSES: dict[str, bytes] = {
 CASES = ("upper", "lower")
 _ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _OCTAL = re.compile(rb"[0-7]{1,3}")
-_MOST_REPEATS = 2**20
+_MAX_REPEATS = 2**20
+"""Larger repeat counts in `[c*n]` are reduced to this."""
 
 
 @dataclass(slots=True)
 class CharacterSet:
-    """What one string says."""
+    """The characters that one string stands for."""
 
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
-    """How many characters it has, one repeated at will left out."""
+    """Number of characters, without those of `fills`."""
     classes: list[tuple[int, str]] = field(default_factory=list)
     """Names of classes, each with the number of characters before it."""
     has_equivalence: bool = False
     fills: list[tuple[int, bytes]] = field(default_factory=list)
-    """Characters repeated as often as is needed, each with the number of parts before it."""
+    """Characters of `[c*]`, repeated as needed, each with the number of parts before it."""
     charge_memory: Callable[[int], object] = lambda count: None
     """Charges bytes before they are kept in memory."""
 
     def add(self, part: bytes, times: int = 1) -> None:
-        """Go on with the characters of *part*, so many *times*; charged twice, since they are joined."""
+        """Append *part*, repeated *times*; charged twice, because the parts are joined later."""
         size = len(part) * times
         self.charge_memory(2 * size + RECORD_BYTES)
         self.parts.append(part * times)
@@ -58,14 +59,14 @@ class CharacterSet:
 
     @property
     def ends_with_class(self) -> bool:
-        """Whether the last thing is a class."""
+        """Whether the last element is a class."""
         if not self.classes:
             return False
         begin, name = self.classes[-1]
         return begin + len(CLASSES[name]) == self.size
 
     def characters(self, size: int = 0) -> bytes:
-        """All characters in their order; one repeated at will makes them *size*."""
+        """Return all characters in order; `[c*]` fills them up to *size*."""
         if not self.fills:
             return b"".join(self.parts)
         at, character = self.fills[0]
@@ -74,23 +75,23 @@ class CharacterSet:
 
 
 def set_error(problem: str) -> UsageError:
-    """The strings cannot be meant so."""
+    """Return the error for a string that is not valid."""
     return UsageError(problem, status=1, hint=False)
 
 
 def parse_set(
     text: bytes, warn: Callable[[str], None], charge_memory: Callable[[int], object] = lambda count: None
 ) -> CharacterSet:
-    """Read one string; *hold* charges for what it stands for.
+    """Parse one string; *charge_memory* charges for its characters.
 
     Raises:
-        UsageError: It is wrong.
+        UsageError: The string is not valid.
     """
-    return _SetParser(*_unescaped(text, warn), CharacterSet(charge_memory=charge_memory)).parse()
+    return _SetParser(*_unescape(text, warn), CharacterSet(charge_memory=charge_memory)).parse()
 
 
-def _unescaped(text: bytes, warn: Callable[[str], None]) -> tuple[bytes, list[bool]]:
-    """The characters without backslashes, and whether each had one."""
+def _unescape(text: bytes, warn: Callable[[str], None]) -> tuple[bytes, list[bool]]:
+    """Return the characters with escapes resolved, and whether each was escaped."""
     found = bytearray()
     escaped: list[bool] = []
     at = 0
@@ -100,13 +101,13 @@ def _unescaped(text: bytes, warn: Callable[[str], None]) -> tuple[bytes, list[bo
             escaped.append(False)
             at += 1
             continue
-        value, at = _escape(text, at + 1, warn)
+        value, at = _parse_escape(text, at + 1, warn)
         found.append(value)
         escaped.append(True)
     return bytes(found), escaped
 
 
-def _escape(text: bytes, at: int, warn: Callable[[str], None]) -> tuple[int, int]:
+def _parse_escape(text: bytes, at: int, warn: Callable[[str], None]) -> tuple[int, int]:
     if at == len(text):
         warn("warning: an unescaped backslash at end of string is not portable")
         return 0x5C, at
@@ -128,44 +129,44 @@ class _SetParser:
         self._text = text
         self._escaped = escaped
         self._set = empty
-        # What is not found once is not found further on either; this keeps the time linear.
+        # A closing bracket that was not found is not searched for again; this keeps the time linear.
         self._missing: set[str] = set()
 
     def parse(self) -> CharacterSet:
         at = 0
         while at + 2 < len(self._text):
-            at = self._bracketed(at) or self._range(at)
+            at = self._parse_bracket(at) or self._parse_range(at)
         self._set.add(self._text[at:])
         return self._set
 
     def _is(self, at: int, character: str) -> bool:
         return at < len(self._text) and self._text[at] == ord(character) and not self._escaped[at]
 
-    def _range(self, at: int) -> int:
-        """A range or a single character; returns where to go on."""
+    def _parse_range(self, at: int) -> int:
+        """Parse a range or a single character, and return the next position."""
         first, last = self._text[at], self._text[at + 2]
         if not self._is(at + 1, "-"):
             self._set.add(bytes([first]))
             return at + 1
         if last < first:
-            name = decode(_shown(first) + b"-" + _shown(last))
+            name = decode(_printable(first) + b"-" + _printable(last))
             raise set_error(f"range-endpoints of {quote(name)} are in reverse collating sequence order")
         self._set.add(bytes(range(first, last + 1)))
         return at + 3
 
-    def _bracketed(self, at: int) -> int:
-        """What is in brackets; returns where to go on, or 0 if it means nothing."""
+    def _parse_bracket(self, at: int) -> int:
+        """Parse a construct in brackets, and return the next position; 0 if there is none."""
         if not self._is(at, "["):
             return 0
         for kind, add in ((":", self._add_class), ("=", self._add_equivalence)):
             if self._is(at + 1, kind):
-                close = self._closing(at + 2, kind)
+                close = self._find_close(at + 2, kind)
                 if close >= 0 and add(at, self._text[at + 2 : close]):
                     return close + 2
-        return self._repeat(at)
+        return self._parse_repeat(at)
 
-    def _closing(self, at: int, kind: str) -> int:
-        """Where *kind*, if there is one, and a bracket follow."""
+    def _find_close(self, at: int, kind: str) -> int:
+        """Return the position of the closing `kind]`, or -1."""
         if kind in self._missing:
             return -1
         for close in range(at, len(self._text)):
@@ -205,10 +206,10 @@ class _SetParser:
             at += 1
         return self._is(at, "]")
 
-    def _repeat(self, at: int) -> int:
+    def _parse_repeat(self, at: int) -> int:
         if not self._is(at + 2, "*"):
             return 0
-        close = self._closing(at + 3, "")
+        close = self._find_close(at + 3, "")
         if close < 0:
             return 0
         digits = decode(self._text[at + 3 : close])
@@ -222,18 +223,18 @@ class _SetParser:
     def _add_repeat(self, character: bytes, count: int) -> None:
         if count == 0:
             self._set.fills.append((len(self._set.parts), character))
-        self._set.add(character, min(count, _MOST_REPEATS))
+        self._set.add(character, min(count, _MAX_REPEATS))
 
 
-def _shown(byte: int) -> bytes:
+def _printable(byte: int) -> bytes:
     return bytes([byte]) if 32 <= byte < 127 else b"\\%03o" % byte
 
 
 USAGE = "[OPTION]... STRING1 [STRING2]"
 OPTIONS_FIRST = True
 NOTES = """\
-Characters are bytes. A string may hold a-z, [:alpha:], [:digit:], [:space:] and the like, [=c=], in
-STRING2 [c*] and [c*n], and the escapes \\\\ \\a \\b \\f \\n \\r \\t \\v \\NNN."""
+Characters are bytes. A string may contain ranges like a-z, classes like [:alpha:], [:digit:] and [:space:],
+[=c=], in STRING2 [c*] and [c*n], and the escapes \\\\ \\a \\b \\f \\n \\r \\t \\v \\NNN."""
 _ALL = bytes(range(256))
 
 
@@ -242,25 +243,25 @@ class Flags:
     """Options of `tr`."""
 
     complement: Annotated[
-        bool, Opt("-c", "-C", "--complement", help="use what is not in STRING1, in the order of bytes")
+        bool, Opt("-c", "-C", "--complement", help="use the characters that are not in STRING1")
     ] = False
-    delete: Annotated[bool, Opt("-d", "--delete", help="delete what is in STRING1")] = False
+    delete: Annotated[bool, Opt("-d", "--delete", help="delete the characters in STRING1")] = False
     squeeze: Annotated[
-        bool, Opt("-s", "--squeeze-repeats", help="print one of several equal characters of the last string")
+        bool, Opt("-s", "--squeeze-repeats", help="squeeze repeats of the characters in the last string")
     ] = False
-    truncate: Annotated[bool, Opt("-t", "--truncate-set1", help="cut STRING1 to the length of STRING2")] = (
-        False
-    )
+    truncate: Annotated[
+        bool, Opt("-t", "--truncate-set1", help="truncate STRING1 to the length of STRING2")
+    ] = False
 
 
 def run(ctx: Context, flags: Flags, strings: Sequence[str]) -> int:
-    """Copy standard input to standard output, with the characters changed."""
-    _require_count(flags, strings)
+    """Copy standard input to standard output, with characters translated, squeezed or deleted."""
+    _require_operand_count(flags, strings)
     warn = partial(_warn, ctx)
     sets = [parse_set(encode(each), warn, ctx.meter.charge_memory) for each in strings]
-    change = _change(flags, sets)
+    translate = _translator(flags, sets)
     for chunk in ctx.chunks(STDIN):
-        ctx.write(change(chunk))
+        ctx.write(translate(chunk))
     return ctx.status
 
 
@@ -268,24 +269,24 @@ def _warn(ctx: Context, text: str) -> None:
     ctx.write_error_line(f"{ctx.name}: {text}")
 
 
-def _require_count(flags: Flags, strings: Sequence[str]) -> None:
-    least = 1 + (flags.delete == flags.squeeze)
-    most = 1 + (flags.delete <= flags.squeeze)
+def _require_operand_count(flags: Flags, strings: Sequence[str]) -> None:
+    minimum = 1 + (flags.delete == flags.squeeze)
+    maximum = 1 + (flags.delete <= flags.squeeze)
     if not strings:
         raise UsageError("missing operand", status=1)
-    if len(strings) < least:
+    if len(strings) < minimum:
         when = "both deleting and squeezing repeats" if flags.squeeze else "translating"
         raise UsageError(
             f"missing operand after {quote_argument(strings[-1])}\nTwo strings must be given when {when}.",
             status=1,
         )
-    if len(strings) > most:
-        why = "\nOnly one string may be given when deleting without squeezing repeats."
-        extra = f"extra operand {quote_argument(strings[most])}"
-        raise UsageError(extra + (why if len(strings) == 2 else ""), status=1)
+    if len(strings) > maximum:
+        reason = "\nOnly one string may be given when deleting without squeezing repeats."
+        extra = f"extra operand {quote_argument(strings[maximum])}"
+        raise UsageError(extra + (reason if len(strings) == 2 else ""), status=1)
 
 
-def _change(flags: Flags, sets: Sequence[CharacterSet]) -> Callable[[bytes], bytes]:
+def _translator(flags: Flags, sets: Sequence[CharacterSet]) -> Callable[[bytes], bytes]:
     first = sets[0]
     second = sets[1] if len(sets) > 1 else None
     if first.fills:
@@ -296,7 +297,7 @@ def _change(flags: Flags, sets: Sequence[CharacterSet]) -> Callable[[bytes], byt
     if flags.complement:
         source = _ALL.translate(None, source)
     if second is not None and not flags.delete:
-        return _translation(flags, first, second, source)
+        return _set_translator(flags, first, second, source)
     if second is not None and second.fills:
         raise set_error("the [c*] construct may appear in string2 only when translating")
     if not flags.delete:
@@ -306,7 +307,7 @@ def _change(flags: Flags, sets: Sequence[CharacterSet]) -> Callable[[bytes], byt
     return _Squeeze(second.characters(), deleted=source)
 
 
-def _translation(
+def _set_translator(
     flags: Flags, first: CharacterSet, second: CharacterSet, source: bytes
 ) -> Callable[[bytes], bytes]:
     _require_translatable(first, second, complement=flags.complement)
@@ -341,13 +342,13 @@ def _require_translatable(first: CharacterSet, second: CharacterSet, *, compleme
             "when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'"
         )
     aligned = {at for at, name in first.classes if name in CASES}
-    # What has no counterpart at all is not looked at.
+    # Classes of STRING2 after the end of STRING1 need no counterpart.
     if not complement and any(at <= first.size and at not in aligned for at, _ in second.classes):
         raise set_error("misaligned [:upper:] and/or [:lower:] construct")
 
 
 class _Squeeze:
-    """Makes one of several equal characters, also across pieces."""
+    """Squeezes repeated characters, also across chunks."""
 
     def __init__(self, squeezed: bytes, *, table: bytes | None = None, deleted: bytes = b"") -> None:
         self._table = table

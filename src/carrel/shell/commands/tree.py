@@ -1,4 +1,4 @@
-"""Draw directories as a tree."""
+"""`tree`: print directories as a tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USAGE = "[OPTION]... [DIRECTORY]..."
 
 @dataclass(frozen=True, slots=True)
 class TreeCharacters:
-    """What the tree is drawn with."""
+    """The strings that draw the lines of the tree."""
 
     branch: str
     last: str
@@ -37,28 +37,29 @@ _CHARSETS = {"utf-8": _UNICODE, "UTF-8": _UNICODE, "ascii": _ASCII, "ASCII": _AS
 class Flags:
     """Options of `tree`."""
 
-    all: Annotated[bool, Opt("-a", help="hidden names too")] = False
-    directories: Annotated[bool, Opt("-d", help="only directories")] = False
+    all: Annotated[bool, Opt("-a", help="print hidden files too")] = False
+    directories: Annotated[bool, Opt("-d", help="print only directories")] = False
     level: Annotated[
-        int | None, Opt("-L", metavar="N", help="only N levels", parse=whole_number("Invalid level"))
+        int | None,
+        Opt("-L", metavar="N", help="descend at most N levels", parse=whole_number("Invalid level")),
     ] = None
-    full: Annotated[bool, Opt("-f", help="the whole path of each name")] = False
-    classify: Annotated[bool, Opt("-F", help="add / to directories, * to what may be executed")] = False
+    full: Annotated[bool, Opt("-f", help="print the full path of each file")] = False
+    classify: Annotated[bool, Opt("-F", help="append / to directories, * to executables")] = False
     ignore: Annotated[
-        tuple[str, ...], Opt("-I", metavar="PATTERN", help="leave out what matches; | separates patterns")
+        tuple[str, ...], Opt("-I", metavar="PATTERN", help="leave out matching files; | separates patterns")
     ] = ()
     only: Annotated[
-        tuple[str, ...], Opt("-P", metavar="PATTERN", help="only files that match; | separates patterns")
+        tuple[str, ...], Opt("-P", metavar="PATTERN", help="print only matching files; | separates patterns")
     ] = ()
-    prune: Annotated[bool, Opt("--prune", help="leave out directories that would be empty")] = False
-    first: Annotated[bool, Opt("--dirsfirst", help="directories before files")] = False
-    by_time: Annotated[bool, Opt("-t", help="the oldest first")] = False
-    reverse: Annotated[bool, Opt("-r", help="in reverse order")] = False
+    prune: Annotated[bool, Opt("--prune", help="leave out empty directories")] = False
+    first: Annotated[bool, Opt("--dirsfirst", help="print directories before files")] = False
+    by_time: Annotated[bool, Opt("-t", help="sort by modification time, oldest first")] = False
+    reverse: Annotated[bool, Opt("-r", help="reverse the order")] = False
     indent: Annotated[bool, Opt("-i", const=False, help="do not draw lines")] = True
-    size: Annotated[bool, Opt("-s", help="the size of each file")] = False
-    human: Annotated[bool, Opt("-h", help="the same, like 1.5K and 24M")] = False
-    mode: Annotated[bool, Opt("-p", help="the permissions of each file")] = False
-    report: Annotated[bool, Opt("--noreport", const=False, help="do not tell how many there are")] = True
+    size: Annotated[bool, Opt("-s", help="print the size of each file")] = False
+    human: Annotated[bool, Opt("-h", help="print sizes like 1.5K and 24M")] = False
+    mode: Annotated[bool, Opt("-p", help="print the permissions of each file")] = False
+    report: Annotated[bool, Opt("--noreport", const=False, help="omit the final counts")] = True
     signs: Annotated[
         TreeCharacters,
         Opt("--charset", metavar="X", help="draw with utf-8 or ascii", parse=one_of("--charset", _CHARSETS)),
@@ -67,12 +68,12 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It would look at everything in each operand."""
+    """Declare the operands, whose metadata is read."""
     return inspects(operands or ["."])
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Draw each directory."""
+    """Print the tree of each directory."""
     if flags.level == 0:
         raise UsageError("Invalid level, must be greater than 0.", status=1, hint=False)
     drawing = _Drawing(ctx, flags)
@@ -84,39 +85,39 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 class Branch(NamedTuple):
-    """One name in the tree."""
+    """One entry of the tree."""
 
     name: str
     info: FileInfo
-    end: FileInfo | None
-    """What is at the end of a link, or the same as `info`."""
+    target: FileInfo | None
+    """Target of a link, `None` for a broken one; for other entries the same as `info`."""
 
     @property
     def is_directory(self) -> bool:
         """Whether it is a directory, or a link to one."""
-        return self.end is not None and self.end.is_directory
+        return self.target is not None and self.target.is_directory
 
 
 class _Drawing:
-    """All trees of one run."""
+    """Draws the trees of one run and counts their entries."""
 
     def __init__(self, ctx: Context, flags: Flags) -> None:
         self._ctx = ctx
         self._flags = flags
         self._is_ignored = _matcher(flags.ignore)
-        self._is_wanted = _matcher(flags.only)
+        self._is_included = _matcher(flags.only)
         self._directories = 0
         self._files = 0
 
     def report(self) -> bytes:
-        """How many there were."""
+        """Render the number of directories and files."""
         directories = f"{self._directories} director{'y' if self._directories == 1 else 'ies'}"
         files = f"{self._files} file{'' if self._files == 1 else 's'}"
         return f"\n{directories if self._flags.directories else f'{directories}, {files}'}\n".encode()
 
     def draw(self, operand: str) -> None:
-        """Draw one tree, level by level with a stack of what is still to be drawn."""
-        top = self._open(operand)
+        """Draw one tree, depth first, with a stack instead of recursion."""
+        top = self._read_branches(operand)
         slash = "/" if self._flags.classify and top is not None and not operand.endswith("/") else ""
         self._ctx.write_line(operand + slash if top is not None else f"{operand}  [error opening dir]")
         if top is None:
@@ -129,53 +130,54 @@ class _Drawing:
             if branch is None:
                 continue
             levels.append((path, indent, branches, left - 1))
-            inside = self._draw_one(path, indent, branch, is_last=left == 1)
-            if inside is not None:
-                below = self._flags.signs.blank if left == 1 else self._flags.signs.through
-                levels.append((_join(path, branch.name), indent + below, iter(inside), len(inside)))
+            children = self._draw_branch(path, indent, branch, is_last=left == 1)
+            if children is not None:
+                extension = self._flags.signs.blank if left == 1 else self._flags.signs.through
+                levels.append((_join(path, branch.name), indent + extension, iter(children), len(children)))
 
-    def _draw_one(self, path: str, indent: str, branch: Branch, *, is_last: bool) -> list[Branch] | None:
-        """Draw a name, and return what is in it, if that is to be drawn too."""
+    def _draw_branch(self, path: str, indent: str, branch: Branch, *, is_last: bool) -> list[Branch] | None:
+        """Draw one entry, and return its children if they are to be drawn too."""
         if branch.is_directory:
             self._directories += 1
         else:
             self._files += 1
-        here = _join(path, branch.name)
-        enters = branch.info.is_directory and self._may_enter(indent)
-        inside = self._open(here) if enters else None
+        branch_path = _join(path, branch.name)
+        descends = branch.info.is_directory and self._may_descend(indent)
+        children = self._read_branches(branch_path) if descends else None
         signs = self._flags.signs
         lead = indent + (signs.last if is_last else signs.branch) if self._flags.indent else ""
-        problem = "  [error opening dir]" if enters and inside is None else ""
-        self._ctx.write(encode(lead + self._facts(branch.info) + self._label(here, branch) + problem) + b"\n")
-        return inside
+        problem = "  [error opening dir]" if descends and children is None else ""
+        label = self._label(branch_path, branch)
+        self._ctx.write(encode(lead + self._details(branch.info) + label + problem) + b"\n")
+        return children
 
-    def _may_enter(self, indent: str) -> bool:
+    def _may_descend(self, indent: str) -> bool:
         level = self._flags.level
         # Every level has an indent of four characters.
         return level is None or len(indent) // 4 + 1 < level
 
-    def _label(self, here: str, branch: Branch) -> str:
-        name = here if self._flags.full else branch.name
+    def _label(self, path: str, branch: Branch) -> str:
+        name = path if self._flags.full else branch.name
         sign = ""
-        if self._flags.classify and branch.end is not None:
-            executable = branch.end.is_file and may_execute(branch.end)
+        if self._flags.classify and branch.target is not None:
+            executable = branch.target.is_file and may_execute(branch.target)
             sign = "/" if branch.is_directory else "*" if executable else ""
         if branch.info.kind is not FileKind.LINK:
             return name + sign
-        target = branch.info.target or self._ctx.stat(here, follow=False).target or ""
+        target = branch.info.target or self._ctx.stat(path, follow=False).target or ""
         return f"{name} -> {target}{sign}"
 
-    def _facts(self, info: FileInfo) -> str:
-        facts = [mode_letters(info)] if self._flags.mode else []
+    def _details(self, info: FileInfo) -> str:
+        details = [mode_letters(info)] if self._flags.mode else []
         if self._flags.human:
-            facts.append(f"{human(info.host_bytes):>4}")
+            details.append(f"{human(info.host_bytes):>4}")
         elif self._flags.size:
-            facts.append(f"{info.host_bytes:>11}")
-        return f"[{' '.join(facts)}]  " if facts else ""
+            details.append(f"{info.host_bytes:>11}")
+        return f"[{' '.join(details)}]  " if details else ""
 
-    # What there is
+    # Reading directories
 
-    def _open(self, path: str) -> list[Branch] | None:
+    def _read_branches(self, path: str) -> list[Branch] | None:
         try:
             found = list(self._branches(path))
         except (ClosedError, SessionMissingError):
@@ -196,11 +198,11 @@ class _Drawing:
             name = info.name
             if self._is_left_out(name):
                 continue
-            branch = Branch(name, info, self._end(path, info))
-            if self._has_place(path, branch):
+            branch = Branch(name, info, self._target(path, info))
+            if self._is_shown(path, branch):
                 yield branch
 
-    def _end(self, path: str, info: FileInfo) -> FileInfo | None:
+    def _target(self, path: str, info: FileInfo) -> FileInfo | None:
         if info.kind is not FileKind.LINK:
             return info
         try:
@@ -210,9 +212,9 @@ class _Drawing:
         except CarrelError:
             return None
 
-    def _has_place(self, path: str, branch: Branch) -> bool:
+    def _is_shown(self, path: str, branch: Branch) -> bool:
         if not branch.is_directory:
-            return not self._flags.directories and (not self._flags.only or self._is_wanted(branch.name))
+            return not self._flags.directories and (not self._flags.only or self._is_included(branch.name))
         if not self._flags.prune or not branch.info.is_directory:
             return True
         return self._holds_files(_join(path, branch.name))
@@ -224,7 +226,7 @@ class _Drawing:
         for _, info in self._ctx.walk(path, enter):
             if info.is_directory or self._is_left_out(info.name):
                 continue
-            if not self._flags.only or self._is_wanted(info.name):
+            if not self._flags.only or self._is_included(info.name):
                 return True
         return False
 
@@ -234,7 +236,7 @@ class _Drawing:
 
 
 def _matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a name matches one of the patterns, which `|` separates."""
+    """Return a function that tests a name against *patterns*, each of which may be several, split by `|`."""
     tests = [name_pattern(part.rstrip("/")) for text in patterns for part in text.split("|")]
     return lambda name: any(test(name) for test in tests)
 

@@ -1,4 +1,4 @@
-"""Print lines without repetitions."""
+"""`uniq`: filter repeated lines."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ _REPEATED = {"none": "none", "prepend": "prepend", "separate": "separate"}
 _GROUPS = {"prepend": "prepend", "append": "append", "separate": "separate", "both": "both"}
 
 _FIELDS_AT_ONCE = 4096
+"""Fields to skip between two checks of the time limit."""
 
 LineKey = Callable[[bytes], bytes]
 
 
-def _number(what: str) -> Callable[[str], int]:
+def _count_reader(noun: str) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.isdecimal()):
-            raise ValueError(f"{text}: invalid number of {what}")
+            raise ValueError(f"{text}: invalid number of {noun}")
         return int(text[:18])
 
     return read
 
 
-def _repeated(word: str) -> object:
+def _parse_repeat_method(word: str) -> object:
     return one_of("--all-repeated", _REPEATED)(word) if word else "none"
 
 
-def _grouping(word: str) -> object:
+def _parse_group_method(word: str) -> object:
     return one_of("--group", _GROUPS)(word) if word else "separate"
 
 
@@ -48,17 +49,17 @@ def _grouping(word: str) -> object:
 class Flags:
     """Options of `uniq`."""
 
-    count: Annotated[bool, Opt("-c", "--count", help="print how often each line occurs")] = False
-    repeated: Annotated[bool, Opt("-d", "--repeated", help="print only lines that occur again")] = False
-    unique: Annotated[bool, Opt("-u", "--unique", help="print only lines that occur once")] = False
+    count: Annotated[bool, Opt("-c", "--count", help="prefix lines with the number of occurrences")] = False
+    repeated: Annotated[bool, Opt("-d", "--repeated", help="print only repeated lines, once each")] = False
+    unique: Annotated[bool, Opt("-u", "--unique", help="print only lines that are not repeated")] = False
     all_repeated: Annotated[
         str,
-        Opt("-D", const="none", help="print all lines that occur again"),
+        Opt("-D", const="none", help="print all repeated lines"),
         Opt(
             "--all-repeated",
             metavar="[METHOD]",
-            parse=_repeated,
-            help="the same; prepend or separate groups with an empty line",
+            parse=_parse_repeat_method,
+            help="the same; prepend or separate groups with empty lines",
         ),
     ] = ""
     group: Annotated[
@@ -66,11 +67,11 @@ class Flags:
         Opt(
             "--group",
             metavar="[METHOD]",
-            parse=_grouping,
-            help="print all lines; separate, prepend, append or both: where groups have an empty line",
+            parse=_parse_group_method,
+            help="print all lines, with empty lines between groups: separate, prepend, append or both",
         ),
     ] = ""
-    ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="take upper case for lower case")] = False
+    ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="ignore case")] = False
     skip_fields: Annotated[
         int,
         Opt(
@@ -78,7 +79,7 @@ class Flags:
             NUMBER,
             "--skip-fields",
             metavar="N",
-            parse=_number("fields to skip"),
+            parse=_count_reader("fields to skip"),
             help="do not compare the first N fields",
         ),
     ] = 0
@@ -88,7 +89,7 @@ class Flags:
             "-s",
             "--skip-chars",
             metavar="N",
-            parse=_number("bytes to skip"),
+            parse=_count_reader("bytes to skip"),
             help="do not compare the first N characters, after the fields",
         ),
     ] = 0
@@ -98,7 +99,7 @@ class Flags:
             "-w",
             "--check-chars",
             metavar="N",
-            parse=_number("bytes to compare"),
+            parse=_count_reader("bytes to compare"),
             help="compare no more than N characters",
         ),
     ] = None
@@ -106,13 +107,13 @@ class Flags:
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the first operand, and writes to the second."""
+    """Declare the first operand, which is read, and the second, which is written."""
     return chain(reads(operands[:1]), writes(each for each in operands[1:2] if each != STDIN))
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Print each line that differs from the one before it."""
-    _require_sense(flags, operands)
+    """Print each line that differs from the preceding one."""
+    _require_valid_usage(flags, operands)
     source = operands[0] if operands else STDIN
     target = operands[1] if len(operands) == 2 else STDIN
     with ctx.reporting(source):
@@ -128,7 +129,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     return ctx.status
 
 
-def _require_sense(flags: Flags, operands: Sequence[str]) -> None:
+def _require_valid_usage(flags: Flags, operands: Sequence[str]) -> None:
     if len(operands) > 2:
         raise UsageError(f"extra operand {quote_argument(operands[2])}", status=1)
     if flags.group and (flags.count or flags.repeated or flags.all_repeated or flags.unique):
@@ -151,12 +152,12 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
     lines = chain.from_iterable(line_batches(chunks, end, ctx.meter))
     groups = (group for _, group in groupby(lines, _key(flags, ctx.meter.check)))
     if flags.all_repeated or flags.group:
-        chosen = _all_lines(flags, groups)
+        selected = _all_lines(flags, groups)
     elif flags.count:
-        chosen = _counted(flags, groups)
+        selected = _counted_lines(flags, groups)
     else:
-        chosen = _first_lines(flags, groups)
-    for line in chosen:
+        selected = _first_lines(flags, groups)
+    for line in selected:
         if len(line) <= BUFFER_BYTES:
             write(line + end)
         else:
@@ -165,7 +166,7 @@ def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[
 
 
 def _key(flags: Flags, check: Callable[[], None]) -> LineKey | None:
-    """What lines are compared by; `None` for the whole line. *check* may stop it in a line of many fields."""
+    """Return the comparison key of lines, `None` for the whole line; *check* is called in long lines."""
     if not (flags.skip_fields or flags.skip_chars or flags.ignore_case or flags.check_chars is not None):
         return None
 
@@ -185,7 +186,7 @@ def _key(flags: Flags, check: Callable[[], None]) -> LineKey | None:
 
 
 def _first_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
-    """The first line of each group that is wanted."""
+    """Yield the first line of each selected group."""
     for group in groups:
         first = next(group)
         if not (flags.repeated or flags.unique):
@@ -196,7 +197,7 @@ def _first_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[by
             yield first
 
 
-def _counted(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
+def _counted_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
     for group in groups:
         first = next(group)
         count = 1 + sum(1 for _ in group)
@@ -205,7 +206,7 @@ def _counted(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]
 
 
 def _all_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[bytes]:
-    """All lines of the groups that are wanted, with empty lines between them."""
+    """Yield all lines of the selected groups, with empty lines between groups."""
     method = flags.group or flags.all_repeated
     is_first = True
     for group in groups:
@@ -222,5 +223,5 @@ def _all_lines(flags: Flags, groups: Iterable[Iterator[bytes]]) -> Iterator[byte
 
 
 def _without_last(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """What `-D` with `-u` leaves of a group."""
+    """Drop the last line of a group, as `-D` with `-u` does."""
     return (line for line, _ in pairwise(lines))

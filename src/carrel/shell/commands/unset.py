@@ -1,4 +1,4 @@
-"""Forget variables."""
+"""`unset`: remove variables."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ USAGE = "[-v] [NAME]..."
 class Flags:
     """Options of `unset`."""
 
-    variables: Annotated[bool, Opt("-v", help="they are variables; there is nothing else")] = True
+    variables: Annotated[bool, Opt("-v", help="unset variables; this is always the case")] = True
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Forget each variable; one that is not there is forgotten already."""
+    """Remove each variable; one that is not set is ignored."""
     for name in operands:
         if not is_variable_name(name):
             ctx.error(f"{quote(name)}: not a valid identifier")

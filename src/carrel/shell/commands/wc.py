@@ -1,4 +1,4 @@
-"""Count lines, words and bytes."""
+"""`wc`: count lines, words and bytes."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _WORD_OR_NOT = bytes(32 if byte in _BLANKS else 120 for byte in range(256))
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 _INVISIBLE_IN_LINE = _INVISIBLE + b"\v"
 _PART_BYTES = 2**14
-"""Bytes whose characters are looked at together, each of which may become an object."""
+"""Bytes to decode at a time, because each character may become an object."""
 _STARTS_AGAIN = re.compile(rb"[\n\r\f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a text has."""
+    """The counts of a text."""
 
     lines: int = 0
     words: int = 0
     chars: int = 0
     bytes: int = 0
     longest: int = 0
-    """Columns of the widest line."""
+    """Width of the widest line, in columns."""
 
-    def plus(self, other: Counts) -> Counts:
-        """Of two texts together."""
+    def __add__(self, other: Counts) -> Counts:
+        """Return the counts of two texts together."""
         return Counts(
             lines=self.lines + other.lines,
             words=self.words + other.words,
@@ -48,7 +48,7 @@ class Counts:
 
 
 class Counter:
-    """Counts what is wanted."""
+    """Counts the *wanted* properties of a text, chunk by chunk."""
 
     def __init__(self, wanted: Container[str]) -> None:
         self._wants_words = "words" in wanted
@@ -60,7 +60,7 @@ class Counter:
         self._cut = b""
 
     def add(self, chunk: bytes) -> None:
-        """Go on with *chunk*."""
+        """Count *chunk*."""
         self._bytes += len(chunk)
         self._lines += chunk.count(b"\n")
         if self._wants_words:
@@ -70,7 +70,7 @@ class Counter:
                 self._add_characters(chunk[at : at + _PART_BYTES])
 
     def finish(self) -> Counts:
-        """All that was counted."""
+        """Return the counts."""
         return Counts(
             lines=self._lines,
             words=self._words,
@@ -80,7 +80,7 @@ class Counter:
         )
 
     def _add_words(self, chunk: bytes) -> None:
-        """Count where words begin: a letter after a blank."""
+        """Count the starts of words: a non-blank byte after a blank one."""
         marks = chunk.translate(_WORD_OR_NOT, _INVISIBLE)
         if marks:
             self._words += marks.count(b" x") + (marks[0] == 120 and not self._in_word)
@@ -90,7 +90,7 @@ class Counter:
         if chunk.isascii() and not self._cut:
             self._chars += len(chunk)
         else:
-            chunk, self._cut = _whole_characters(self._cut + chunk)
+            chunk, self._cut = _split_partial_character(self._cut + chunk)
             text = chunk.decode("utf-8", "ignore")
             self._chars += len(text)
         if self._wants_longest:
@@ -104,8 +104,8 @@ class Counter:
             self._column = _advance(0, piece)
 
 
-def _whole_characters(data: bytes) -> tuple[bytes, bytes]:
-    """*data* without a character that is cut off at its end, and what is there of it."""
+def _split_partial_character(data: bytes) -> tuple[bytes, bytes]:
+    """Split off an incomplete UTF-8 character at the end of *data*."""
     begin = len(data.rstrip(_CONTINUATIONS)) - 1 if data and data[-1] >= 0x80 else len(data)
     if begin < 0 or len(data) - begin > 3:
         return data, b""
@@ -115,7 +115,7 @@ def _whole_characters(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _advance(column: int, piece: bytes) -> int:
-    """The column after *piece*, which has no newline, printed at *column*."""
+    """Return the column after printing *piece*, which has no newline, at *column*."""
     if piece.isascii():
         first, *others = piece.translate(None, _INVISIBLE_IN_LINE).split(b"\t")
         widths = [len(first), *map(len, others)]
@@ -134,10 +134,9 @@ def _columns(character: str) -> int:
 
 
 USAGE = "[OPTION]... [FILE]..."
-_WIDE = 7
-"""Digits of a number where the size of the input is not known before."""
-_NOTHING = Counts()
-"""Those of a directory."""
+_DEFAULT_WIDTH = 7
+"""Width of the columns if the size of the input is not known in advance."""
+_DIRECTORY_COUNTS = Counts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,55 +153,55 @@ class Flags:
 
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the files."""
+    """Declare the files that are read."""
     return reads(files)
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
-    """Print the counts of each file, and their sum."""
-    wanted = _wanted(flags)
-    # The size of a single file is known when it is counted.
+    """Print the counts of each file, and the total."""
+    wanted = _wanted_counts(flags)
+    # The width for a single file follows from its counts.
     width = 0 if len(files) == 1 and files[0] != STDIN else _width(ctx, files, len(wanted))
     total = Counts()
     for file in files or (STDIN,):
         counts = _count(ctx, file, wanted)
         if counts is not None:
-            _print(ctx, counts, wanted, width or _width_of(counts, len(wanted)), file if files else None)
-            total = total.plus(counts)
+            _print(ctx, counts, wanted, width or _single_width(counts, len(wanted)), file if files else None)
+            total += counts
     if len(files) > 1:
         _print(ctx, total, wanted, width, "total")
     return ctx.status
 
 
-def _wanted(flags: Flags) -> list[str]:
-    """The counts to be printed, in the order in which they are."""
+def _wanted_counts(flags: Flags) -> list[str]:
+    """Return the names of the counts to print, in order."""
     names = [name for name in ("lines", "words", "chars", "bytes", "longest") if getattr(flags, name)]
     return names or ["lines", "words", "bytes"]
 
 
 def _width(ctx: Context, files: Sequence[str], columns: int) -> int:
-    """How wide the columns are: as wide as the sum of all sizes, if these are known."""
+    """Return the width of the columns: that of the sum of all sizes, if they are known."""
     if columns == 1 and len(files) <= 1:
         return 1
-    total, least = 0, 1
+    total, minimum = 0, 1
     for file in files or (STDIN,):
         size = _size(ctx, file)
         if size is None:
-            least = _WIDE
+            minimum = _DEFAULT_WIDTH
         else:
             total += size
-    return max(least, len(str(total)))
+    return max(minimum, len(str(total)))
 
 
-def _width_of(counts: Counts, columns: int) -> int:
-    """How wide the columns of a single file are; of what is no file as if its size were not known."""
+def _single_width(counts: Counts, columns: int) -> int:
+    """Return the width of the columns for a single operand."""
     if columns == 1:
         return 1
-    return _WIDE if counts is _NOTHING else len(str(counts.bytes))
+    return _DEFAULT_WIDTH if counts is _DIRECTORY_COUNTS else len(str(counts.bytes))
 
 
 def _size(ctx: Context, file: str) -> int | None:
-    """The size of a regular file; what is missing counts as nothing."""
+    """Return the size of a regular file, 0 for a missing one, `None` if it is not known."""
     if file == STDIN:
         return ctx.stdin.size_bytes
     try:
@@ -213,18 +212,18 @@ def _size(ctx: Context, file: str) -> int | None:
 
 
 def _count(ctx: Context, file: str, wanted: Sequence[str]) -> Counts | None:
-    """The counts of a file, those of nothing for a directory, and none for what is missing."""
+    """Return the counts of a file; zeros for a directory, and `None` if it cannot be read."""
     counts: Counts | None = None
     with ctx.reporting(file):
         try:
-            counts = _counts(ctx, file, wanted)
+            counts = _count_file(ctx, file, wanted)
         except IsDirectoryError:
             ctx.error(f"{quote_if_needed(file)}: Is a directory")
-            counts = _NOTHING
+            counts = _DIRECTORY_COUNTS
     return counts
 
 
-def _counts(ctx: Context, file: str, wanted: Sequence[str]) -> Counts:
+def _count_file(ctx: Context, file: str, wanted: Sequence[str]) -> Counts:
     if wanted == ["bytes"] and file != STDIN:
         info = ctx.stat(file)
         if info.is_file:
@@ -238,5 +237,5 @@ def _counts(ctx: Context, file: str, wanted: Sequence[str]) -> Counts:
 def _print(ctx: Context, counts: Counts, wanted: Sequence[str], width: int, name: str | None) -> None:
     numbers = " ".join(f"{getattr(counts, each):{width}}" for each in wanted)
     # A name with a newline would look like two lines.
-    shown_name = "" if name is None else " " + (quote_if_needed(name) if "\n" in name else name)
-    ctx.write(encode(numbers + shown_name) + b"\n")
+    suffix = "" if name is None else " " + (quote_if_needed(name) if "\n" in name else name)
+    ctx.write(encode(numbers + suffix) + b"\n")

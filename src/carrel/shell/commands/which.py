@@ -1,4 +1,4 @@
-"""Tell what a command is."""
+"""`which`: print whether a name is a command of the shell."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ USAGE = "[-s] NAME..."
 class Flags:
     """Options of `which`."""
 
-    all: Annotated[bool, Opt("-a", help="tell all that go by that name; there is never more than one")] = (
-        False
-    )
-    silent: Annotated[bool, Opt("-s", help="only answer by the status")] = False
+    all: Annotated[bool, Opt("-a", help="print all matches; there is never more than one")] = False
+    silent: Annotated[bool, Opt("-s", help="print nothing; only set the status")] = False
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Tell about each name whether a command of the shell has it; no command is a file."""
+    """Print the names that are commands; all commands are built in, none is a file."""
     for name in operands:
         if name not in COMMANDS or name not in ctx.resources.allowed:
             ctx.status = 1

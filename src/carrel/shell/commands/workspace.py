@@ -1,4 +1,4 @@
-"""Show the rules for files, or change them."""
+"""`workspace`: show or change the path rules."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from carrel.shell.command.flags import UsageError
 
 USAGE = "[status | rw | ro | allow PATH [ro|rw] | disable | enable]"
 NOTES = """\
-status         print whether the rules hold, and which there are
-rw, ro         make the workspace writable, or only readable
-allow PATH     let another directory of the host be used, only to be read unless rw follows
-disable        let everything on the host be used
-enable         let the rules hold again
-Only an operator may change the rules; they last as long as the shell."""
+status         print whether the rules are enforced, and list them
+rw, ro         make the workspace read-write or read-only
+allow PATH     allow access to another directory of the host, read-only unless rw follows
+disable        allow access to everything on the host
+enable         enforce the rules again
+Only an operator may change the rules; changes last until the shell ends."""
 
 
 def run(ctx: Context, argv: Sequence[str]) -> int:
-    """Print the rules, or change them if whoever types may."""
-    order, arguments = (argv[0] if argv else "status"), list(argv[1:])
-    if order == "status" and not arguments:
+    """Print the rules, or change them if the caller is an operator."""
+    action, arguments = (argv[0] if argv else "status"), list(argv[1:])
+    if action == "status" and not arguments:
         _print(ctx)
         return 0
-    policy, told = _changed(ctx.workspace.policy, order, arguments)
+    policy, message = _apply(ctx.workspace.policy, action, arguments)
     if ctx.resources.operator is None:
-        return _refuse(ctx, order)
+        return _refuse(ctx, action)
     try:
         ctx.resources.change_rules(policy)
     except CarrelError as error:
         ctx.error(strerror(error))
         return 1
-    ctx.write_line(told)
+    ctx.write_line(message)
     return 0
 
 
@@ -52,40 +52,40 @@ def _print(ctx: Context) -> None:
         ctx.write_line(f"  {path} [{rule.mode}]{mark}")
 
 
-def _refuse(ctx: Context, order: str) -> int:
+def _refuse(ctx: Context, action: str) -> int:
     error = AccessError(
-        f"sandbox: 'workspace {order}' denied: only an operator may change the rules", path=order
+        f"sandbox: 'workspace {action}' denied: only an operator may change the rules", path=action
     )
     ctx.workspace.gate.refused("workspace", error)
     ctx.write_error_line(error.message)
     return 1
 
 
-def _changed(policy: SandboxPolicy, order: str, arguments: list[str]) -> tuple[SandboxPolicy, str]:
-    """The rules as *order* wants them, and what to tell."""
-    if order == "allow" and 1 <= len(arguments) <= 2:
-        rule = _rule(policy, arguments)
-        told = f"Allowed path added: {rule.root} [{rule.mode}]"
-        return replace(policy, allowed_paths=(*policy.allowed_paths, rule)), told
+def _apply(policy: SandboxPolicy, action: str, arguments: list[str]) -> tuple[SandboxPolicy, str]:
+    """Return the rules after *action*, and the message to print."""
+    if action == "allow" and 1 <= len(arguments) <= 2:
+        rule = _parse_rule(arguments)
+        message = f"Allowed path added: {rule.root} [{rule.mode}]"
+        return replace(policy, allowed_paths=(*policy.allowed_paths, rule)), message
     if arguments:
         raise UsageError(
-            f"'{order}' does not take these arguments" if order != "allow" else "too many arguments"
+            f"'{action}' does not take these arguments" if action != "allow" else "too many arguments"
         )
-    if order in ("rw", "ro"):
-        own = PathRule(policy.workspace_root, AccessMode(order))
-        told = f"Workspace is now {'read-write' if order == 'rw' else 'read-only'}"
-        return replace(policy, allowed_paths=(own, *policy.allowed_paths[1:])), told
-    if order in ("enable", "disable"):
-        return replace(policy, enabled=order == "enable"), f"Workspace sandbox: {order}d"
-    if order == "allow":
+    if action in ("rw", "ro"):
+        own = PathRule(policy.workspace_root, AccessMode(action))
+        message = f"Workspace is now {'read-write' if action == 'rw' else 'read-only'}"
+        return replace(policy, allowed_paths=(own, *policy.allowed_paths[1:])), message
+    if action in ("enable", "disable"):
+        return replace(policy, enabled=action == "enable"), f"Workspace sandbox: {action}d"
+    if action == "allow":
         raise UsageError("allow: missing PATH")
-    raise UsageError(f"unknown order '{order}'")
+    raise UsageError(f"unknown action '{action}'")
 
 
-def _rule(policy: SandboxPolicy, arguments: list[str]) -> PathRule:
+def _parse_rule(arguments: list[str]) -> PathRule:
     path, mode = arguments[0], arguments[1] if len(arguments) > 1 else "ro"
     if mode not in ("ro", "rw"):
-        raise UsageError(f"allow: the mode is ro or rw, not '{mode}'")
+        raise UsageError(f"allow: the mode must be ro or rw, not '{mode}'")
     if not os.path.isabs(path):
         raise UsageError(f"allow: PATH must be absolute: '{path}'")
     return PathRule(path, AccessMode(mode))

@@ -1,4 +1,4 @@
-"""Run a command with arguments from standard input."""
+"""`xargs`: run a command with arguments from standard input."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NUMBER = re.compile(r"x([0-9a-fA-F]{1,2})|([0-7]{1,3})")
 
 
 class ItemError(Exception):
-    """The input makes no arguments."""
+    """The input cannot be split into arguments."""
 
 
 def parse_delimiter(text: str) -> bytes:
-    """Read the value of `-d`: a character or an escape."""
+    """Parse the value of `-d`: a character or an escape."""
     data = encode(text)
     if len(data) == 1:
         return data
@@ -49,12 +49,12 @@ def parse_delimiter(text: str) -> bytes:
 
 
 def delimited(records: Iterable[bytes], end: bytes) -> Iterator[bytes]:
-    """Records without their ends; nothing else in them is special."""
+    """Yield records without their delimiters; no other character is special."""
     return (record.removesuffix(end) for record in records)
 
 
 class Words:
-    """The words of lines; those before an error are given before it is raised."""
+    """Splits lines into words; words before an error are returned before it is raised."""
 
     def __init__(self, lines: Iterable[bytes], meter: Meter) -> None:
         self._lines = lines
@@ -64,7 +64,7 @@ class Words:
         self._pieces: list[bytes] | None = None
 
     def by_line(self) -> Iterator[list[bytes]]:
-        """The words of each line that has any; a line with a blank at its end goes on in the next."""
+        """Yield the words of each nonempty line; a line that ends in a blank continues on the next."""
         for words in self._by_line():
             yield words
             words.clear()
@@ -77,12 +77,12 @@ class Words:
             if self._pieces is None and not _SPECIAL.search(line):
                 self._words += line.split()
                 if not line[-2:-1].isspace() and len(line) > 1 and self._words:
-                    yield self._taken()
+                    yield self._take()
             else:
                 yield from self._by_tokens(line)
         self._end_word()
         if self._words:
-            yield self._taken()
+            yield self._take()
 
     def _by_tokens(self, line: bytes) -> Iterator[list[bytes]]:
         is_after_word = self._pieces is not None
@@ -90,7 +90,7 @@ class Words:
             if kind in ("blank", "end", "stray"):
                 self._end_word()
                 if self._words and (kind == "stray" or (kind == "end" and is_after_word)):
-                    yield self._taken()
+                    yield self._take()
                 is_after_word = False
                 if kind == "stray":
                     raise _unmatched(text)
@@ -105,18 +105,18 @@ class Words:
             self._pieces = None
 
     def _charge(self, line: bytes) -> None:
-        """Charge for the words of *line*, each of which has at least a byte and a blank."""
+        """Charge for the words of *line*, each of at least one byte and one blank."""
         charge = RECORD_BYTES * (len(line) // 2 + 1)
         self._meter.charge_memory(charge)
         self._held += charge
 
-    def _taken(self) -> list[bytes]:
+    def _take(self) -> list[bytes]:
         words, self._words = self._words, []
         return words
 
 
 def whole_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
-    """Each line that is not empty, without blanks at its beginning and without quotes."""
+    """Yield each nonempty line, without leading blanks and with quotes removed."""
     pieces: list[bytes] = []
     held = 0
     for kind, text in _tokens(lines):
@@ -154,28 +154,29 @@ USAGE = "[OPTION]... [COMMAND [ARGUMENT]...]"
 ADDS_OPERANDS = True
 OPTIONS_FIRST = True
 NOTES = """\
-Without COMMAND, echo is run. The status is 123 if a command failed, 124 if one ended with 255, 127 if
-there is no such command. Commands run one after another and read nothing from standard input."""
-_MOST_BYTES = 128 * 1024
-"""Longest command line, if nothing else is asked for."""
+Without COMMAND, runs echo. The status is 123 if a command failed, 124 if one exited with 255, 127 if
+COMMAND was not found. Commands run one after another, with empty standard input."""
+_MAX_BYTES = 128 * 1024
+"""Longest command line; also the default, in bytes."""
 _PROGRAMS = ("env", "xargs")
-"""Commands that are more than a change of the shell, which would not last."""
-_FAILED, _GIVEN_UP, _NOT_RUN = 123, 124, (126, 127)
+"""Shell commands that do more than change the shell; any other would have no lasting effect."""
+_FAILED, _ABORTED, _NOT_RUN = 123, 124, (126, 127)
+"""Exit statuses: a command failed; one exited with 255; the command could not be run."""
 
 
-def _most_arguments(text: str) -> tuple[str, int]:
-    return "--max-args", _whole(text, "n")
+def _parse_max_arguments(text: str) -> tuple[str, int]:
+    return "--max-args", _parse_positive(text, "n")
 
 
-def _most_lines(text: str) -> tuple[str, int]:
-    return "--max-lines", _whole(text, "L")
+def _parse_max_lines(text: str) -> tuple[str, int]:
+    return "--max-lines", _parse_positive(text, "L")
 
 
-def _replaced(text: str) -> tuple[str, str]:
+def _parse_replacement(text: str) -> tuple[str, str]:
     return "--replace", text or "{}"
 
 
-def _whole(text: str, option: str) -> int:
+def _parse_positive(text: str, option: str) -> int:
     if not (text.isascii() and text.removeprefix("-").isdecimal()):
         raise UsageError(f'invalid number "{text}" for -{option} option', status=1)
     if int(text[:18]) < 1:
@@ -183,8 +184,8 @@ def _whole(text: str, option: str) -> int:
     return int(text[:18])
 
 
-def _most_bytes(text: str) -> int:
-    return min(_whole(text, "s"), _MOST_BYTES)
+def _parse_max_bytes(text: str) -> int:
+    return min(_parse_positive(text, "s"), _MAX_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,81 +194,94 @@ class Flags:
 
     modes: Annotated[
         tuple[tuple[str, object], ...],
-        Opt("-n", "--max-args", metavar="N", parse=_most_arguments, help="at most N arguments a command"),
-        Opt("-L", "--max-lines", metavar="N", parse=_most_lines, help="at most N lines a command"),
-        Opt("-I", metavar="R", parse=_replaced, help="run a command a line, with R replaced by the line"),
-        Opt("--replace", metavar="[R]", parse=_replaced, help="the same; R is {} if it is left out"),
+        Opt(
+            "-n",
+            "--max-args",
+            metavar="N",
+            parse=_parse_max_arguments,
+            help="pass at most N arguments per command",
+        ),
+        Opt("-L", "--max-lines", metavar="N", parse=_parse_max_lines, help="use at most N lines per command"),
+        Opt("-I", metavar="R", parse=_parse_replacement, help="run one command per line, replacing R by it"),
+        Opt("--replace", metavar="[R]", parse=_parse_replacement, help="the same; R is {} by default"),
     ] = ()
     delimiter: Annotated[
         bytes | None,
-        Opt("-0", "--null", const=b"\0", help="arguments end with NUL, and nothing else is special"),
-        Opt("-d", "--delimiter", metavar="C", parse=parse_delimiter, help="they end with the character C"),
+        Opt("-0", "--null", const=b"\0", help="arguments end with NUL; nothing else is special"),
+        Opt("-d", "--delimiter", metavar="C", parse=parse_delimiter, help="arguments end with character C"),
     ] = None
-    arg_file: Annotated[str, Opt("-a", "--arg-file", metavar="FILE", help="read from FILE")] = STDIN
+    arg_file: Annotated[str, Opt("-a", "--arg-file", metavar="FILE", help="read arguments from FILE")] = STDIN
     not_if_empty: Annotated[
         bool, Opt("-r", "--no-run-if-empty", help="run nothing if there are no arguments")
     ] = False
     verbose: Annotated[bool, Opt("-t", "--verbose", help="print each command before it runs")] = False
-    most_bytes: Annotated[
-        int, Opt("-s", "--max-chars", metavar="N", parse=_most_bytes, help="at most N characters a command")
-    ] = _MOST_BYTES
-    strict: Annotated[bool, Opt("-x", "--exit", help="end if a command would be too long")] = False
+    max_bytes: Annotated[
+        int,
+        Opt(
+            "-s",
+            "--max-chars",
+            metavar="N",
+            parse=_parse_max_bytes,
+            help="use at most N characters per command",
+        ),
+    ] = _MAX_BYTES
+    strict: Annotated[bool, Opt("-x", "--exit", help="exit if a command line is too long")] = False
     ignored: Annotated[str, Opt("-P", "--max-procs", metavar="N", help="ignored")] = ""
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
-    """It reads the file named by `-a`; what the commands touch is not known before they run."""
+    """Declare the file of `-a`, which is read; accesses of the commands are checked when they run."""
     return reads([flags.arg_file])
 
 
 def nested_command(flags: Flags, operands: Sequence[str]) -> list[str]:
-    """It runs its operands, and adds to them what it reads."""
+    """Return the command that it runs; arguments from the input are added later."""
     return list(operands)
 
 
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
-    """Run the command as often as the arguments need it."""
-    mode, value = _mode(ctx, flags)
+    """Run the command until all arguments are used."""
+    mode, value = _select_mode(ctx, flags)
     command = list(operands) or ["echo"]
     with ctx.reporting(flags.arg_file, f"Cannot open input file {quote_argument(flags.arg_file)}"):
         chunks = ctx.chunks(flags.arg_file)
         try:
             for argv in _commands(ctx, flags, chunks, command, mode, value):
-                if _ends(ctx, flags, argv):
+                if not _run_command(ctx, flags, argv):
                     break
         except ItemError as error:
             ctx.error(str(error))
     return ctx.status
 
 
-def _mode(ctx: Context, flags: Flags) -> tuple[str, object]:
-    """How arguments are grouped: as the last option says, with a warning about those before it."""
+def _select_mode(ctx: Context, flags: Flags) -> tuple[str, object]:
+    """Return the last of the options that group arguments, and warn about the others."""
     mode: tuple[str, object] = ("", 0)
     for later in flags.modes:
         if mode[0] == "--replace" and later == ("--max-args", 1):
             continue
         if mode[0] not in ("", later[0]):
             ctx.write_error_line(
-                f"{ctx.name}: warning: options {mode[0]} and {_SPELLED[later[0]]} are mutually exclusive,"
+                f"{ctx.name}: warning: options {mode[0]} and {_LONG_NAMES[later[0]]} are mutually exclusive,"
                 f" ignoring previous {mode[0]} value"
             )
         mode = later
     return mode
 
 
-_SPELLED = {"--max-args": "--max-args/-n", "--max-lines": "-L", "--replace": "--replace/-I/-i"}
+_LONG_NAMES = {"--max-args": "--max-args/-n", "--max-lines": "-L", "--replace": "--replace/-I/-i"}
 
 
 def _commands(
     ctx: Context, flags: Flags, chunks: Iterator[bytes], command: list[str], mode: str, value: object
 ) -> Iterator[list[str]]:
-    """The commands to be run, word by word."""
+    """Yield the words of each command to run."""
     if mode == "--replace":
         return _with_replacements(ctx, flags, chunks, command, encode(str(value)))
     lines = _lines(ctx, flags, chunks)
-    most_arguments = value if mode == "--max-args" and isinstance(value, int) else None
-    most_lines = value if mode == "--max-lines" and isinstance(value, int) else None
-    groups = _Groups(command, flags, most_arguments, most_lines).of(lines)
+    max_arguments = value if mode == "--max-args" and isinstance(value, int) else None
+    max_lines = value if mode == "--max-lines" and isinstance(value, int) else None
+    groups = _Grouper(command, flags, max_arguments, max_lines).group(lines)
     return ([*command, *map(decode, group)] for group in groups)
 
 
@@ -288,85 +302,85 @@ def _with_replacements(
     words = list(map(encode, command))
     for item in items:
         size = sum(len(word) + word.count(mark) * len(item) for word in words)
-        if size > flags.most_bytes:
+        if size > flags.max_bytes:
             raise ItemError("argument list too long")
         yield [decode(words[0]), *(decode(word.replace(mark, item)) for word in words[1:])]
 
 
-class _Groups:
-    """Puts arguments together until a command has enough."""
+class _Grouper:
+    """Groups arguments into command lines."""
 
     def __init__(
-        self, command: Sequence[str], flags: Flags, most_arguments: int | None, most_lines: int | None
+        self, command: Sequence[str], flags: Flags, max_arguments: int | None, max_lines: int | None
     ) -> None:
-        self._begin = sum(len(encode(word)) + 1 for word in command)
+        self._command_size = sum(len(encode(word)) + 1 for word in command)
         self._flags = flags
-        self._most_arguments = most_arguments
-        self._most_lines = most_lines
+        self._max_arguments = max_arguments
+        self._max_lines = max_lines
         self._group: list[bytes] = []
-        self._size = self._begin
+        self._size = self._command_size
         self._is_used = False
 
-    def of(self, lines: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
-        """The arguments of each command; those before an error are used before it is told."""
+    def group(self, lines: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+        """Yield the arguments of each command; those before an error come before it is raised."""
         try:
-            yield from self._full(lines)
+            yield from self._full_groups(lines)
         except ItemError:
             if self._group:
-                yield self._taken()
+                yield self._take()
             raise
         if self._group or not (self._is_used or self._flags.not_if_empty):
-            yield self._taken()
+            yield self._take()
 
-    def _full(self, lines: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    def _full_groups(self, lines: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
         line_count = 0
         for line in lines:
             for item in line:
                 room = self._room(item)
-                if self._group and (room < 0 or len(self._group) == self._most_arguments):
-                    self._require_whole(room)
-                    yield self._taken()
+                if self._group and (room < 0 or len(self._group) == self._max_arguments):
+                    self._require_room(room)
+                    yield self._take()
                     line_count = 0
                 self._group.append(item)
                 self._size += len(item) + 1
             line_count += 1
-            if line_count == self._most_lines:
-                yield self._taken()
+            if line_count == self._max_lines:
+                yield self._take()
                 line_count = 0
 
-    def _taken(self) -> list[bytes]:
+    def _take(self) -> list[bytes]:
         group, self._group = self._group, []
-        self._size, self._is_used = self._begin, True
+        self._size, self._is_used = self._command_size, True
         return group
 
     def _room(self, item: bytes) -> int:
-        """How many bytes the command could still take after *item*."""
-        if self._begin + len(item) + 1 > self._flags.most_bytes:
+        """Return the bytes left in the command line after *item*; negative if it does not fit."""
+        if self._command_size + len(item) + 1 > self._flags.max_bytes:
             raise ItemError("argument line too long")
-        return self._flags.most_bytes - self._size - len(item) - 1
+        return self._flags.max_bytes - self._size - len(item) - 1
 
-    def _require_whole(self, room: int) -> None:
-        is_counted = self._most_arguments is not None or self._most_lines is not None
+    def _require_room(self, room: int) -> None:
+        is_counted = self._max_arguments is not None or self._max_lines is not None
         if room < 0 and self._flags.strict and is_counted:
             raise ItemError("argument list too long")
 
 
-def _ends(ctx: Context, flags: Flags, argv: list[str]) -> bool:
-    """Run one command, and tell whether no other may follow."""
+def _run_command(ctx: Context, flags: Flags, argv: list[str]) -> bool:
+    """Run one command, and return whether others may follow."""
     if flags.verbose:
         ctx.write_error_line(" ".join(quote_if_needed(word) for word in argv))
     ctx.meter.charge_entries(1)
     if argv[0] in COMMANDS and COMMANDS[argv[0]].effect is CommandEffect.SHELL and argv[0] not in _PROGRAMS:
         ctx.error(f"{quote_if_needed(argv[0])}: No such file or directory", status=127)
-        return True
-    # What is read from a file leaves standard input to the commands.
+        return False
+    # With `-a`, the commands get the standard input of xargs.
     status = ctx.call(argv, ctx.state.copy(), stdin=InputStream() if flags.arg_file == STDIN else None)
     if status == 255:
-        ctx.error(f"{quote_if_needed(argv[0])}: exited with status 255; aborting", status=_GIVEN_UP)
-        return True
+        ctx.error(f"{quote_if_needed(argv[0])}: exited with status 255; aborting", status=_ABORTED)
+        return False
     if status in _NOT_RUN:
         ctx.status = status
-        return True
+        return False
     if status:
         ctx.status = _FAILED
-    return False
+    return True

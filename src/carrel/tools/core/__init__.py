@@ -1,6 +1,5 @@
-"""What every tool is made of.
+"""The parts of every tool: table row, argument schema, context, options, deadline, pagination and errors.
 
-Its row (`table`, `spec`), the schema of its arguments, its context, options, deadline, result and errors.
-Start with `spec`. Nothing here knows a single tool, and nothing here imports `results`, `operations` or
-`profiles`; the code of a tool is loaded by name on first use.
+Start with `spec`. Apart from the rows in `table`, nothing here is specific to one tool, and nothing here
+imports `results`, `operations` or `profiles`; the code of a tool is imported by name on first use.
 """

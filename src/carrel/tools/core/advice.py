@@ -1,4 +1,4 @@
-"""Errors as results for an agent: one sentence on what is wrong, one on what to do next."""
+"""Errors as results for an agent: one sentence on what went wrong, one on what to do next."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from typing import Any, NamedTuple
 
 from carrel.errors import CarrelError, ChangedError, LimitError, QuotaError
 from carrel.paths.parsed_path import PATH_BYTES
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Purpose, Tool, ToolEffect
+from carrel.values import ToolResult
 
 
 class AdvisedError(CarrelError):
-    """An error that a tool tells in its own words, under a code that is there already."""
+    """An existing error code with the message and the advice of one tool."""
 
     def __init__(
         self,
         code: str,
         message: str,
         *,
-        then: str = "",
+        next: str = "",
         path: str | None = None,
-        more: Mapping[str, Any] | None = None,
+        details: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message, path=path)
         self.code = code  # type: ignore[misc]  # that of the error it stands for
-        self.then = then
+        self.next = next
         """What to do next."""
-        self.more = dict(more or {})
-        """What a program may want to know of it."""
+        self.details = dict(details or {})
+        """Further metadata of the result."""
 
 
 class Advice(NamedTuple):
-    """What is said about one code."""
+    """The wording of the results for one error code."""
 
     problem: str = ""
-    """Made of the path and so on; the error's own words if it is empty."""
+    """Template of the first sentence; if empty, the message of the error."""
     next: str = ""
-    """`{list}` and the like stand for the tool of this role that serves that purpose."""
-    otherwise: str = ""
-    """What is said if the role has no such tool, or the tool no such argument."""
+    """What to do next; `{list}` and so on become the name of the role's tool for that purpose."""
+    fallback: str = ""
+    """What to do next if the role has no such tool, or the tool no such argument."""
     needs: tuple[str, ...] = ()
-    """The arguments of which `next` means one."""
-    is_spoken: bool = True
-    """Whether `error` says what to do next; otherwise only the metadata do, as the text is a promise."""
+    """Arguments that `next` refers to; the tool must have one of them."""
+    in_message: bool = True
+    """Whether `error` includes the advice; if not, only the metadata do, because the text is fixed."""
 
 
 _NOT_ALLOWED = Advice("{doing} {path} is not allowed", "Use session workspace.")
@@ -54,13 +54,13 @@ ADVICE: Mapping[str, Advice] = {
     "disk.full": Advice(next="Delete what is no longer needed, or write less."),
     "edit.ambiguous": Advice(
         next="Give more of the text around it, or set replace_all.",
-        otherwise="Give more of the text around it.",
+        fallback="Give more of the text around it.",
         needs=("replace_all",),
     ),
     "edit.empty": Advice(next="Give the text that is to be replaced."),
     "edit.identical": Advice(next="Give another new text."),
     "edit.not_found": Advice(
-        next="Use {read} and copy the text exactly as it stands there.", otherwise="Copy the text exactly."
+        next="Use {read} and copy the text exactly as it stands there.", fallback="Copy the text exactly."
     ),
     "limit.depth": Advice(next="Use fewer directories in each other."),
     "limit.file_bytes": Advice("File too large: {asked} bytes (max {limit})", "Write less at once."),
@@ -76,8 +76,8 @@ ADVICE: Mapping[str, Advice] = {
     "path.absolute": _NOT_ALLOWED,
     "path.busy": Advice(next="Try again."),
     "path.changed": Advice(
-        "Path was changed meanwhile, nothing was done: {path}",
-        "Use {read} again and go on from its version.",
+        "Path was changed in the meantime, nothing was done: {path}",
+        "Use {read} again and continue from its version.",
         _LOOK,
     ),
     "path.escape": _NOT_ALLOWED,
@@ -105,65 +105,65 @@ ADVICE: Mapping[str, Advice] = {
     ),
     "path.not_regular": Advice(next="Choose a regular file."),
     "pattern.invalid": Advice(next="Correct the pattern."),
-    "quota.bytes": Advice(next="Delete what is no longer needed, or write less.", is_spoken=False),
-    "quota.entries": Advice(next="Delete what is no longer needed.", is_spoken=False),
+    "quota.bytes": Advice(next="Delete what is no longer needed, or write less.", in_message=False),
+    "quota.entries": Advice(next="Delete what is no longer needed.", in_message=False),
     "shell.metacharacter": Advice(next="Write one plain command, and call again for the next."),
     "shell.syntax": Advice(next="Correct the command."),
     "text.encoding": Advice(
-        next="Use encoding base64.", otherwise="Only text can be used here.", needs=("encoding",)
+        next="Use encoding base64.", fallback="Only text can be used here.", needs=("encoding",)
     ),
     "tool.arguments": Advice(next="Correct the arguments and call it again."),
 }
-"""By code; the others say what they say."""
+"""By error code; other codes use the message of the error alone."""
 
 
 class Adviser:
-    """Knows which tools a role has, and so which ones to recommend."""
+    """Renders errors as results, recommending only tools that the role has."""
 
-    def __init__(self, offered: Mapping[str, Tool]) -> None:
+    def __init__(self, tools: Mapping[str, Tool]) -> None:
         self._names = {
             purpose: name
-            for name, tool in reversed(list(offered.items()))
+            for name, tool in reversed(list(tools.items()))
             for purpose in (tool.purpose, *tool.also)
         }
 
     def failure(self, error: CarrelError, tool: Tool | None = None) -> ToolResult:
-        """The answer that tells of *error*."""
+        """Return the result for *error*, raised by *tool*."""
         advice = (
-            Advice(next=error.then) if isinstance(error, AdvisedError) else ADVICE.get(error.code, Advice())
+            Advice(next=error.next) if isinstance(error, AdvisedError) else ADVICE.get(error.code, Advice())
         )
-        text = _sentence(advice.problem, error, tool) or _own_words(error)
-        then = self._next(advice, tool)
-        if then and advice.is_spoken:
-            text = f"{text} {then}" if text.endswith("?") else f"{text}. {then}"
+        message = _render_problem(advice.problem, error, tool) or as_sentence(error.message)
+        next_step = self._render_next(advice, tool)
+        if next_step and advice.in_message:
+            message = f"{message} {next_step}" if message.endswith("?") else f"{message}. {next_step}"
         metadata: dict[str, Any] = {"code": error.code}
         if error.path is not None:
-            # One that is longer is none, and need not be repeated in full.
+            # A longer path is not valid anyway and need not be repeated in full.
             metadata["path"] = error.path[:PATH_BYTES]
-        if then:
-            metadata["next"] = then
-        return ToolResult(success=False, error=text, metadata={**metadata, **_more(error)})
+        if next_step:
+            metadata["next"] = next_step
+        return ToolResult(success=False, error=message, metadata={**metadata, **_details(error)})
 
-    def _next(self, advice: Advice, tool: Tool | None) -> str:
-        if advice.needs and not _takes(tool, advice.needs):
-            return advice.otherwise
-        # Not by `format`: a tool's own advice may quote what the caller wrote.
+    def _render_next(self, advice: Advice, tool: Tool | None) -> str:
+        if advice.needs and not _accepts_any(tool, advice.needs):
+            return advice.fallback
+        # Not with `str.format`: the advice of a tool may quote the caller's text.
         text = advice.next
         for purpose in Purpose:
             if f"{{{purpose}}}" in text:
                 if (name := self._names.get(purpose)) is None:
-                    return advice.otherwise
+                    return advice.fallback
                 text = text.replace(f"{{{purpose}}}", name)
         return text
 
 
-def _takes(tool: Tool | None, names: Iterable[str]) -> bool:
-    """Whether *tool* has an argument of one of *names*."""
-    return tool is not None and any(map(tool.load().parameters.takes, names))
+def _accepts_any(tool: Tool | None, names: Iterable[str]) -> bool:
+    """Whether *tool* has an argument with one of *names*."""
+    return tool is not None and any(map(tool.load().parameters.accepts, names))
 
 
-def _sentence(template: str, error: CarrelError, tool: Tool | None) -> str:
-    """The sentence of *template*; none, if it needs what the error does not know."""
+def _render_problem(template: str, error: CarrelError, tool: Tool | None) -> str:
+    """Fill in *template*; empty if it needs a path or a number that the error does not have."""
     if not template or error.path is None:
         return ""
     doing = "Writing" if tool is not None and tool.effect is ToolEffect.WRITE else "Reading"
@@ -173,14 +173,15 @@ def _sentence(template: str, error: CarrelError, tool: Tool | None) -> str:
     return template.format(path=error.path, doing=doing, asked=asked, limit=limit)
 
 
-def _own_words(error: CarrelError) -> str:
-    return error.message[:1].upper() + error.message[1:].rstrip(".")
+def as_sentence(message: str) -> str:
+    """Return *message* with a capital first letter and without its final period."""
+    return message[:1].upper() + message[1:].rstrip(".")
 
 
-def _more(error: CarrelError) -> dict[str, Any]:
-    """What a program may want to know of the error."""
+def _details(error: CarrelError) -> dict[str, Any]:
+    """Return the metadata that only this class of error has."""
     if isinstance(error, AdvisedError):
-        return error.more
+        return error.details
     if isinstance(error, LimitError | QuotaError):
         return {"limit": error.limit, "asked": error.asked}
     if isinstance(error, ChangedError):

@@ -14,7 +14,7 @@ from carrel.policy.roles import Role
 from carrel.shell.command.table import COMMANDS, CommandEffect
 from carrel.tools.core.deadline import Deadlines
 from carrel.tools.core.options import ResolvedOptions
-from carrel.tools.core.pagination import OutputStore
+from carrel.tools.core.pagination import KeptOutput, OutputPage, OutputStore
 from carrel.tools.core.spec import RunLocation
 from carrel.workspace.workspace import Workspace
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ToolContext:
-    """What the tools of one toolbox share."""
+    """What the tools of one toolbox share: workspace, role, options, shell and kept outputs."""
 
     def __init__(
         self,
@@ -35,62 +35,75 @@ class ToolContext:
         options: ResolvedOptions,
         deadlines: Deadlines,
     ) -> None:
-        """Work on *workspace*, which allows no more than *role* may do."""
+        """Use *workspace*, a view that allows no more than *role* may do."""
         self.workspace = workspace
-        self.where = RunLocation.HERE
+        self.run_location = RunLocation.HERE
         """Where commands and code run."""
         self.role = role
         self.options = options
-        self.outputs = OutputStore()
+        self._outputs = OutputStore()
         self._deadlines = deadlines
         self._lock = Lock()
         self._shell: Shell | None = None
 
     def check(self) -> None:
-        """Do nothing while there is time; to be called between the steps of anything long.
+        """Check the deadline of the current call; long work calls this between its steps.
 
         Raises:
-            LimitError: The time is over.
+            LimitError: The deadline has passed.
         """
         self._deadlines.check()
 
     def on_stop(self, listener: Callable[[], object]) -> None:
-        """Call *listener* if the caller does not want the answer any more."""
+        """Call *listener* when the current call is cancelled."""
         if (deadline := self._deadlines.current) is not None:
             deadline.on_stop(listener)
 
-    def shown(self, path: StrPath) -> str:
-        """A path of a `FileInfo` or an event, as those inside call it: absolute."""
+    def display_path(self, path: StrPath) -> str:
+        """Return the absolute path, as the guest sees it, for the path of a `FileInfo` or an event."""
         text = str(path)
         if text.startswith("/"):
             return text
         return self.workspace.mount if text in ("", ".") else f"{self.workspace.mount}/{text}"
 
-    def plain(self, path: str) -> str:
-        """The same for a path as a caller wrote it, in its plainest spelling; nothing need be there."""
-        where = parse_any(path)
-        return f"/{where.text}" if where.absolute else self.shown(where.text)
+    def normalized_path(self, path: str) -> str:
+        """Return the absolute, normalized path for a path as the caller wrote it; it need not exist."""
+        parsed = parse_any(path)
+        return f"/{parsed.text}" if parsed.absolute else self.display_path(parsed.text)
+
+    def first_page(self, output: KeptOutput) -> OutputPage:
+        """Return the first page of *output*, and keep a longer output for its next pages."""
+        return self._outputs.first_page(output, self.options.answer_bytes)
+
+    def next_page(self, cursor: str, source: str) -> OutputPage:
+        """Return the page at *cursor* of the output of *source*, a command line or code.
+
+        Raises:
+            ToolError: The cursor is not valid, or belongs to the output of another source.
+            AdvisedError: The output is no longer kept.
+        """
+        return self._outputs.next_page(cursor, source, self.options.answer_bytes)
 
     @property
     def shell(self) -> Shell:
-        """The shell of this toolbox, which remembers where it is."""
+        """The shell of this toolbox, which keeps its directory and variables between calls."""
         with self._lock:
             if self._shell is None:
-                self._shell = self._fresh_shell()
+                self._shell = self._create_shell()
             return self._shell
 
     def restart_shell(self) -> None:
-        """Stop what runs in the shell, and begin anew; a container loses what is in its `/tmp`."""
-        if self.where is not RunLocation.HERE:
+        """Stop what runs in the shell and start a new one; a container loses its `/tmp`."""
+        if self.run_location is not RunLocation.HERE:
             self.container_shell.reset()
             return
         with self._lock:
-            before, self._shell = self._shell, None
-        if before is not None:
-            before.cancel()
+            shell, self._shell = self._shell, None
+        if shell is not None:
+            shell.cancel()
 
-    def _fresh_shell(self) -> Shell:
-        """A shell with the commands of the role; those that write are refused by the workspace."""
+    def _create_shell(self) -> Shell:
+        """Create a shell with the role's commands; the workspace view itself refuses writes."""
         from carrel.sandbox.shell import GuestPython, Shell
 
         commands = {
@@ -107,45 +120,45 @@ class ToolContext:
         )
 
     def require_open(self) -> None:
-        """Do nothing unless the toolbox was closed, or the workspace.
+        """Check that the toolbox is open.
 
         Raises:
-            ClosedError: It was.
+            ClosedError: The toolbox or the workspace is closed.
         """
         if self.workspace.gate.is_closed:
             raise ClosedError("the tools are closed")
 
     def close(self) -> None:
-        """Use the files no more."""
+        """Close this view of the workspace."""
         self.workspace.close()
 
     @cached_property
     def container_shell(self) -> ContainerSandbox:
-        """What runs command lines in the container of the session, with the ceilings of the shell."""
-        most = self.options.shell_output_bytes
-        policy = self._container(self.options.policy).policy
-        if most is not None:
-            policy = replace(policy, stdout_max_bytes=max(1, most), stderr_max_bytes=max(1, most))
-        return self._container(policy)
+        """The sandbox for command lines in the session's container, with the output limit of the shell."""
+        max_bytes = self.options.shell_output_bytes
+        policy = self._container_sandbox(self.options.policy).policy
+        if max_bytes is not None:
+            policy = replace(policy, stdout_max_bytes=max(1, max_bytes), stderr_max_bytes=max(1, max_bytes))
+        return self._container_sandbox(policy)
 
-    def _container(self, policy: ExecutionPolicy | None) -> ContainerSandbox:
+    def _container_sandbox(self, policy: ExecutionPolicy | None) -> ContainerSandbox:
         from carrel.runtimes.api import RuntimeType
         from carrel.sandbox.container import ContainerSandbox
         from carrel.sandbox.factory import create_sandbox
 
-        made = create_sandbox(RuntimeType.CONTAINER, policy, self.workspace)
-        assert isinstance(made, ContainerSandbox)  # noqa: S101  # for the type checker
-        return made
+        sandbox = create_sandbox(RuntimeType.CONTAINER, policy, self.workspace)
+        assert isinstance(sandbox, ContainerSandbox)  # noqa: S101  # for the type checker
+        return sandbox
 
     @cached_property
     def python(self) -> BaseSandbox:
-        """What runs code on the same files.
+        """The sandbox that runs Python code on the files of the workspace.
 
         Raises:
-            RuntimeDisabledError: The configuration switches guest code off.
+            RuntimeDisabledError: The configuration disables guest code.
         """
-        if self.where is not RunLocation.HERE:
-            return self._container(self.options.policy)
+        if self.run_location is not RunLocation.HERE:
+            return self._container_sandbox(self.options.policy)
         from carrel.sandbox.factory import workspace_sandbox
 
         return workspace_sandbox(

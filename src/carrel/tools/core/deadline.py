@@ -12,7 +12,7 @@ from carrel.errors import LimitError
 
 
 class Deadline:
-    """The time that one call may take; `stop` ends it before, from any thread."""
+    """The time limit of one call; `stop` ends it early, from any thread."""
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -24,10 +24,10 @@ class Deadline:
         self._listeners: list[Callable[[], object]] = []
 
     def check(self) -> None:
-        """Do nothing while there is time.
+        """Check that the deadline has not passed.
 
         Raises:
-            LimitError: The time is over, or the caller does not want the answer any more.
+            LimitError: It has passed, or the call was cancelled.
         """
         if self._is_stopped:
             raise self.error()
@@ -37,22 +37,22 @@ class Deadline:
 
     @property
     def is_over(self) -> bool:
-        """Whether a call was ended because its time was over."""
+        """Whether a check found that the deadline has passed."""
         return self._is_over
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the caller does not want the answer any more."""
+        """Whether the call was cancelled."""
         return self._is_stopped
 
     def error(self) -> LimitError:
-        """What is raised when the time is over."""
+        """Return the error for a deadline that has passed or a call that was cancelled."""
         seconds = self._seconds or 0
         message = "Operation cancelled" if self._is_stopped else f"Operation timed out after {seconds:g}s"
         return LimitError("time", limit=round(seconds * 1000), asked=None, message=message)
 
     def stop(self) -> None:
-        """End the call at its next step."""
+        """Cancel the call; it ends at its next check."""
         with self._lock:
             self._is_stopped = True
             listeners = list(self._listeners)
@@ -60,11 +60,11 @@ class Deadline:
             listener()
 
     def on_stop(self, listener: Callable[[], object]) -> None:
-        """Call *listener* when the call is stopped, to wake what waits; at once if it is already."""
+        """Call *listener* when the call is stopped, to wake a waiting thread; at once if it already is."""
         with self._lock:
             self._listeners.append(listener)
-            is_late = self._is_stopped
-        if is_late:
+            is_stopped = self._is_stopped
+        if is_stopped:
             listener()
 
 
@@ -72,38 +72,38 @@ _CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 class Deadlines:
-    """Which deadline holds in this thread, and in those that run in its context, as a pipeline's do."""
+    """The deadline of each context: a thread, and the threads that run in its context, as in a pipeline."""
 
     def __init__(self) -> None:
         self._running: set[Deadline] = set()
 
     @property
     def current(self) -> Deadline | None:
-        """That of the call which this thread is busy with."""
+        """The deadline of the call that runs in this context."""
         return _CURRENT.get()
 
     def check(self) -> None:
-        """Do nothing while there is time, or nobody set an end.
+        """Check the current deadline, if there is one.
 
         Raises:
-            LimitError: The time is over.
+            LimitError: It has passed.
         """
         if (deadline := _CURRENT.get()) is not None:
             deadline.check()
 
     def during(self, deadline: Deadline) -> AbstractContextManager[None]:
-        """Let *deadline* hold meanwhile."""
+        """Return a context manager in which *deadline* is the current one."""
         return _During(self._running, deadline)
 
     def stop(self) -> None:
-        """End every call that runs, in whatever thread."""
-        # A copy, as they go while they are told.
+        """Cancel every running call, in all threads."""
+        # A copy: calls leave the set when they end.
         for deadline in self._running.copy():
             deadline.stop()
 
 
 class _During:
-    """While a deadline holds; no generator, as every call of a tool has one."""
+    """Context manager for the current deadline; a class, because it is entered once per call."""
 
     __slots__ = ("_deadline", "_running", "_token")
 

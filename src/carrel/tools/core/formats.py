@@ -7,7 +7,7 @@ from typing import Any
 
 from carrel.tools.core.spec import LoadedTool, ToolEffect
 
-RESULT_SCHEMA: dict[str, Any] = {  # Any: as JSON Schema says it
+RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
     "type": "object",
     "properties": {
         "success": {"type": "boolean"},
@@ -18,16 +18,16 @@ RESULT_SCHEMA: dict[str, Any] = {  # Any: as JSON Schema says it
     },
     "required": ["success", "metadata"],
 }
-"""The answer of any tool, as JSON Schema says it."""
+"""JSON Schema of the result of any tool."""
 
 
 class Format(StrEnum):
-    """Who is to read it."""
+    """The format of tool definitions."""
 
     JSON = "json"
     """JSON Schema, with the name as `title`."""
     OPENAI = "openai"
-    """Functions of chat completions."""
+    """Functions of the Chat Completions API."""
     OPENAI_RESPONSES = "openai-responses"
     """Functions of the Responses API."""
     ANTHROPIC = "anthropic"
@@ -35,7 +35,7 @@ class Format(StrEnum):
 
 
 def render_tool(loaded: LoadedTool, format: Format) -> dict[str, Any]:
-    """What a client is told about one tool."""
+    """Render the definition of one tool in *format*."""
     tool, schema = loaded.tool, loaded.parameters.schema()
     name, description = tool.name, loaded.description
     match format:

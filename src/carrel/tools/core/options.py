@@ -15,43 +15,43 @@ if TYPE_CHECKING:
     from carrel.shell.runtime.runner import Runner
 
 ANSWER_BYTES = 2**18
-"""So long an answer may be before it is cut, by default."""
+"""Default length of a result before it is truncated, in bytes."""
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be different from the configuration."""
+    """Overrides of the configuration."""
 
     roles: Mapping[str, Sequence[str]]
     """The tools of each role."""
     default_encoding: str
-    """How text is read and written where nothing else is asked for."""
+    """Encoding of text for calls that choose none."""
     max_file_size: int
     """Largest file of one filesystem operation, in bytes."""
     allowed_paths: Sequence[str]
-    """The paths within the workspace that may be used; all, if there are none."""
+    """Paths within the workspace that may be accessed; empty means all."""
     timeout_ms: int
-    """Longest time of one operation on files."""
+    """Time limit of one operation on files, in milliseconds."""
     answer_bytes: int
-    """Longer answers are cut, and say how to go on."""
+    """Longer results are truncated and say how to continue."""
     pipelines: bool
-    """Whether `bash` reads `|`, `&&`, `||`, `;`, `<`, `>` and `>>`."""
+    """Whether `bash` accepts `|`, `&&`, `||`, `;`, `<`, `>` and `>>`."""
     shell_timeout_seconds: float | None
-    """Most that a caller may ask for one command line; `None` means no ceiling but that of the tool."""
+    """Longest timeout of one command line, in seconds; `None` leaves only the limit of the tool."""
     shell_output_bytes: int | None
-    """Most that one command line prints."""
+    """Most output of one command line, in bytes."""
     policy: ExecutionPolicy | None
-    """What guest code may take."""
+    """Limits of guest code."""
     stateful: bool
-    """Whether variables of `python_executor` last from call to call; they do not by default."""
+    """Whether `python_executor` keeps its variables between calls; off by default."""
     engine: FindEngine | None
-    """Gives what runs guest code; by default the engine of this process, which keeps interpreters ready."""
+    """Finds the engine for guest code; by default that of this process, which keeps interpreters warm."""
     runner: Runner | None
-    """What runs the command lines of `bash`; by default this process."""
+    """Runs the command lines of `bash`; by default this process does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedOptions:
-    """The options in force."""
+    """The options in force: the overrides, and the configuration for all others."""
 
     roles: Mapping[str, Sequence[str]]
     default_encoding: str
@@ -67,15 +67,15 @@ class ResolvedOptions:
     engine: FindEngine | None
     runner: Runner | None
     containers: ContainerSettings | None
-    """What commands and code run in; `None`: not in containers. Only the configuration says so."""
+    """Containers for commands and code; `None` if not allowed. Only the configuration can set this."""
 
     @classmethod
     def of(cls, settings: Settings, options: ToolOptions) -> ResolvedOptions:
-        """The *options* that were given, and the configured ones where none was.
+        """Combine *options* with the configuration.
 
         Raises:
-            TypeError: There is no such option, or one text where a list is needed.
-            ValueError: A number makes no sense, or the encoding is not offered.
+            TypeError: An option does not exist, or is a string where a list is needed.
+            ValueError: A number is out of range, or the encoding is not supported.
         """
         files, shell = settings.files, settings.shell
         configured: ToolOptions = {
@@ -101,7 +101,7 @@ class ResolvedOptions:
         if any(isinstance(tools, str) for tools in values["roles"].values()):
             raise TypeError("roles must give each role a list of tools, not one text")
         values["allowed_paths"] = tuple(values["allowed_paths"])
-        values["containers"] = _containers(settings)
+        values["containers"] = _tool_containers(settings)
         return cls(**values)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,8 @@ class ResolvedOptions:
             raise ValueError(f"shell_output_bytes must be at least 0, not {self.shell_output_bytes!r}")
 
 
-def _containers(settings: Settings) -> ContainerSettings | None:
-    """Those that tools work in, if the operator wants that and lets guest code run at all."""
-    found = settings.containers
-    return found if found.tools and found.image is not None and settings.sandbox else None
+def _tool_containers(settings: Settings) -> ContainerSettings | None:
+    """Return the settings of containers if the operator lets tools use them and guest code run at all."""
+    containers = settings.containers
+    usable = containers.tools and containers.image is not None and settings.sandbox
+    return containers if usable else None

@@ -1,4 +1,4 @@
-"""Answers that are too long: cut them, return a cursor, and keep long outputs for the next page."""
+"""Pagination of long results: truncate them, return a cursor, and keep long outputs for the next page."""
 
 from __future__ import annotations
 
@@ -8,101 +8,105 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from carrel.errors import ChangedError, ToolError
 from carrel.tools.core.advice import AdvisedError
+from carrel.tools.core.schema import Param
 from carrel.values import MIB
+
+NextCursor = Annotated[str | None, Param("next_cursor from a truncated result, to continue from there")]
+"""The `cursor` argument of tools whose results have pages."""
 
 Value = TypeVar("Value")
 
 _LOOK_BACK = 2**14
-"""So far before the limit a line end is looked for."""
+"""How far before the limit to look for the end of a line, in bytes."""
 
 
 class Cursor(NamedTuple):
-    """Where the next answer begins, and in what."""
+    """Where the next page begins: a position in one version of a file."""
 
     position: int
     version: str = ""
-    """That of the file, so that what goes on is what was begun."""
+    """Version of the file, so that all pages come from the same content."""
 
     def render(self) -> str:
-        """As it is told."""
+        """Return the text that results contain."""
         return f"{self.position}@{self.version}" if self.version else str(self.position)
 
     @classmethod
     def parse(cls, text: str | None) -> Cursor:
-        """The cursor in *text*; without one, the beginning.
+        """Parse *text*; `None` is the beginning.
 
         Raises:
-            ToolError: It is none that was told.
+            ToolError: It is not a cursor.
         """
         if text is None:
             return cls(0)
         position, _, version = text.partition("@")
         if not position.isdecimal() or not position.isascii() or len(position) > 18:
-            raise ToolError("arguments", "Wrong arguments: 'cursor' was not given by an answer")
+            raise _invalid_cursor("does not come from a result")
         return cls(int(position), version)
 
     def require(self, version: str, path: str) -> None:
-        """Refuse to go on in a file that is another by now.
+        """Check that the file still has the version of the cursor.
 
         Raises:
-            ChangedError: It was changed.
+            ChangedError: The file was changed.
         """
         if self.version and self.version != version:
-            raise ChangedError(f"{path!r} was changed meanwhile", path=path)
+            raise ChangedError(f"{path!r} was changed in the meantime", path=path)
 
 
-def cut_text(data: bytes, most: int) -> int:
-    """How many bytes of UTF-8 to give if *most* may be given: whole lines if there are any, or characters."""
-    if len(data) <= most:
+def cut_text(data: bytes, max_bytes: int) -> int:
+    """Return where to cut UTF-8 *data* of at most *max_bytes*: after a line, or else after a character."""
+    if len(data) <= max_bytes:
         return len(data)
-    line_end = data.rfind(b"\n", max(0, most - _LOOK_BACK), most)
+    line_end = data.rfind(b"\n", max(0, max_bytes - _LOOK_BACK), max_bytes)
     if line_end >= 0:
         return line_end + 1
-    end = most
+    end = max_bytes
     while end > 0 and data[end] & 0xC0 == 0x80:
         end -= 1
-    return end or _first_character(data, most)
+    return end or _first_character_size(data, max_bytes)
 
 
-def _first_character(data: bytes, most: int) -> int:
-    """The size of the first character, which does not fit but without which nobody would get on."""
+def _first_character_size(data: bytes, max_bytes: int) -> int:
+    """Return the size of the first character; it exceeds the limit, but the next page has to get further."""
     if data[0] < 0xC0:
-        # It is no UTF-8, so it does not matter where it is cut.
-        return most
+        # Not UTF-8, so it does not matter where it is cut.
+        return max_bytes
     end = 1
     while end < min(len(data), 4) and data[end] & 0xC0 == 0x80:
         end += 1
     return end
 
 
-def fit_values(values: Iterable[Value], most: int) -> list[Value]:
-    """As many of *values*, which JSON can say, as take at most *most* bytes together; but at least one."""
-    given: list[Value] = []
-    room = most
+def fit_values(values: Iterable[Value], max_bytes: int) -> list[Value]:
+    """Return the first of *values* that fit into *max_bytes* of JSON together, but at least one."""
+    fitting: list[Value] = []
+    room = max_bytes
     for value in values:
         room -= len(json.dumps(value)) + 2
-        if room < 0 and given:
+        if room < 0 and fitting:
             break
-        given.append(value)
-    return given
+        fitting.append(value)
+    return fitting
 
 
 MAX_KEPT_OUTPUTS = 8
-"""So many outputs are kept; the one that was asked for the longest ago goes first."""
+"""Outputs kept for their next pages; the least recently used is dropped first."""
 MAX_KEPT_BYTES = 32 * MIB
-"""So much of them together; one that is larger alone is kept until the next comes."""
+"""Size of all kept outputs together; a larger one is kept alone, until the next."""
 _DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptOutput:
-    """What was printed, and all else that there is to tell about it."""
+    """The output of a run, with what its result says."""
 
-    asked: str
+    source: str
     """The command line or the code."""
     streams: Mapping[str, bytes]
     success: bool
@@ -111,61 +115,62 @@ class KeptOutput:
 
     @property
     def size_bytes(self) -> int:
-        """Of all streams."""
+        """Size of all streams together."""
         return sum(map(len, self.streams.values()))
 
 
 class OutputPage(NamedTuple):
-    """As much of an output as one answer holds."""
+    """The part of an output that one result holds."""
 
+    output: KeptOutput
     texts: Mapping[str, str]
     """By stream."""
     next_cursor: str | None
-    """Where the next part begins, if there is one."""
+    """Where the next page begins, if there is one."""
     left_bytes: int
-    """How much comes after this part."""
+    """Size of what follows this page."""
 
 
 class OutputStore:
-    """The last outputs that did not fit into one answer.
+    """The latest outputs that did not fit into one result.
 
-    A cursor names its output by the content, so what it goes on with is what was begun.
+    A cursor identifies its output by the content, so all pages come from the same run.
     """
 
-    def __init__(self, *, most: int = MAX_KEPT_OUTPUTS, most_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, *, max_outputs: int = MAX_KEPT_OUTPUTS, max_bytes: int = MAX_KEPT_BYTES) -> None:
+        self._max_outputs = max_outputs
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[str, KeptOutput] = OrderedDict()
         self._lock = Lock()
 
-    def first(self, output: KeptOutput, most_bytes: int) -> OutputPage:
-        """The beginning of *output*, in at most *most_bytes*; if it is longer, it is kept."""
-        key = "" if output.size_bytes <= most_bytes else self._keep(output)
-        return _page(output, _OutputCursor(key, (0,) * len(output.streams)), most_bytes)
+    def first_page(self, output: KeptOutput, page_bytes: int) -> OutputPage:
+        """Return the first *page_bytes* of *output*; keep it if it is longer."""
+        key = "" if output.size_bytes <= page_bytes else self._keep(output)
+        return _page(output, _OutputCursor(key, (0,) * len(output.streams)), page_bytes)
 
-    def rest(self, cursor: str, asked: str, most_bytes: int) -> tuple[KeptOutput, OutputPage]:
-        """The output that *cursor* lies in, and what comes next of it.
+    def next_page(self, cursor: str, source: str, page_bytes: int) -> OutputPage:
+        """Return the page at *cursor* of the output of *source*.
 
         Raises:
-            ToolError: No answer gave that cursor, or it was given for something else than *asked*.
-            ToldError: The output is not kept any more.
+            ToolError: The cursor is not valid, or belongs to the output of another source.
+            AdvisedError: The output is no longer kept.
         """
-        at = _OutputCursor.parse(cursor)
+        start = _OutputCursor.parse(cursor)
         with self._lock:
-            output = self._kept.get(at.key)
+            output = self._kept.get(start.key)
             if output is not None:
-                self._kept.move_to_end(at.key)
+                self._kept.move_to_end(start.key)
         if output is None:
             raise AdvisedError(
                 "tool.cursor",
                 "The rest of this output is no longer kept",
-                then="Run it again, and let it print less at once.",
+                next="Run it again, and let it print less at once.",
             )
-        if output.asked != asked:
-            raise _wrong("was given for something else: repeat what was asked then")
-        if len(at.positions) != len(output.streams):
-            raise _wrong("was not given by an answer")
-        return output, _page(output, at, most_bytes)
+        if output.source != source:
+            raise _invalid_cursor("belongs to another call: repeat the arguments of that call")
+        if len(start.positions) != len(output.streams):
+            raise _invalid_cursor("does not come from a result")
+        return _page(output, start, page_bytes)
 
     def _keep(self, output: KeptOutput) -> str:
         key = _digest(output)
@@ -178,11 +183,11 @@ class OutputStore:
 
     def _is_full(self) -> bool:
         size = sum(each.size_bytes for each in self._kept.values())
-        return len(self._kept) > self._most or size > self._most_bytes
+        return len(self._kept) > self._max_outputs or size > self._max_bytes
 
 
 class _OutputCursor(NamedTuple):
-    """Where a part begins: in which output, and how far in each stream."""
+    """Where a page begins: the output and the position in each of its streams."""
 
     key: str
     positions: tuple[int, ...]
@@ -196,26 +201,26 @@ class _OutputCursor(NamedTuple):
         if not positions or not all(
             each.isascii() and each.isdecimal() and len(each) <= _DIGITS for each in positions
         ):
-            raise _wrong("was not given by an answer")
+            raise _invalid_cursor("does not come from a result")
         return cls(key, tuple(map(int, positions)))
 
 
-def _wrong(problem: str) -> ToolError:
+def _invalid_cursor(problem: str) -> ToolError:
     return ToolError("arguments", f"Wrong arguments: 'cursor' {problem}")
 
 
 def _digest(output: KeptOutput) -> str:
-    digest = hashlib.sha256(output.asked.encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256(output.source.encode("utf-8", "surrogatepass"))
     for name, content in output.streams.items():
         digest.update(f"\0{name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def _page(output: KeptOutput, at: _OutputCursor, most_bytes: int) -> OutputPage:
+def _page(output: KeptOutput, cursor: _OutputCursor, page_bytes: int) -> OutputPage:
     streams = list(output.streams.values())
-    starts = [min(start, len(stream)) for start, stream in zip(at.positions, streams, strict=True)]
-    shares = _shares([len(stream) - start for start, stream in zip(starts, streams, strict=True)], most_bytes)
+    starts = [min(start, len(stream)) for start, stream in zip(cursor.positions, streams, strict=True)]
+    shares = _shares([len(stream) - start for start, stream in zip(starts, streams, strict=True)], page_bytes)
     texts, ends = {}, []
     for name, start, share in zip(output.streams, starts, shares, strict=True):
         # One more byte shows that the stream goes on.
@@ -224,14 +229,15 @@ def _page(output: KeptOutput, at: _OutputCursor, most_bytes: int) -> OutputPage:
         texts[name] = window[:size].decode("utf-8", "replace")
         ends.append(start + size)
     left = output.size_bytes - sum(ends)
-    return OutputPage(texts, _OutputCursor(at.key, tuple(ends)).render() if left else None, left)
+    next_cursor = _OutputCursor(cursor.key, tuple(ends)).render() if left else None
+    return OutputPage(output, texts, next_cursor, left)
 
 
-def _shares(sizes: list[int], most: int) -> list[int]:
-    """How much of *most* each gets: the same, but what a short one does not need goes to the others."""
+def _shares(sizes: list[int], total: int) -> list[int]:
+    """Divide *total* equally among *sizes*; what a short one does not need goes to the others."""
     shares = [0] * len(sizes)
     order = sorted(range(len(sizes)), key=sizes.__getitem__)
     for count, index in enumerate(order):
-        shares[index] = min(sizes[index], -(-most // (len(sizes) - count)))
-        most -= shares[index]
+        shares[index] = min(sizes[index], -(-total // (len(sizes) - count)))
+        total -= shares[index]
     return shares

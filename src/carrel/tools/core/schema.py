@@ -23,64 +23,66 @@ from carrel.config.kind import did_you_mean
 from carrel.errors import ToolError
 
 SHOWN_CHARACTERS = 40
+"""Longer texts are cut in error messages."""
 MAX_PROBLEMS = 5
-"""So many are told at once."""
+"""Most problems reported in one error message."""
 LARGEST = 2**63
-"""Every number that a tool takes is smaller, since every file is."""
+"""Numbers must be smaller in magnitude: no file, line number or duration is larger."""
 
 Schema = dict[str, Any]  # Any: whatever JSON can say
 
 
 class InvalidArgument(Exception):
-    """A value is not of its kind; says what it must be, or where in it something is wrong."""
+    """A value does not fit its kind; the message says what it must be, or which part of it is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """What is said about one argument, and its bounds."""
+    """The description and the bounds of one argument."""
 
-    says: str
-    least: float | None = None
-    """The least number, or the least length of a text or a list."""
-    most: float | None = None
+    description: str
+    minimum: float | None = None
+    """Smallest number, or shortest text or list."""
+    maximum: float | None = None
+    """Largest number, or longest text or list."""
     default: object = None
-    """What the schema shows as default, where the field itself says only that none was given."""
+    """Default to show in the schema where the default of the field, `None`, only means "not given"."""
 
 
 class ArgumentKind(Protocol):
-    """One kind of values."""
+    """A kind of value: its JSON Schema and its parser."""
 
     def schema(self) -> Schema:
-        """What it is in JSON Schema."""
+        """Return the JSON Schema of this kind."""
         ...
 
-    def check(self, value: object) -> Any:  # Any: each kind makes values of its own
-        """The value as the tool takes it.
+    def parse(self, value: object) -> Any:  # Any: each kind has its own type
+        """Return *value* as the tool takes it.
 
         Raises:
-            Wrong: It is not of this kind.
+            InvalidArgument: The value is not of this kind.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TextKind:
-    """A text."""
+    """A string."""
 
-    least: int = 0
-    most: int | None = None
+    minimum: int = 0
+    maximum: int | None = None
 
     def schema(self) -> Schema:
-        bounds = {"minLength": self.least or None, "maxLength": self.most}
-        return {"type": "string", **_given(bounds)}
+        bounds = {"minLength": self.minimum or None, "maxLength": self.maximum}
+        return {"type": "string", **_without_none(bounds)}
 
-    def check(self, value: object) -> str:
+    def parse(self, value: object) -> str:
         if not isinstance(value, str):
             raise InvalidArgument(f"must be a text, not {describe_value(value)}")
-        if len(value) < self.least:
+        if len(value) < self.minimum:
             raise InvalidArgument("must not be empty")
-        if self.most is not None and len(value) > self.most:
-            raise InvalidArgument(f"is too long: {len(value)} characters, the limit is {self.most}")
+        if self.maximum is not None and len(value) > self.maximum:
+            raise InvalidArgument(f"is too long: {len(value)} characters, the limit is {self.maximum}")
         return value
 
 
@@ -88,41 +90,43 @@ class TextKind:
 class NumberKind:
     """A number."""
 
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     whole: bool = False
 
     def schema(self) -> Schema:
-        bounds = {"minimum": self.least, "maximum": self.most}
-        return {"type": "integer" if self.whole else "number", **_given(bounds)}
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        return {"type": "integer" if self.whole else "number", **_without_none(bounds)}
 
-    def check(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not self._has(value):
-            raise InvalidArgument(f"must be {self._says()}, not {describe_value(value)}")
+    def parse(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self._is_in_range(value):
+            raise InvalidArgument(f"must be {self._describe_range()}, not {describe_value(value)}")
         return int(value) if self.whole else value
 
-    def _has(self, value: float) -> bool:
+    def _is_in_range(self, value: float) -> bool:
         if not -LARGEST < value < LARGEST or (self.whole and value != int(value)):
             return False
-        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        return (self.minimum is None or value >= self.minimum) and (
+            self.maximum is None or value <= self.maximum
+        )
 
-    def _says(self) -> str:
-        says = "a whole number" if self.whole else "a number"
-        if self.least is not None and self.most is not None:
-            return f"{says} from {self.least} to {self.most}"
-        if self.least is not None:
-            return f"{says} of at least {self.least}"
-        return says if self.most is None else f"{says} of at most {self.most}"
+    def _describe_range(self) -> str:
+        noun = "a whole number" if self.whole else "a number"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{noun} from {self.minimum} to {self.maximum}"
+        if self.minimum is not None:
+            return f"{noun} of at least {self.minimum}"
+        return noun if self.maximum is None else f"{noun} of at most {self.maximum}"
 
 
 @dataclass(frozen=True, slots=True)
 class BooleanKind:
-    """True or false."""
+    """A boolean."""
 
     def schema(self) -> Schema:
         return {"type": "boolean"}
 
-    def check(self, value: object) -> bool:
+    def parse(self, value: object) -> bool:
         if not isinstance(value, bool):
             raise InvalidArgument(f"must be true or false, not {describe_value(value)}")
         return value
@@ -130,14 +134,14 @@ class BooleanKind:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceKind:
-    """One of some texts."""
+    """One of a fixed set of strings."""
 
     values: tuple[str, ...]
 
     def schema(self) -> Schema:
         return {"type": "string", "enum": list(self.values)}
 
-    def check(self, value: object) -> str:
+    def parse(self, value: object) -> str:
         if not isinstance(value, str) or value not in self.values:
             raise InvalidArgument(f"must be one of {', '.join(self.values)}, not {describe_value(value)}")
         return value
@@ -148,53 +152,53 @@ class ListKind:
     """A list of values of one kind."""
 
     kind: ArgumentKind
-    least: int = 0
-    most: int | None = None
+    minimum: int = 0
+    maximum: int | None = None
 
     def schema(self) -> Schema:
-        bounds = {"minItems": self.least or None, "maxItems": self.most}
-        return {"type": "array", "items": self.kind.schema(), **_given(bounds)}
+        bounds = {"minItems": self.minimum or None, "maxItems": self.maximum}
+        return {"type": "array", "items": self.kind.schema(), **_without_none(bounds)}
 
-    def check(self, value: object) -> tuple[Any, ...]:
+    def parse(self, value: object) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             raise InvalidArgument(f"must be a list, not {describe_value(value)}")
-        if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            least, most = self.least, "any number of" if self.most is None else self.most
+        if len(value) < self.minimum or (self.maximum is not None and len(value) > self.maximum):
+            low, high = self.minimum, "any number of" if self.maximum is None else self.maximum
             raise InvalidArgument(
-                f"must have {least if least == most else f'{least} to {most}'} items, not {len(value)}"
+                f"must have {low if low == high else f'{low} to {high}'} items, not {len(value)}"
             )
         return tuple(self._item(index, each) for index, each in enumerate(value))
 
     def _item(self, index: int, value: object) -> object:
         try:
-            return self.kind.check(value)
-        except InvalidArgument as wrong:
-            raise InvalidArgument(f"[{index}] {wrong}") from None
+            return self.kind.parse(value)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"[{index}] {error}") from None
 
 
 class ObjectKind:
-    """An object with known fields, as a dataclass declares them."""
+    """An object whose fields are those of a dataclass."""
 
-    def __init__(self, made: Callable[..., Any]) -> None:
-        self._made = made
-        hints = get_type_hints(made, include_extras=True)
+    def __init__(self, cls: Callable[..., Any]) -> None:
+        self._cls = cls
+        hints = get_type_hints(cls, include_extras=True)
         self._fields: dict[str, tuple[dataclasses.Field[Any], Param, ArgumentKind]] = {}
-        for field in dataclasses.fields(made):  # type: ignore[arg-type]  # a dataclass, as all that come here
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # a dataclass, as all that come here
             hint = hints[field.name]
-            about = next(each for each in get_args(hint) if isinstance(each, Param))
+            param = next(each for each in get_args(hint) if isinstance(each, Param))
             name = field.metadata.get("name", field.name)
-            self._fields[name] = field, about, kind_of(get_args(hint)[0], about)
+            self._fields[name] = field, param, kind_of(get_args(hint)[0], param)
         self._required = [name for name, (field, _, _) in self._fields.items() if not _has_default(field)]
 
     @property
     def names(self) -> Collection[str]:
-        """What the fields are called."""
+        """Names of the fields in JSON."""
         return self._fields.keys()
 
     def schema(self) -> Schema:
         properties = {
-            name: {**kind.schema(), "description": about.says, **_default(field, about)}
-            for name, (field, about, kind) in self._fields.items()
+            name: {**kind.schema(), "description": param.description, **_default(field, param)}
+            for name, (field, param, kind) in self._fields.items()
         }
         return {
             "type": "object",
@@ -203,12 +207,20 @@ class ObjectKind:
             "additionalProperties": False,
         }
 
-    def check(self, value: object) -> Any:
+    def parse(self, value: object) -> Any:
         if not isinstance(value, Mapping):
             raise InvalidArgument(f"must be an object, not {describe_value(value)}")
+        return self.parse_fields(value)
+
+    def parse_fields(self, values: Mapping[Any, object]) -> Any:  # Any: keys that are no text are refused
+        """Build the dataclass from the *values* of a JSON object.
+
+        Raises:
+            InvalidArgument: A field is unknown, missing or has a wrong value.
+        """
         problems: list[str] = []
-        given: dict[str, object] = {}
-        for name, each in value.items():
+        parsed: dict[str, object] = {}
+        for name, each in values.items():
             if len(problems) == MAX_PROBLEMS:
                 break
             row = self._fields.get(name) if isinstance(name, str) else None
@@ -217,16 +229,16 @@ class ObjectKind:
                 continue
             field, _, kind = row
             if each is None and name not in self._required:
-                # Many clients send null for what they leave out.
+                # Many clients send null for omitted arguments.
                 continue
             try:
-                given[field.name] = kind.check(each)
-            except InvalidArgument as wrong:
-                problems.append(f"{name!r} {wrong}")
-        problems += [f"{name!r} is missing" for name in self._required if name not in value]
+                parsed[field.name] = kind.parse(each)
+            except InvalidArgument as error:
+                problems.append(f"{name!r} {error}")
+        problems += [f"{name!r} is missing" for name in self._required if name not in values]
         if problems:
             raise InvalidArgument("; ".join(problems[:MAX_PROBLEMS]))
-        return self._made(**given)
+        return self._cls(**parsed)
 
     def _unknown(self, name: object) -> str:
         if not isinstance(name, str):
@@ -235,30 +247,30 @@ class ObjectKind:
         return f"there is no argument {name[:SHOWN_CHARACTERS]!r}{did_you_mean(name, known)}"
 
 
-def kind_of(hint: Any, about: Param) -> ArgumentKind:  # Any: a type, whatever it is
-    """The kind of values that a field with this type takes."""
-    origin, inside = get_origin(hint), get_args(hint)
+def kind_of(hint: Any, param: Param) -> ArgumentKind:  # Any: any type annotation
+    """Return the kind for a field with this type annotation."""
+    origin, args = get_origin(hint), get_args(hint)
     if origin in (types.UnionType, Union):
-        (hint,) = (each for each in inside if each is not type(None))
-        return kind_of(hint, about)
+        (hint,) = (each for each in args if each is not type(None))
+        return kind_of(hint, param)
     if origin is Annotated:
-        return kind_of(inside[0], next(each for each in inside if isinstance(each, Param)))
+        return kind_of(args[0], next(each for each in args if isinstance(each, Param)))
     if origin is Literal:
-        return ChoiceKind(inside)
+        return ChoiceKind(args)
     if origin is tuple:
-        return ListKind(kind_of(inside[0], Param("")), int(about.least or 0), _whole(about.most))
+        return ListKind(kind_of(args[0], Param("")), int(param.minimum or 0), _int_or_none(param.maximum))
     if dataclasses.is_dataclass(hint):
         return ObjectKind(hint)  # type: ignore[arg-type]  # a class, not an instance
     simple: dict[object, ArgumentKind] = {
-        str: TextKind(int(about.least or 0), _whole(about.most)),
-        int: NumberKind(about.least, about.most, whole=True),
-        float: NumberKind(about.least, about.most),
+        str: TextKind(int(param.minimum or 0), _int_or_none(param.maximum)),
+        int: NumberKind(param.minimum, param.maximum, whole=True),
+        float: NumberKind(param.minimum, param.maximum),
         bool: BooleanKind(),
     }
     return simple[hint]
 
 
-def _whole(number: float | None) -> int | None:
+def _int_or_none(number: float | None) -> int | None:
     return None if number is None else int(number)
 
 
@@ -266,19 +278,19 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
     return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
 
 
-def _default(field: dataclasses.Field[Any], about: Param) -> Schema:
-    value = about.default if about.default is not None else field.default
+def _default(field: dataclasses.Field[Any], param: Param) -> Schema:
+    value = param.default if param.default is not None else field.default
     if value is None or value is dataclasses.MISSING:
         return {}
     return {"default": list(value) if isinstance(value, tuple) else value}
 
 
-def _given(bounds: Mapping[str, float | None]) -> Schema:
+def _without_none(bounds: Mapping[str, float | None]) -> Schema:
     return {name: value for name, value in bounds.items() if value is not None}
 
 
 def describe_value(value: object) -> str:
-    """What a value is, in a few words, whatever it holds."""
+    """Describe any value in a few words, for an error message."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None:
@@ -299,35 +311,35 @@ Args = TypeVar("Args")
 
 
 class Parameters(Generic[Args]):
-    """What one tool takes, as its dataclass declares it."""
+    """The arguments of one tool, as its dataclass declares them."""
 
-    def __init__(self, made: Callable[..., Args]) -> None:
-        """Read arguments into *made*, a dataclass whose fields are `Annotated` with a `Param`."""
-        self._table = ObjectKind(made)
+    def __init__(self, cls: Callable[..., Args]) -> None:
+        """Parse arguments into *cls*, a dataclass whose fields are `Annotated` with a `Param`."""
+        self._object = ObjectKind(cls)
 
     def schema(self) -> Schema:
-        """The JSON Schema of the arguments."""
-        return self._table.schema()
+        """Return the JSON Schema of the arguments."""
+        return self._object.schema()
 
-    def takes(self, name: str) -> bool:
-        """Whether there is such an argument."""
-        return name in self._table.names
+    def accepts(self, name: str) -> bool:
+        """Whether the tool has an argument *name*."""
+        return name in self._object.names
 
-    def read(self, arguments: Any) -> Args:  # Any: whatever JSON can say
-        """The arguments as the tool takes them; none at all are an empty object.
+    def parse(self, arguments: Any) -> Args:  # Any: any JSON value
+        """Return *arguments* as the tool takes them; `None` is an empty object.
 
         Raises:
-            ToolError: They do not fit; says which, and how.
+            ToolError: An argument is wrong; the message names each one.
         """
-        given = {} if arguments is None else arguments
-        if not isinstance(given, Mapping):
+        values = {} if arguments is None else arguments
+        if not isinstance(values, Mapping):
             raise ToolError(
-                "arguments", f"Wrong arguments: they must be an object, not {describe_value(given)}"
+                "arguments", f"Wrong arguments: they must be an object, not {describe_value(values)}"
             )
         try:
-            made: Args = self._table.check(given)
-        except InvalidArgument as wrong:
-            problem = str(wrong)
+            args: Args = self._object.parse_fields(values)
+        except InvalidArgument as error:
+            problem = str(error)
         else:
-            return made
+            return args
         raise ToolError("arguments", f"Wrong arguments: {problem}")

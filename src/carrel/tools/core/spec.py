@@ -1,4 +1,4 @@
-"""What is known about a tool before it is loaded (`Tool`), and its code once it is (`LoadedTool`)."""
+"""A tool: its table row (`Tool`) and, once imported, its code (`LoadedTool`)."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from carrel.tools.core.schema import Parameters
 
 if TYPE_CHECKING:
     from carrel.tools.core.context import ToolContext
-    from carrel.tools.core.result import ToolResult
+    from carrel.values import ToolResult
 
 
 class Profile(StrEnum):
-    """A set of tools under names that some models and clients know."""
+    """A set of tools, named as certain models and clients expect them."""
 
     AGENT = "agent"
-    """Our own: `file_read`, `file_write`, `bash` and so on."""
+    """carrel's own: `file_read`, `file_write`, `bash` and so on."""
     FILES = "files"
-    """Filesystem operations for workflows: `read_file`, `file_info` and so on, with `data` in the answer."""
+    """Filesystem operations for workflows: `read_file`, `file_info` and so on, with `data` in the result."""
     EDITOR = "editor"
     """The text editor and the shell that Claude models are trained on."""
     CODING = "coding"
     """`read`, `write`, `edit`, `glob`, `grep` and `bash`, as coding models know them."""
     MCP = "mcp"
-    """The names of the reference filesystem server of MCP."""
+    """The tools of the MCP reference filesystem server."""
 
 
 class ToolEffect(StrEnum):
-    """The most that a tool does."""
+    """The strongest effect that a tool can have."""
 
     READ = "read"
     WRITE = "write"
     RUN = "run"
-    """It runs commands or code, which may do anything that the role may."""
+    """Runs commands or code, which can do anything that the role may do."""
 
 
 class Purpose(StrEnum):
-    """What a tool is good for, so that advice can name the one that helps."""
+    """What a tool is for, so that advice can name a suitable one."""
 
     READ = "read"
     LIST = "list"
@@ -59,16 +59,16 @@ class RunLocation(StrEnum):
     """Where commands and code run."""
 
     HERE = "here"
-    """In the shell of this process and in the guest."""
+    """In the built-in shell and the Python guest."""
     CONTAINER = "container"
-    """In the container of the session, which has no network."""
+    """In the session's container, without network."""
     NETWORKED = "networked container"
-    """In one that the operator put into a network."""
+    """In the session's container, in a network that the operator chose."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """One tool of one profile: all that roles, help and lists need."""
+    """One tool of one profile: what roles, help and listings need."""
 
     profile: Profile
     name: str
@@ -76,35 +76,35 @@ class Tool:
     effect: ToolEffect
     purpose: Purpose
     along_with: str
-    """A role that has this tool of the default table has also the one described here."""
+    """Agent tool that implies this one: a role that has it also has this tool."""
     destructive: bool = False
-    """Whether it may take away what was there."""
+    """Whether it can overwrite or delete existing content."""
     idempotent: bool = False
-    """Whether a second call with the same arguments changes nothing more."""
+    """Whether repeating a call with the same arguments changes nothing more."""
     quick: bool = False
-    """Whether it takes no more than a few system calls, so that async callers need no thread for it."""
+    """Whether it takes only a few system calls, so that async callers need no thread for it."""
     also: tuple[Purpose, ...] = ()
-    """What else it is good for."""
+    """Further purposes."""
     module: str = ""
-    """Module beneath `carrel.tools.profiles` that defines it; by default that of its profile."""
+    """Module under `carrel.tools.profiles` that defines it; by default that of its profile."""
 
-    def load(self, where: RunLocation = RunLocation.HERE) -> LoadedTool:
-        """The tool itself, imported now, described as it is *where* commands and code run."""
-        return _loaded(self, where)
+    def load(self, run_location: RunLocation = RunLocation.HERE) -> LoadedTool:
+        """Import the tool; its description depends on where commands and code run."""
+        return _load(self, run_location)
 
 
 class LoadedTool(NamedTuple):
-    """A tool that can be called."""
+    """A tool that is imported and can be called."""
 
     tool: Tool
     parameters: Parameters[Any]
     run: Callable[[ToolContext, Any], ToolResult]
     is_quick: Callable[[ToolContext, Any], bool] | None
-    """Says about some arguments whether the call takes no more than a few system calls."""
+    """Whether a call with these arguments takes only a few system calls."""
     is_stepwise: bool
-    """Whether a call that only looks asks for its time so often that it can be tried, whatever is there."""
+    """Whether a listing checks its deadline often enough to be tried inline, even in a large directory."""
     description: str
-    """For the model that decides whether to call it."""
+    """Description for the model that decides whether to call it."""
 
 
 _NETWORK = {
@@ -114,12 +114,13 @@ _NETWORK = {
 
 
 @cache
-def _loaded(tool: Tool, where: RunLocation) -> LoadedTool:
+def _load(tool: Tool, run_location: RunLocation) -> LoadedTool:
     module = importlib.import_module(f"carrel.tools.profiles.{tool.module or tool.profile}")
     constant = tool.name.upper()
     notes: str = getattr(module, f"{constant}_NOTES", "")
-    if where is not RunLocation.HERE:
-        notes = getattr(module, f"{constant}_CONTAINER_NOTES", notes).replace("{network}", _NETWORK[where])
+    if run_location is not RunLocation.HERE:
+        notes = getattr(module, f"{constant}_CONTAINER_NOTES", notes)
+        notes = notes.replace("{network}", _NETWORK[run_location])
     return LoadedTool(
         tool,
         Parameters(getattr(module, f"{tool.name.title().replace('_', '')}Args")),

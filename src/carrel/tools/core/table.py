@@ -1,4 +1,4 @@
-"""All tools, one row each: name, summary, effect and purpose; and which of them a role has."""
+"""The table of tools, one row each: name, summary, effect and purpose; and the tools of a role."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _moves = partial(Tool, effect=_WRITE, purpose=Purpose.MOVE, along_with="file_wri
 _runs = partial(Tool, effect=_RUN, purpose=Purpose.RUN, along_with="bash", destructive=True)
 
 _ROWS = (
-    # Our own
+    # carrel's own
     _reads(Profile.AGENT, "file_read", "Read a file of the workspace", module="agent.file_read"),
     _edits(
         Profile.AGENT,
@@ -68,8 +68,8 @@ _ROWS = (
     _lists(Profile.FILES, "list_directory", "List a directory"),
     _makes(Profile.FILES, "create_directory", "Create a directory"),
     _deletes(Profile.FILES, "delete", "Delete a file or directory"),
-    _looks(Profile.FILES, "exists", "Tell whether a file or directory exists"),
-    _looks(Profile.FILES, "file_info", "Tell what is known about a file or directory"),
+    _looks(Profile.FILES, "exists", "Check whether a file or directory exists"),
+    _looks(Profile.FILES, "file_info", "Show the metadata of a file or directory"),
     # The text editor
     _edits(
         Profile.EDITOR,
@@ -79,7 +79,7 @@ _ROWS = (
         also=(Purpose.READ, Purpose.LIST),
     ),
     _runs(Profile.EDITOR, "bash", "Run a command line in the workspace"),
-    # What coding models know
+    # Tools that coding models know
     _reads(Profile.CODING, "read", "Read a file of the workspace"),
     _writes(Profile.CODING, "write", "Write a file of the workspace"),
     _edits(Profile.CODING, "edit", "Replace text in a file of the workspace"),
@@ -88,8 +88,8 @@ _ROWS = (
     _runs(Profile.CODING, "bash", "Run a command line in the workspace"),
     # The reference filesystem server of MCP
     _reads(Profile.MCP, "read_text_file", "Read a file as text", module="mcp.reading"),
-    _reads(Profile.MCP, "read_file", "Read a file as text, by an older name", module="mcp.reading"),
-    _reads(Profile.MCP, "read_media_file", "Read an image or a sound", module="mcp.reading"),
+    _reads(Profile.MCP, "read_file", "Read a file as text, under an older name", module="mcp.reading"),
+    _reads(Profile.MCP, "read_media_file", "Read an image or audio file", module="mcp.reading"),
     _reads(Profile.MCP, "read_multiple_files", "Read several files as text", module="mcp.reading"),
     _writes(Profile.MCP, "write_file", "Write a file", module="mcp.writing"),
     _edits(Profile.MCP, "edit_file", "Replace texts in a file", module="mcp.writing"),
@@ -104,7 +104,7 @@ _ROWS = (
     _lists(
         Profile.MCP,
         "directory_tree",
-        "Give a directory and all beneath it as a tree",
+        "Show a directory and everything below it as a tree",
         module="mcp.directory_tree",
     ),
     _moves(Profile.MCP, "move_file", "Move or rename a file or directory", module="mcp.writing"),
@@ -115,25 +115,26 @@ _ROWS = (
         purpose=Purpose.SEARCH,
         module="mcp.listing",
     ),
+    _looks(Profile.MCP, "get_file_info", "Show the metadata of a file or directory", module="mcp.listing"),
     _looks(
-        Profile.MCP, "get_file_info", "Tell what is known about a file or directory", module="mcp.listing"
-    ),
-    _looks(
-        Profile.MCP, "list_allowed_directories", "List the directories that may be used", module="mcp.listing"
+        Profile.MCP,
+        "list_allowed_directories",
+        "List the directories that may be accessed",
+        module="mcp.listing",
     ),
 )
 
 TOOLS: Mapping[Profile, Mapping[str, Tool]] = {
     profile: {tool.name: tool for tool in _ROWS if tool.profile is profile} for profile in Profile
 }
-"""By profile and name, in the order in which they are listed."""
+"""Tools by profile and name, in listing order."""
 
 
 def tools_of(role: Role, profile: Profile) -> Mapping[str, Tool]:
-    """The tools of *profile* that *role* has; none of the others is listed or can be called."""
+    """Return the tools of *profile* that *role* has; no other tool is listed or can be called."""
     return {name: tool for name, tool in TOOLS[profile].items() if role.allows(name, tool.along_with)}
 
 
 def unknown_tools(role: Role) -> tuple[str, ...]:
-    """What *role* names and no profile has, by mistake or for another program."""
+    """Return the tool names of *role* that exist in no profile: mistakes, or tools of another program."""
     return tuple(name for name in role.tools if not any(name in tools for tools in TOOLS.values()))

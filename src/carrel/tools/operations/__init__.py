@@ -1,5 +1,5 @@
-"""The work that tools of several profiles share.
+"""Operations that tools of several profiles share: read, write, delete, list, and run command lines.
 
-Reading, writing, deleting, listing, and running command lines. Start with `reading`. Names and arguments of
-tools belong to `profiles`, and every operation goes through the workspace of the context.
+Start with `reading`. Names and arguments of tools belong to `profiles`. Every operation goes through the
+workspace of the context.
 """

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from carrel.errors import ToolError
 from carrel.shell.budget import Budget
 from carrel.shell.result import ShellResult
 from carrel.shell.text.quoting import encode
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.pagination import KeptOutput
-from carrel.tools.core.result import ToolResult
+from carrel.tools.core.schema import Param
 from carrel.tools.core.spec import RunLocation
-from carrel.tools.results import run_output
-from carrel.tools.results.run_output import RunProblem, run_problem
+from carrel.tools.results.run_output import (
+    RunProblem,
+    run_outcome,
+    run_problem,
+    stderr_summary,
+    streams_result,
+    text_result,
+)
+from carrel.values import ToolResult
+
+SHELL_NOTES = (
+    "The usual file commands are available, such as ls, cat, grep and find; `help` lists them. Programs of"
+    " the host and the network are not available. The working directory and variables persist between calls."
+)
+"""Description of the built-in shell, for the notes of every `bash` tool."""
+CONTAINER_NOTES = (
+    "It runs in a Linux container of this session, {network}, in the workspace; the programs are those of its"
+    " image. Nothing persists between calls except files in the workspace and, for a while, in /tmp;"
+    " processes that a command leaves running are ended."
+)
+"""The same where commands run in the session's container."""
+
+CommandOrNone = Annotated[str | None, Param("Command line to run; required unless the shell is restarted")]
+Restart = Annotated[bool, Param("Restart the shell, in the workspace and without variables that were set")]
+TextCursor = Annotated[str | None, Param("Cursor from a truncated result, to continue from there")]
 
 MAX_ARGUMENT_BYTES = 2**17 - 1
-"""The longest argument that Linux hands to a program."""
+"""Longest argument that Linux passes to a program, in bytes."""
 _SHELL = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; fi; exec sh -c "$1"'
-"""Becomes the best shell that the image has; the command line is an argument, and no part of this text."""
+"""Script that starts the best shell of the image; the command line is an argument, never part of its text."""
 
 
 def run_in_container(ctx: ToolContext, command: str, seconds: float) -> ShellResult:
-    """Run *command* in at most *seconds*, in the workspace.
+    """Run *command* for at most *seconds*, in the workspace.
 
     Raises:
-        ToolError: It cannot be handed to a program.
-        EngineError: There is no engine that can be used.
+        ToolError: The command cannot be passed to a program.
+        EngineError: No container engine is available.
         ContainerError: The container cannot be used.
     """
-    _require_argument(command)
+    _require_valid_argument(command)
     result = ctx.container_shell.run(
         ("sh", "-c", _SHELL, "sh", command),
         timeout_seconds=seconds,
@@ -50,52 +72,51 @@ def run_in_container(ctx: ToolContext, command: str, seconds: float) -> ShellRes
     )
 
 
-def _require_argument(command: str) -> None:
+def _require_valid_argument(command: str) -> None:
     try:
         size = len(command.encode())
     except UnicodeEncodeError:
-        raise ToolError("arguments", "Wrong arguments: 'command' must be text that UTF-8 can have") from None
+        raise ToolError("arguments", "Wrong arguments: 'command' must be valid Unicode text") from None
     if "\0" in command:
-        raise ToolError("arguments", "Wrong arguments: 'command' must not hold a NUL")
+        raise ToolError("arguments", "Wrong arguments: 'command' must not contain a NUL character")
     if size > MAX_ARGUMENT_BYTES:
         raise ToolError(
             "arguments", f"Wrong arguments: 'command' must have at most {MAX_ARGUMENT_BYTES} bytes"
         )
 
 
-_STATUS = "tool.status"
 _ECHO_CHARACTERS = 1000
-"""So much of a command line is told again."""
+"""Longer command lines are cut in the metadata."""
 
 
 def run_streams(ctx: ToolContext, command: str, *, seconds: float, cursor: str | None) -> ToolResult:
-    """Run *command* in at most *seconds*; standard output and error come apart.
+    """Run *command* for at most *seconds*; the result has standard output and error separately.
 
-    With *cursor* nothing is run, and the answer goes on with what *command* printed before.
+    With *cursor*, nothing is run: the result is the next page of what *command* printed before.
 
     Raises:
-        ToolError: No answer gave that cursor, or it was given for another command.
-        ToldError: The output is not kept any more.
+        ToolError: The cursor is not valid, or belongs to another command.
+        AdvisedError: The output is no longer kept.
     """
     if cursor is not None:
-        return run_output.streams_rest(ctx, cursor, command)
+        return streams_result(ctx.next_page(cursor, command))
     result, metadata = _run(ctx, command, seconds)
     streams = {"stdout": result.stdout, "stderr": result.stderr}
-    problem = _status_problem(result, run_output.gist(result.stderr))
-    return run_output.streams_answer(ctx, run_output.output_of(command, streams, problem, metadata))
+    problem = _status_problem(result, stderr_summary(result.stderr))
+    return streams_result(ctx.first_page(run_outcome(command, streams, problem, metadata)))
 
 
 def run_text(
     ctx: ToolContext, command: str | None, *, restart: bool, seconds: float, cursor: str | None
 ) -> ToolResult:
-    """Run *command*, or restart the shell, or both; standard output and error come as one text.
+    """Run *command*, restart the shell, or both; the result has standard output and error as one text.
 
     Raises:
-        ToolError: There is nothing to do, or no answer gave that cursor.
-        ToldError: The output is not kept any more.
+        ToolError: There is no command and no restart, or the cursor is not valid.
+        AdvisedError: The output is no longer kept.
     """
     if command is not None and cursor is not None:
-        return run_output.text_rest(ctx, cursor, command)
+        return text_result(ctx.next_page(cursor, command))
     if restart:
         ctx.restart_shell()
         if command is None:
@@ -104,25 +125,24 @@ def run_text(
             )
     if command is None:
         raise ToolError("arguments", "Wrong arguments: 'command' is missing")
-    return run_output.text_answer(ctx, _as_text(ctx, command, seconds))
-
-
-def _as_text(ctx: ToolContext, command: str, seconds: float) -> KeptOutput:
     result, metadata = _run(ctx, command, seconds)
+    streams = {"text": _combined_output(result)}
+    return text_result(ctx.first_page(run_outcome(command, streams, _status_problem(result, ""), metadata)))
+
+
+def _combined_output(result: ShellResult) -> bytes:
     stdout, stderr = result.stdout, result.stderr
     if result.message is not None:
-        # The error says it already.
+        # The error of the result contains it already.
         stderr = stderr.removesuffix(encode(result.message) + b"\n")
-    between = b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b""
-    return run_output.output_of(
-        command, {"text": stdout + between + stderr}, _status_problem(result, ""), metadata
-    )
+    separator = b"\n" if stdout and stderr and not stdout.endswith(b"\n") else b""
+    return stdout + separator + stderr
 
 
 def _run(ctx: ToolContext, command: str, seconds: float) -> tuple[ShellResult, dict[str, Any]]:
-    most = ctx.options.shell_timeout_seconds
-    seconds = seconds if most is None else min(seconds, most)
-    if ctx.where is RunLocation.HERE:
+    max_seconds = ctx.options.shell_timeout_seconds
+    seconds = seconds if max_seconds is None else min(seconds, max_seconds)
+    if ctx.run_location is RunLocation.HERE:
         budget = Budget(seconds=seconds, output_bytes=ctx.options.shell_output_bytes)
         result = ctx.shell.run(command, budget=budget, on_start=ctx.on_stop)
     else:
@@ -136,19 +156,19 @@ def _run(ctx: ToolContext, command: str, seconds: float) -> tuple[ShellResult, d
         "stdout_bytes": len(result.stdout),
         "stderr_bytes": len(result.stderr),
     }
-    if ctx.where is not RunLocation.HERE and result.truncated:
+    if ctx.run_location is not RunLocation.HERE and result.truncated:
         metadata["output_lost"] = True
     return result, metadata
 
 
 def _cwd(ctx: ToolContext) -> str:
-    return ctx.shell.cwd if ctx.where is RunLocation.HERE else ctx.workspace.mount
+    return ctx.shell.cwd if ctx.run_location is RunLocation.HERE else ctx.workspace.mount
 
 
-def _status_problem(result: ShellResult, gist: str) -> RunProblem | None:
+def _status_problem(result: ShellResult, summary: str) -> RunProblem | None:
     if result.error_code is not None:
         return RunProblem(result.error_code, result.message or "")
     if result.exit_code == 0:
         return None
     message = f"Command exited with status {result.exit_code}"
-    return RunProblem(_STATUS, f"{message}: {gist}" if gist else message)
+    return RunProblem("tool.status", f"{message}: {summary}" if summary else message)

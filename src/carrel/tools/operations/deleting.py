@@ -1,4 +1,4 @@
-"""Delete a file, a link or a directory, and report what it was."""
+"""Delete a file, a link or a directory, and report what was deleted."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from carrel.values import FileInfo
 
 
 class DeletedEntry(NamedTuple):
-    """What is no longer there."""
+    """A deleted file, link or directory."""
 
     info: FileInfo
     item_count: int | None
-    """How many entries went with it, itself included; `None` if they are too many to be counted."""
+    """Number of deleted entries, including itself; `None` if there were too many to count."""
 
 
 def delete_path(
     ctx: ToolContext, path: str, *, recursive: bool, force: bool, if_match: str | None = None
 ) -> DeletedEntry | None:
-    """Delete a file, a link (never its target) or a directory; `None` if *force* and nothing was there.
+    """Delete a file, a link (never its target) or a directory; with *force*, `None` if it does not exist.
 
     Raises:
-        MissingError: There is nothing, and *force* is off.
+        MissingError: *path* does not exist, and *force* is off.
         NotEmptyError: The directory is not empty, and *recursive* is off.
-        ChangedError: It is not the version *if_match*.
-        ToldError: It is the workspace itself.
+        ChangedError: The version is not *if_match*.
+        AdvisedError: *path* is the workspace itself.
     """
     try:
         info = ctx.workspace.stat(path, follow_symlinks=False)
@@ -39,18 +39,18 @@ def delete_path(
         raise AdvisedError(
             "path.invalid",
             "The workspace itself cannot be deleted",
-            then="Delete what is in it by its names.",
+            next="Delete its entries by name.",
             path=path,
         )
-    count = _count(ctx, path, info) if recursive else 1
+    count = _count_entries(ctx, path, info) if recursive else 1
     ctx.workspace.remove(path, recursive=recursive, force=force, if_version=if_match)
     return DeletedEntry(info, count)
 
 
-def _count(ctx: ToolContext, path: str, info: FileInfo) -> int | None:
-    """How many entries there are; counting them also finds out whether there is time for so many.
+def _count_entries(ctx: ToolContext, path: str, info: FileInfo) -> int | None:
+    """Count the entries to delete, which also ends the call if the deadline is too short for them.
 
-    A tree that is too large to be counted can be deleted nevertheless.
+    A tree that is too large to count can still be deleted.
     """
     if not info.is_directory:
         return 1

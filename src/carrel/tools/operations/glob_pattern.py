@@ -11,24 +11,24 @@ from carrel.shell.language.braces import expand_braces
 
 MAX_PATTERNS = 100
 MAX_PATTERN_CHARACTERS = 16 * PATTERN_CHARACTERS
-"""Of all that one stands for, since each takes time to compile and to match."""
+"""Total length of the patterns that braces expand to, because each takes time to compile and match."""
 
 
 class GlobPattern:
-    """One or several patterns of `carrel.paths.glob`."""
+    """A glob pattern, expanded to one or more patterns of `carrel.paths.glob`."""
 
     def __init__(self, text: str) -> None:
         """Compile *text*.
 
         Raises:
-            PatternError: It is no pattern, or stands for too many.
+            PatternError: The pattern is not valid, or expands to too many.
         """
         self.text = text
-        self.parts = _parts(text)
-        """The patterns that it stands for."""
+        self.parts = _expand(text)
+        """The patterns that the braces expand to."""
         self._patterns = [Pattern(each) for each in self.parts]
         self.anywhere = all(pattern.anywhere for pattern in self._patterns)
-        """Whether it matches names, at any depth."""
+        """Whether it matches names at any depth."""
 
     def matches(self, path: str) -> bool:
         """Whether the relative *path* matches."""
@@ -36,10 +36,10 @@ class GlobPattern:
 
 
 def compile_patterns(texts: Iterable[str], check: Callable[[], None]) -> list[GlobPattern]:
-    """Compile each of *texts*, unless *check* stops it.
+    """Compile each of *texts*, calling *check* between them.
 
     Raises:
-        PatternError: One is no pattern, or stands for too many.
+        PatternError: A pattern is not valid, or expands to too many.
     """
     patterns: list[GlobPattern] = []
     for text in texts:
@@ -48,20 +48,20 @@ def compile_patterns(texts: Iterable[str], check: Callable[[], None]) -> list[Gl
     return patterns
 
 
-def _parts(text: str) -> list[str]:
+def _expand(text: str) -> list[str]:
     if "{" not in text or len(text) > PATTERN_CHARACTERS:
         return [text]
     try:
         found = [
-            _joined(word)
+            _join(word)
             for word in expand_braces(Word((LiteralText(text, quoted=False),), 1), max_words=MAX_PATTERNS)
         ]
     except ShellSyntaxError:
         found = []
     if not found or sum(map(len, found)) > MAX_PATTERN_CHARACTERS:
-        raise PatternError(f"invalid pattern {text[:80]!r}: its braces stand for too many patterns")
+        raise PatternError(f"invalid pattern {text[:80]!r}: its braces expand to too many patterns")
     return found
 
 
-def _joined(word: Word) -> str:
+def _join(word: Word) -> str:
     return "".join(piece.text for piece in word.parts if isinstance(piece, LiteralText))

@@ -15,46 +15,48 @@ from carrel.values import FileInfo
 from carrel.workspace.search import below, is_hidden
 
 _KEPT_LIMITS = frozenset({"limit.depth", "limit.walk_entries"})
-"""A walk that ends at one of these still gives what it found so far."""
+"""Errors of a walk that still leave a usable, incomplete listing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The entries of a directory, links as links."""
+    """The entries of a directory; links are not followed."""
 
     directory: FileInfo
     entries: tuple[FileInfo, ...]
-    """Directory by directory, each sorted by name, as `ls -R` has them."""
+    """Directory by directory, each sorted by name, as `ls -R` lists them."""
     incomplete: str | None = None
-    """Why there may be more than these."""
+    """Why entries may be missing, if they are."""
 
     def below(self, info: FileInfo) -> str:
-        """The path of an entry, seen from the directory."""
+        """Return the path of an entry relative to the directory."""
         return below(self.directory, info)
 
-    def page(self, cursor: str | None, most: int, entry: Callable[[FileInfo], dict[str, Any]]) -> ListingPage:
-        """What follows after *cursor*, each told by *entry*, as far as it fits into *most* bytes."""
-        # The cursor is the last path that was given: what others delete or make meanwhile moves nothing else.
-        start = 0 if cursor is None else self._after(cursor)
-        given = fit_values((entry(info) for info in self.entries[start:]), most)
-        end = start + len(given)
+    def page(
+        self, cursor: str | None, max_bytes: int, render: Callable[[FileInfo], dict[str, Any]]
+    ) -> ListingPage:
+        """Return the entries after *cursor*, each rendered with *render*, that fit into *max_bytes*."""
+        # The cursor is the last path of a page, so entries created or deleted in between shift no others.
+        start = 0 if cursor is None else self._index_after(cursor)
+        entries = fit_values((render(info) for info in self.entries[start:]), max_bytes)
+        end = start + len(entries)
         metadata: dict[str, Any] = {}
         if end < len(self.entries):
             metadata |= {"truncated": True, "next_cursor": self.entries[end - 1].path}
         if self.incomplete is not None:
             metadata |= {"truncated": True, "incomplete": self.incomplete}
-        return ListingPage(given, metadata)
+        return ListingPage(entries, metadata)
 
-    def _after(self, cursor: str) -> int:
+    def _index_after(self, cursor: str) -> int:
         return bisect_right(self.entries, listing_order(cursor), key=lambda info: listing_order(info.path))
 
 
 class ListingPage(NamedTuple):
-    """A part of a listing, as an answer gives it."""
+    """The part of a listing that one result holds."""
 
     entries: list[dict[str, Any]]
     metadata: dict[str, Any]
-    """Whether and how to go on, and why there may be more."""
+    """Where the next page begins, and why entries may be missing."""
 
 
 def list_entries(
@@ -68,40 +70,40 @@ def list_entries(
 ) -> Listing:
     """List the directory *path*, `""` for the workspace itself.
 
-    A *pattern* without a slash matches names; one with a slash matches the path beneath the directory, and
-    goes as deep as it says. Directories are entered whatever their name, but what is hidden is neither
-    entered nor listed unless *hidden* says so or the pattern names it, and never what an *excluded* pattern
-    matches. No link is followed.
+    A *pattern* without a slash matches names; one with a slash matches the path relative to the directory,
+    to any depth it names. Directories are entered whatever their name. Hidden entries are neither entered
+    nor listed, unless *hidden* is set or the pattern names them; entries that an *excluded* pattern matches
+    never are. No link is followed.
 
     Raises:
-        MissingError: There is no such directory.
-        NotDirectoryError: It is a file.
-        PatternError: It is no pattern.
+        MissingError: The directory does not exist.
+        NotDirectoryError: *path* is a file.
+        PatternError: A pattern is not valid.
     """
-    wanted = None if pattern is None or pattern == "*" else GlobPattern(pattern)
-    if wanted is not None:
-        recursive = recursive or not wanted.anywhere
-        hidden = hidden or is_hidden(wanted.text)
-    barred = compile_patterns(excluded, ctx.check)
+    glob = None if pattern is None or pattern == "*" else GlobPattern(pattern)
+    if glob is not None:
+        recursive = recursive or not glob.anywhere
+        hidden = hidden or is_hidden(glob.text)
+    excluded_globs = compile_patterns(excluded, ctx.check)
     path = path or "."
     directory = ctx.workspace.stat(path)
 
-    def is_shown(info: FileInfo) -> bool:
+    def is_visible(info: FileInfo) -> bool:
         name = below(directory, info)
-        return (hidden or not is_hidden(name)) and not any(each.matches(name) for each in barred)
+        return (hidden or not is_hidden(name)) and not any(each.matches(name) for each in excluded_globs)
 
-    if not recursive and hidden and wanted is None and not barred:
-        # All of it, in the order in which it comes: what most ask for, so it is not looked at again.
+    if not recursive and hidden and glob is None and not excluded_globs:
+        # The common case: everything, already sorted.
         return Listing(directory=directory, entries=tuple(ctx.workspace.list(path)), incomplete=None)
-    walk = ctx.workspace.walk(path, enter=is_shown) if recursive else iter(ctx.workspace.list(path))
+    walk = ctx.workspace.walk(path, enter=is_visible) if recursive else iter(ctx.workspace.list(path))
     entries: list[FileInfo] = []
     incomplete: str | None = None
     try:
         for info in walk:
-            if wanted is not None and not recursive:
-                # A walk asks by itself; a pattern may take long for each of many names.
+            if glob is not None and not recursive:
+                # A walk checks the deadline itself; here matching many names may take long.
                 ctx.check()
-            if is_shown(info) and (wanted is None or wanted.matches(below(directory, info))):
+            if is_visible(info) and (glob is None or glob.matches(below(directory, info))):
                 entries.append(info)
     except LimitError as error:
         if error.code not in _KEPT_LIMITS:
@@ -112,6 +114,6 @@ def list_entries(
 
 
 def listing_order(path: str) -> tuple[list[str], str]:
-    """Where the entry at *path* stands in a listing: by its directory, and then by its name."""
-    above, _, name = path.rpartition("/")
-    return above.split("/") if above else [], name
+    """Sort key of the entry at *path* in a listing: its directory, then its name."""
+    parent, _, name = path.rpartition("/")
+    return parent.split("/") if parent else [], name

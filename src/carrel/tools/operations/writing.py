@@ -1,4 +1,4 @@
-"""Write or append content to a file, and report what that changed."""
+"""Write or append content to a file, and report what changed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class StoredFile(NamedTuple):
 
     info: FileInfo
     diff: str | None
-    """What changed, if both contents are text and not too large."""
+    """Diff to the previous content, if both are text and not too large."""
     made_dirs: bool
-    """Whether directories were made for it."""
+    """Whether parent directories were created."""
 
 
 def write_content(
@@ -33,16 +33,16 @@ def write_content(
     if_match: str | None = None,
     compare: bool = True,
 ) -> StoredFile:
-    """Write or append *content*; unless *compare* is off, tell what that changed.
+    """Write or append *content*; with *compare*, the result has a diff.
 
     Raises:
-        ToldError: Its directory is not there, and *create_dirs* is off.
-        ExistsError: There is something, and *overwrite* is off.
-        ChangedError: It is not the version *if_match*.
+        AdvisedError: The parent directory does not exist, and *create_dirs* is off.
+        ExistsError: *path* exists, and *overwrite* is off.
+        ChangedError: The version is not *if_match*.
     """
-    before = _text_of(ctx, path) if compare else None
+    before = _read_for_diff(ctx, path) if compare else None
     with ctx.workspace.gate.watching() as events:
-        info = _put(ctx, path, content, append, overwrite, create_dirs, if_match)
+        info = _write_or_append(ctx, path, content, append, overwrite, create_dirs, if_match)
     made_dirs = any(event.operation == "mkdir" for event in events)
     if before is None:
         return StoredFile(info, None, made_dirs)
@@ -50,12 +50,12 @@ def write_content(
     try:
         diff = text_diff(before, after, path, ctx.check)
     except LimitError:
-        # The file is written; that there was no time to compare must not look like a failure.
+        # The file is written: a deadline that passes during the comparison must not look like a failure.
         diff = None
     return StoredFile(info, diff, made_dirs)
 
 
-def _put(
+def _write_or_append(
     ctx: ToolContext,
     path: str,
     content: bytes,
@@ -69,7 +69,7 @@ def _put(
         if append and (create_dirs or workspace.exists(path)):
             return workspace.append(path, content, if_version=if_match)
         if append:
-            return _begin(ctx, path, content, if_match)
+            return _create_or_append(ctx, path, content, if_match)
         return workspace.write(path, content, overwrite=overwrite, parents=create_dirs, if_version=if_match)
     except MissingError:
         if create_dirs:
@@ -77,40 +77,39 @@ def _put(
     raise missing_parent_error(path)
 
 
-def _begin(ctx: ToolContext, path: str, content: bytes, if_match: str | None) -> FileInfo:
-    """Write a file that is to be appended to and is not there yet; nor its directory is made."""
+def _create_or_append(ctx: ToolContext, path: str, content: bytes, if_match: str | None) -> FileInfo:
+    """Create the file, without its parent directories; append if it was created in the meantime."""
     try:
         return ctx.workspace.write(path, content, overwrite=False, parents=False, if_version=if_match)
     except ExistsError:
-        # Somebody else made it meanwhile.
         return ctx.workspace.append(path, content, if_version=if_match)
 
 
-def _text_of(ctx: ToolContext, path: str) -> bytes | None:
-    """What is there, as far as a diff needs it: nothing if it is missing, `None` if it is too much."""
+def _read_for_diff(ctx: ToolContext, path: str) -> bytes | None:
+    """Read the current content; empty if the file does not exist, `None` if it cannot be compared."""
     try:
-        # One that may not be written is not read either, so that only the attempt to write is recorded.
+        # A file that may not be written is not read either, so that only the attempt to write is recorded.
         if not ctx.workspace.explain(path, Access.WRITE).allowed:
             return None
         info, data = ctx.workspace.read_with_info(path, length=MAX_DIFF_INPUT_BYTES + 1)
     except MissingError:
         return b""
     except CarrelError:
-        # Whatever stands in the way is told by the write itself.
+        # The write itself reports what is wrong.
         return None
     return data if info.size_bytes <= MAX_DIFF_INPUT_BYTES else None
 
 
 def parent_path(path: str) -> str:
-    """The directory that holds *path*, as it is written there; nothing for the workspace itself."""
+    """Return the parent directory of *path* as the caller wrote it; empty for the workspace itself."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[0].rstrip("/")
 
 
-def missing_parent_error(path: str, then: str = "Set create_dirs to create it.") -> AdvisedError:
-    """The error for a *path* whose directory is missing; *then* says how to get one."""
+def missing_parent_error(path: str, next: str = "Set create_dirs to create it.") -> AdvisedError:
+    """Return the error for a *path* whose parent directory is missing; *next* says how to create it."""
     return AdvisedError(
         "path.missing",
         f"Parent directory does not exist: {parent_path(path) or path}",
-        then=then,
+        next=next,
         path=path,
     )

@@ -6,21 +6,28 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import Param
-from carrel.tools.operations.commands import run_text
+from carrel.tools.operations.commands import (
+    CONTAINER_NOTES,
+    SHELL_NOTES,
+    CommandOrNone,
+    Restart,
+    TextCursor,
+    run_text,
+)
 from carrel.tools.operations.listing import list_entries
 from carrel.tools.operations.reading import view_lines
 from carrel.tools.operations.writing import write_content
 from carrel.tools.results.file_results import edited_result, lines_result, stored_result
 from carrel.tools.results.lines import one_line
 from carrel.tools.results.media import has_media_name
+from carrel.values import ToolResult
 from carrel.workspace import text as texts
 from carrel.workspace.search import SearchBudget
 
 READ_NOTES = (
-    "Lines come numbered. A long file is cut: go on with the view_range that the answer names. What is no"
-    " text comes as base64."
+    "Lines are numbered. A long file is truncated: continue with the view_range that the result names. Files"
+    " that are not text are returned as base64."
 )
 
 
@@ -28,26 +35,26 @@ READ_NOTES = (
 class ReadArgs:
     """Arguments of `read`."""
 
-    file_path: Annotated[str, Param("Path of the file", least=1)]
+    file_path: Annotated[str, Param("Path of the file", minimum=1)]
     view_range: Annotated[
         tuple[int, ...] | None,
-        Param("First and last line, counted from 1; -1 is the last of the file", least=2, most=2),
+        Param("First and last line, counted from 1; -1 is the last line", minimum=2, maximum=2),
     ] = None
 
 
 def run_read(ctx: ToolContext, args: ReadArgs) -> ToolResult:
-    """Give the lines."""
+    """Return the numbered lines."""
     return view_lines(ctx, args.file_path, args.view_range)
 
 
-WRITE_NOTES = "What was in the file is replaced; directories above it are made as needed."
+WRITE_NOTES = "Existing content is replaced; parent directories are created as needed."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteArgs:
     """Arguments of `write`."""
 
-    file_path: Annotated[str, Param("Path of the file", least=1)]
+    file_path: Annotated[str, Param("Path of the file", minimum=1)]
     content: Annotated[str, Param("The whole content")]
 
 
@@ -57,16 +64,16 @@ def run_write(ctx: ToolContext, args: WriteArgs) -> ToolResult:
     return stored_result(ctx, write_content(ctx, args.file_path, content))
 
 
-EDIT_NOTES = "old_string must be in the file exactly once, unless replace_all is set."
+EDIT_NOTES = "old_string must occur exactly once in the file, unless replace_all is set."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditArgs:
     """Arguments of `edit`."""
 
-    file_path: Annotated[str, Param("Path of the file", least=1)]
-    old_string: Annotated[str, Param("The text to replace, exactly as it stands, without line numbers")]
-    new_string: Annotated[str, Param("What takes its place")]
+    file_path: Annotated[str, Param("Path of the file", minimum=1)]
+    old_string: Annotated[str, Param("Text to replace, exactly as it is in the file, without line numbers")]
+    new_string: Annotated[str, Param("Replacement text")]
     replace_all: Annotated[bool, Param("Replace every occurrence")] = False
 
 
@@ -79,9 +86,9 @@ def run_edit(ctx: ToolContext, args: EditArgs) -> ToolResult:
 
 
 GLOB_NOTES = (
-    "Gives one path on each line, sorted directory by directory. A pattern without a slash matches names at"
-    " any depth; ** stands for any number of directories. What begins with a dot is left out, unless the"
-    " pattern names it."
+    "Returns one path per line, sorted by directory. A pattern without a slash matches names at any depth;"
+    " ** matches any number of directories. Names that begin with a dot are left out, unless the pattern"
+    " names them."
 )
 
 
@@ -89,34 +96,34 @@ GLOB_NOTES = (
 class GlobArgs:
     """Arguments of `glob`."""
 
-    pattern: Annotated[str, Param("Glob pattern, such as **/*.py or src/*.{ts,tsx}", least=1)]
-    path: Annotated[str | None, Param("Directory to look in", least=1, default=".")] = None
+    pattern: Annotated[str, Param("Glob pattern, such as **/*.py or src/*.{ts,tsx}", minimum=1)]
+    path: Annotated[str | None, Param("Directory to search", minimum=1, default=".")] = None
 
 
 def run_glob(ctx: ToolContext, args: GlobArgs) -> ToolResult:
-    """Give the paths."""
+    """Return the matching paths."""
     pattern = args.pattern
     if args.path is None:
-        # Models like to write the whole path.
+        # Models often write the absolute path.
         pattern = pattern.removeprefix(f"{ctx.workspace.mount}/")
     found = list_entries(ctx, args.path or ".", pattern=pattern, recursive=True)
-    paths = [one_line(ctx.shown(info.path)) for info in found.entries if not info.is_directory]
+    paths = [one_line(ctx.display_path(info.path)) for info in found.entries if not info.is_directory]
     return lines_result(
         ctx,
         paths,
         noun="file",
         advice="Narrow the pattern or the path",
-        metadata={"directory": ctx.shown(found.directory.path), "pattern": args.pattern},
+        metadata={"directory": ctx.display_path(found.directory.path), "pattern": args.pattern},
         incomplete=found.incomplete,
     )
 
 
 GREP_NOTES = (
-    "Gives path:line:text on each line. The pattern is a regular expression of RE2, which knows no"
-    " backreferences and no look-around. Binary files, and what begins with a dot, are left out."
+    "Returns one match per line, as path:line:text. The pattern is an RE2 regular expression, without"
+    " backreferences and look-around. Binary files and names that begin with a dot are left out."
 )
 MAX_GREP_FILES = 100_000
-"""So many are looked into."""
+"""Most files to search."""
 _GREP_LIMITS = {
     "time": "the search took too long",
     "files": "there are too many files",
@@ -129,19 +136,19 @@ _GREP_LIMITS = {
 class GrepArgs:
     """Arguments of `grep`."""
 
-    pattern: Annotated[str, Param("Regular expression to look for", least=1)]
-    path: Annotated[str | None, Param("File or directory to look in", least=1, default=".")] = None
+    pattern: Annotated[str, Param("Regular expression to search for", minimum=1)]
+    path: Annotated[str | None, Param("File or directory to search", minimum=1, default=".")] = None
 
 
 def run_grep(ctx: ToolContext, args: GrepArgs) -> ToolResult:
-    """Give the lines."""
+    """Return the matching lines."""
     found = ctx.workspace.search(
         args.pattern,
         args.path or ".",
         wants=lambda name: not has_media_name(name),
         budget=SearchBudget(files=MAX_GREP_FILES),
     )
-    lines = [f"{one_line(ctx.shown(match.path))}:{match.line}:{match.text}" for match in found.matches]
+    lines = [f"{one_line(ctx.display_path(match.path))}:{match.line}:{match.text}" for match in found.matches]
     metadata: dict[str, object] = {
         "pattern": args.pattern,
         "files_searched": found.files_searched,
@@ -160,34 +167,23 @@ def run_grep(ctx: ToolContext, args: GrepArgs) -> ToolResult:
     )
 
 
-BASH_NOTES = (
-    "The usual commands on files are there, such as ls, cat, grep and find; `help` lists them. Programs of"
-    " the host and the network are not. The working directory and variables last from call to call."
-)
-BASH_CONTAINER_NOTES = (
-    "It runs in a Linux container of this session, {network}, in the workspace; the programs are those of its"
-    " image. Nothing lasts from call to call but files, in the workspace and for a while in /tmp; what a"
-    " command leaves running is ended."
-)
+BASH_NOTES = SHELL_NOTES
+BASH_CONTAINER_NOTES = CONTAINER_NOTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BashArgs:
     """Arguments of `bash`."""
 
-    command: Annotated[str | None, Param("The command line to run; needed unless the shell is restarted")] = (
-        None
-    )
-    restart: Annotated[bool, Param("Begin anew, in the workspace and without variables that were set")] = (
-        False
-    )
+    command: CommandOrNone = None
+    restart: Restart = False
     timeout_ms: Annotated[
-        int, Param("Longest time it may take, in milliseconds; there is a ceiling", least=1, most=600_000)
+        int, Param("Time limit in milliseconds; the operator may cap it", minimum=1, maximum=600_000)
     ] = 120_000
-    cursor: Annotated[str | None, Param("The cursor of an answer that was cut, to go on from there")] = None
+    cursor: TextCursor = None
 
 
 def run_bash(ctx: ToolContext, args: BashArgs) -> ToolResult:
-    """Run the command line and tell what it printed, as one text."""
+    """Run the command line and return its output as one text."""
     seconds = args.timeout_ms / 1000
     return run_text(ctx, args.command, restart=args.restart, seconds=seconds, cursor=args.cursor)

@@ -11,7 +11,7 @@ from carrel.errors import CarrelError, ExistsError, LimitError, LoopError, Missi
 from carrel.shell.text.attributes import OWNER, mode_letters
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.encoding import Encoding, decode_content, encode_content
-from carrel.tools.core.result import ToolResult
+from carrel.tools.core.pagination import NextCursor
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.deleting import delete_path
 from carrel.tools.operations.listing import list_entries
@@ -19,11 +19,11 @@ from carrel.tools.operations.reading import is_small_file, max_readable_bytes, r
 from carrel.tools.operations.writing import missing_parent_error, write_content
 from carrel.tools.results.file_results import timestamp
 from carrel.tools.results.media import media_type
-from carrel.values import FileInfo, FileKind
+from carrel.values import FileInfo, FileKind, ToolResult
 
 READ_FILE_NOTES = (
-    "data is {content, encoding}. What is not text comes as base64, and encoding says so. metadata.version"
-    " is what if_match takes."
+    "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so."
+    " metadata.version is the value for if_match."
 )
 
 
@@ -31,9 +31,9 @@ READ_FILE_NOTES = (
 class ReadFileArgs:
     """Arguments of `read_file`."""
 
-    path: Annotated[str, Param("Path of the file, relative to the workspace or beneath it", least=1)]
+    path: Annotated[str, Param("Path of the file, relative to the workspace or absolute", minimum=1)]
     encoding: Annotated[
-        Encoding | None, Param("Encoding of the file; base64 gives the bytes of any file", default="utf-8")
+        Encoding | None, Param("Encoding of the file; base64 returns the bytes of any file", default="utf-8")
     ] = None
 
 
@@ -43,17 +43,17 @@ def is_quick_read_file(ctx: ToolContext, args: ReadFileArgs) -> bool:
 
 
 def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
-    """Read the file as a whole."""
-    most = max_readable_bytes(ctx, ctx.options.max_file_size)
-    info, content = ctx.workspace.read_with_info(args.path, length=most)
-    require_size(info, most, args.path)
+    """Read the whole file."""
+    max_bytes = max_readable_bytes(ctx, ctx.options.max_file_size)
+    info, content = ctx.workspace.read_with_info(args.path, length=max_bytes)
+    require_size(info, max_bytes, args.path)
     found = decode_content(content, args.encoding, ctx.options.default_encoding, args.path)
     text = b64encode(content).decode("ascii") if found.text is None else found.text
     return ToolResult(
         success=True,
         data={"content": text, "encoding": found.encoding},
         metadata={
-            "path": ctx.shown(info.path),
+            "path": ctx.display_path(info.path),
             "size_bytes": info.size_bytes,
             "media_type": media_type(info.path, content, is_text=found.text is not None),
             "version": info.version,
@@ -62,8 +62,8 @@ def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
 
 
 WRITE_FILE_NOTES = (
-    "data is {path, bytesWritten}. The whole content is stored or nothing; directories above are made as"
-    " needed. With if_match, only that version of the file is replaced."
+    "data is {path, bytesWritten}. The write is atomic: the file has the whole content or is unchanged."
+    " Parent directories are created as needed. With if_match, only that version of the file is replaced."
 )
 
 
@@ -71,23 +71,23 @@ WRITE_FILE_NOTES = (
 class WriteFileArgs:
     """Arguments of `write_file`."""
 
-    path: Annotated[str, Param("Path of the file, relative to the workspace or beneath it", least=1)]
+    path: Annotated[str, Param("Path of the file, relative to the workspace or absolute", minimum=1)]
     content: Annotated[str, Param("Content to write")]
     encoding: Annotated[
         Encoding | None,
-        Param("Encoding of the file; base64 if the content stands for bytes", default="utf-8"),
+        Param("Encoding of the file; base64 if the content is base64", default="utf-8"),
     ] = None
-    force: Annotated[bool, Param("Overwrite a file that is there; false refuses to")] = True
-    if_match: Annotated[str | None, Param("Write only over this version, as an answer told it")] = None
+    force: Annotated[bool, Param("Overwrite an existing file; false refuses to")] = True
+    if_match: Annotated[str | None, Param("Replace only this version, as given in a result")] = None
 
 
 def run_write_file(ctx: ToolContext, args: WriteFileArgs) -> ToolResult:
-    """Write the file and tell what changed."""
+    """Write the file and report what changed."""
     encoding = args.encoding or ctx.options.default_encoding
     content = encode_content(args.content, encoding, args.path)
-    _require_size(len(content), ctx.options.max_file_size, args.path)
+    _require_content_size(len(content), ctx.options.max_file_size, args.path)
     stored = write_content(ctx, args.path, content, overwrite=args.force, if_match=args.if_match)
-    path = ctx.shown(stored.info.path)
+    path = ctx.display_path(stored.info.path)
     metadata: dict[str, Any] = {
         "path": path,
         "bytes_written": len(content),
@@ -99,21 +99,21 @@ def run_write_file(ctx: ToolContext, args: WriteFileArgs) -> ToolResult:
     return ToolResult(success=True, data={"path": path, "bytesWritten": len(content)}, metadata=metadata)
 
 
-def _require_size(size: int, most: int, path: str) -> None:
-    if size > most:
+def _require_content_size(size: int, max_bytes: int, path: str) -> None:
+    if size > max_bytes:
         raise LimitError(
             "file_bytes",
-            limit=most,
+            limit=max_bytes,
             asked=size,
-            message=f"{path!r} would be too large: {size} bytes, the limit is {most}",
+            message=f"{path!r} would be too large: {size} bytes, the limit is {max_bytes}",
             path=path,
         )
 
 
 LIST_DIRECTORY_NOTES = (
     "data is {path, entries}, each entry {name, type, size, path} with type file, directory, link or other."
-    " Hidden ones are listed too, links are never followed. A long answer is cut: go on with next_cursor of"
-    " its metadata."
+    " Hidden entries are included, links are never followed. A long result is truncated: continue with"
+    " next_cursor from its metadata."
 )
 
 
@@ -121,16 +121,16 @@ LIST_DIRECTORY_NOTES = (
 class ListDirectoryArgs:
     """Arguments of `list_directory`."""
 
-    path: Annotated[str, Param("Directory to list, relative to the workspace or beneath it", least=1)]
-    recursive: Annotated[bool, Param("List what is in the directories beneath it as well")] = False
-    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+    path: Annotated[str, Param("Directory to list, relative to the workspace or absolute", minimum=1)]
+    recursive: Annotated[bool, Param("Include subdirectories")] = False
+    cursor: NextCursor = None
 
 
 def run_list_directory(ctx: ToolContext, args: ListDirectoryArgs) -> ToolResult:
-    """List the directory as it is asked for."""
+    """List the directory."""
     found = list_entries(ctx, args.path, recursive=args.recursive, hidden=True)
     page = found.page(args.cursor, ctx.options.answer_bytes, partial(_listing_entry, ctx))
-    path = ctx.shown(found.directory.path)
+    path = ctx.display_path(found.directory.path)
     return ToolResult(
         success=True,
         data={"path": path, "entries": page.entries},
@@ -143,12 +143,12 @@ def _listing_entry(ctx: ToolContext, info: FileInfo) -> dict[str, Any]:
         "name": info.name,
         "type": str(info.kind),
         "size": info.size_bytes,
-        "path": ctx.shown(info.path),
+        "path": ctx.display_path(info.path),
     }
 
 
 CREATE_DIRECTORY_NOTES = (
-    "data is {path, created}. A directory that is there already is no error: created is false then."
+    "data is {path, created}. If the directory exists already, created is false; that is not an error."
 )
 
 
@@ -156,12 +156,12 @@ CREATE_DIRECTORY_NOTES = (
 class CreateDirectoryArgs:
     """Arguments of `create_directory`."""
 
-    path: Annotated[str, Param("Path of the directory, relative to the workspace or beneath it", least=1)]
-    recursive: Annotated[bool, Param("Create the directories above as well, if needed")] = True
+    path: Annotated[str, Param("Path of the directory, relative to the workspace or absolute", minimum=1)]
+    recursive: Annotated[bool, Param("Create parent directories if needed")] = True
 
 
 def run_create_directory(ctx: ToolContext, args: CreateDirectoryArgs) -> ToolResult:
-    """Make the directory, unless it is there."""
+    """Create the directory, unless it exists."""
     created = True
     try:
         ctx.workspace.mkdir(args.path, parents=args.recursive)
@@ -173,13 +173,13 @@ def run_create_directory(ctx: ToolContext, args: CreateDirectoryArgs) -> ToolRes
         if not ctx.workspace.stat(args.path).is_directory:
             raise
         created = False
-    path = ctx.shown(ctx.workspace.stat(args.path).path)
+    path = ctx.display_path(ctx.workspace.stat(args.path).path)
     return ToolResult(success=True, data={"path": path, "created": created}, metadata={"path": path})
 
 
 DELETE_NOTES = (
-    "data is {path, deleted}. A link is deleted, never what it leads to. A directory goes with all that is in"
-    " it or not at all: if the time is over before, nothing is deleted."
+    "data is {path, deleted}. A link is deleted, never its target. A directory is deleted with everything in"
+    " it or not at all: if the time limit is reached first, nothing is deleted."
 )
 
 
@@ -187,18 +187,18 @@ DELETE_NOTES = (
 class DeleteArgs:
     """Arguments of `delete`."""
 
-    path: Annotated[str, Param("Path to delete, relative to the workspace or beneath it", least=1)]
-    recursive: Annotated[bool, Param("Delete a directory with all that is in it")] = False
-    force: Annotated[bool, Param("Do not complain if nothing is there")] = False
-    if_match: Annotated[str | None, Param("Delete only this version, as an answer told it")] = None
+    path: Annotated[str, Param("Path to delete, relative to the workspace or absolute", minimum=1)]
+    recursive: Annotated[bool, Param("Delete a directory and everything in it")] = False
+    force: Annotated[bool, Param("Do not fail if the path does not exist")] = False
+    if_match: Annotated[str | None, Param("Delete only this version, as given in a result")] = None
 
 
 def run_delete(ctx: ToolContext, args: DeleteArgs) -> ToolResult:
-    """Delete what is there."""
+    """Delete a file, link or directory."""
     deleted = delete_path(ctx, args.path, recursive=args.recursive, force=args.force, if_match=args.if_match)
     if deleted is None:
-        return _delete_result(ctx.plain(args.path), item_count=0)
-    return _delete_result(ctx.shown(deleted.info.path), item_count=deleted.item_count)
+        return _delete_result(ctx.normalized_path(args.path), item_count=0)
+    return _delete_result(ctx.display_path(deleted.info.path), item_count=deleted.item_count)
 
 
 def _delete_result(path: str, *, item_count: int | None) -> ToolResult:
@@ -209,8 +209,8 @@ def _delete_result(path: str, *, item_count: int | None) -> ToolResult:
 
 
 EXISTS_NOTES = (
-    "data is {exists, type}; type is file, directory or other, or null if nothing is there. A link counts as"
-    " what it leads to; one that leads nowhere is nothing."
+    "data is {exists, type}; type is file, directory or other, or null if the path does not exist. Links are"
+    " followed; a broken link does not exist."
 )
 
 
@@ -218,11 +218,11 @@ EXISTS_NOTES = (
 class ExistsArgs:
     """Arguments of `exists`."""
 
-    path: Annotated[str, Param("Path to look at, relative to the workspace or beneath it", least=1)]
+    path: Annotated[str, Param("Path to check, relative to the workspace or absolute", minimum=1)]
 
 
 def run_exists(ctx: ToolContext, args: ExistsArgs) -> ToolResult:
-    """Look whether there is something."""
+    """Check whether the path exists."""
     try:
         info = ctx.workspace.stat(args.path)
     except (MissingError, NotDirectoryError, LoopError):
@@ -230,14 +230,15 @@ def run_exists(ctx: ToolContext, args: ExistsArgs) -> ToolResult:
     return ToolResult(
         success=True,
         data={"exists": True, "type": str(info.kind)},
-        metadata={"path": ctx.shown(info.path)},
+        metadata={"path": ctx.display_path(info.path)},
     )
 
 
 FILE_INFO_NOTES = (
-    "data is {type, size, permissions, owner, group, modifiedAt, accessedAt, createdAt}; times are UTC,"
-    " createdAt is null where the disk does not keep it, and owner and group are always root, as users of the"
-    " host are not told. Of a link, what it leads to is told; one that leads nowhere, or out, has type link."
+    "data is {type, size, permissions, owner, group, modifiedAt, accessedAt, createdAt}. Times are UTC;"
+    " createdAt is null if the file system does not record it. Owner and group are always root: users of the"
+    " host are not shown. Links are followed; a link that is broken or leads out of the workspace has type"
+    " link."
 )
 
 
@@ -245,11 +246,11 @@ FILE_INFO_NOTES = (
 class FileInfoArgs:
     """Arguments of `file_info`."""
 
-    path: Annotated[str, Param("Path to look at, relative to the workspace or beneath it", least=1)]
+    path: Annotated[str, Param("Path to describe, relative to the workspace or absolute", minimum=1)]
 
 
 def run_file_info(ctx: ToolContext, args: FileInfoArgs) -> ToolResult:
-    """Tell what is known about what is there."""
+    """Return the metadata of a file or directory."""
     found = ctx.workspace.stat(args.path, follow_symlinks=False)
     is_link = found.kind is FileKind.LINK
     info = _link_target(ctx, args.path, found) if is_link else found
@@ -257,7 +258,7 @@ def run_file_info(ctx: ToolContext, args: FileInfoArgs) -> ToolResult:
         success=True,
         data=_file_details(info),
         metadata={
-            "path": ctx.shown(info.path),
+            "path": ctx.display_path(info.path),
             "mode": f"{info.mode:03o}",
             "is_link": is_link,
             "version": info.version,
@@ -266,7 +267,7 @@ def run_file_info(ctx: ToolContext, args: FileInfoArgs) -> ToolResult:
 
 
 def _link_target(ctx: ToolContext, path: str, link: FileInfo) -> FileInfo:
-    """What the link leads to, or the link itself: whatever is wrong there is not told."""
+    """Stat the target of a link, or return the link itself; why the target failed is not revealed."""
     try:
         return ctx.workspace.stat(path)
     except LimitError:

@@ -1,6 +1,4 @@
-"""How an answer is built.
+"""Building blocks of results: file metadata, lines, diffs, media types, parsed data, run output, changes.
 
-Metadata of files, lines that fit, diffs, media types, parsed data, output of runs, and the changes a call
-made. Start with `file_results`. Modules here format what they are given; what works on the workspace is in
-`operations`.
+Start with `file_results`. Modules here only format; work on the workspace is in `operations`.
 """

@@ -1,4 +1,4 @@
-"""The changes a call made, for its metadata, from the events that the gate recorded."""
+"""The changes that a call made, for the metadata of its result, from the events that the gate recorded."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from carrel.storage.recorder import effective_changes
 from carrel.tools.core.pagination import fit_values
 
 MAX_CHANGES = 100
-"""So many changes are told; the rest is counted."""
+"""Most changes listed in a result; the others are counted."""
 MAX_CHANGES_BYTES = 2**15
-"""So much is told of them, as their paths may be long."""
+"""Most bytes of changes listed in a result, because paths can be long."""
 
 
-def changes_metadata(events: Iterable[Event], shown: Callable[[str], str]) -> dict[str, Any]:
-    """The part of the metadata that tells what *events* changed; nothing, if they changed nothing."""
-    changes = _folded(_change(event, shown) for event in effective_changes(events))
+def changes_metadata(events: Iterable[Event], display_path: Callable[[str], str]) -> dict[str, Any]:
+    """Return the metadata that list what *events* changed; empty if they changed nothing."""
+    changes = _merge(_change(event, display_path) for event in effective_changes(events))
     if not changes:
         return {}
-    given = fit_values(changes[:MAX_CHANGES], MAX_CHANGES_BYTES)
-    left_out = len(changes) - len(given)
-    return {"changes": given, **({"changes_left_out": left_out} if left_out else {})}
+    listed = fit_values(changes[:MAX_CHANGES], MAX_CHANGES_BYTES)
+    left_out = len(changes) - len(listed)
+    return {"changes": listed, **({"changes_left_out": left_out} if left_out else {})}
 
 
-def _folded(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each file that was written more than once; none for one that came and went."""
+def _merge(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Merge repeated changes of a file into one row; a file that was created and deleted has none."""
     rows: dict[int, dict[str, Any]] = {}
     written: dict[str, int] = {}
     for number, change in enumerate(changes):
@@ -38,7 +38,7 @@ def _folded(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             if is_written:
                 written[path] = number
             elif action in ("deleted", "moved"):
-                # What was written may have been beneath it, or was moved.
+                # A written file may have been inside the deleted directory, or was moved.
                 written.clear()
         elif is_written:
             rows[before]["size_bytes"] = change["size_bytes"]
@@ -53,13 +53,13 @@ def _folded(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _change(event: Event, shown: Callable[[str], str]) -> dict[str, Any]:
-    path = shown(event.path)
+def _change(event: Event, display_path: Callable[[str], str]) -> dict[str, Any]:
+    path = display_path(event.path)
     match event.operation:
         case "remove":
             return {"action": "deleted", "path": path, "size_bytes": event.before_bytes or 0}
         case "move":
-            target = shown(event.other_path or "")
+            target = display_path(event.other_path or "")
             return {"action": "moved", "path": target, "from": path, "size_bytes": event.after_bytes or 0}
         case "mkdir":
             return {"action": "created", "path": path, "type": "directory"}
@@ -68,7 +68,7 @@ def _change(event: Event, shown: Callable[[str], str]) -> dict[str, Any]:
         case "link":
             return {"action": "created", "path": path, "type": "link"}
         case "copy":
-            path = shown(event.other_path or "")
+            path = display_path(event.other_path or "")
     is_new = event.before_bytes is None
     change = {
         "action": "created" if is_new else "changed",

@@ -1,4 +1,4 @@
-"""The media type of a file, by content and name, and the size of an image."""
+"""The media type of a file, from its content and name, and the size of an image."""
 
 from __future__ import annotations
 
@@ -73,37 +73,37 @@ _BY_SIGNATURE = (
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
 _BITMAP_HEADERS = tuple(size.to_bytes(4, "little") for size in (40, 52, 56, 108, 124))
-"""How large the header of a bitmap may be; an older one, of 12 bytes, is not read."""
-_PERCEIVED = {
-    end
-    for end, kind in _BY_SUFFIX.items()
-    if kind.startswith(("image/", "audio/", "video/")) and end != ".svg"
+"""Known sizes of the header of a bitmap, in bytes; the old header of 12 bytes is not supported."""
+_MEDIA_SUFFIXES = {
+    suffix
+    for suffix, kind in _BY_SUFFIX.items()
+    if kind.startswith(("image/", "audio/", "video/")) and suffix != ".svg"
 }
 
 
 class ImageSize(NamedTuple):
-    """How large an image is, in pixels."""
+    """Size of an image, in pixels."""
 
     width: int
     height: int
 
 
 def file_suffix(path: str) -> str:
-    """The end of a name from its last dot on, in lower case; nothing for `.profile` and the like."""
-    stem, dot, end = path.rpartition("/")[2].rpartition(".")
-    return f".{end.lower()}" if stem and dot else ""
+    """Return the suffix of a file name in lower case, with its dot; empty for `.profile` and the like."""
+    stem, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return f".{suffix.lower()}" if stem and dot else ""
 
 
 def media_type_by_name(path: str) -> str | None:
-    """What the name says that the content is; `None` if it says nothing."""
+    """Return the media type for the suffix of the name; `None` if it is not known."""
     return _BY_SUFFIX.get(file_suffix(path))
 
 
 def media_type(path: str, content: bytes, *, is_text: bool) -> str:
-    """What the content is, by how it begins and else by its name."""
+    """Return the media type from the first bytes of the content, or else from the name."""
     if not is_text:
         for signature, kind in _BY_SIGNATURE:
-            # Some bytes at the beginning of a zip archive stand for many kinds, which the name tells apart.
+            # Many formats are zip archives; the name tells which.
             if content.startswith(signature) and kind != "application/zip":
                 return kind
         if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
@@ -117,12 +117,12 @@ def media_type(path: str, content: bytes, *, is_text: bool) -> str:
 
 
 def has_media_name(path: str) -> bool:
-    """Whether the name is that of an image, a sound or a film, in which nobody looks for text."""
-    return file_suffix(path) in _PERCEIVED
+    """Whether the name is that of an image, audio or video file, which text searches skip."""
+    return file_suffix(path) in _MEDIA_SUFFIXES
 
 
 def image_size(content: bytes) -> ImageSize | None:
-    """How large the image is; `None` if it is none, or none that we know."""
+    """Return the size of an image; `None` if the content is not an image of a known format."""
     if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
         return ImageSize(_number(content[16:20], "big"), _number(content[20:24], "big"))
     if content[:6] in (b"GIF87a", b"GIF89a") and len(content) >= 10:
@@ -136,7 +136,7 @@ def image_size(content: bytes) -> ImageSize | None:
 
 
 def _is_bitmap(content: bytes) -> bool:
-    """Whether it is a bitmap, and not any other content that begins with the same two letters."""
+    """Whether it is a bitmap, and not other content that begins with the letters `BM`."""
     return content.startswith(b"BM") and len(content) >= 26 and content[14:18] in _BITMAP_HEADERS
 
 

@@ -9,42 +9,42 @@ from datetime import date
 from typing import Any, Final
 
 MAX_JSON_CHARACTERS = 2**20
-"""Longer texts stay texts: as data they would take many times their size."""
+"""Longer JSON is returned as text: parsed, it would take many times its size."""
 MAX_YAML_CHARACTERS = 2**17
-"""YAML takes a second for so many."""
+"""Longer YAML is returned as text: parsing this much takes a second."""
 MAX_NUMBER_CHARACTERS = 1000
-"""Longer numbers take long to read, and JSON cannot say them."""
+"""Longer numbers are slow to parse, and JSON cannot represent them."""
 MAX_DEPTH = 64
-"""Who reads the answer may not be able to go deeper."""
+"""Deepest nesting of parsed data; clients may not be able to parse more."""
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
 NOTHING: Final = object()
-"""Says that a text is no data."""
+"""Returned for a text that is not parsed; `None` is valid data."""
 
 
-def parse_data(text: str, suffix: str) -> Any:  # Any: whatever JSON can say
-    """The data in *text*, told by the *suffix* of its file; `NOTHING` if it is none, or too much."""
+def parse_data(text: str, suffix: str) -> Any:  # Any: any JSON value
+    """Parse a file with this *suffix*; `NOTHING` if its *text* is not valid data or exceeds a limit."""
     if suffix == ".json":
-        return _json(text) if len(text) <= MAX_JSON_CHARACTERS else NOTHING
+        return _parse_json(text) if len(text) <= MAX_JSON_CHARACTERS else NOTHING
     if suffix in YAML_SUFFIXES:
-        return _yaml(text) if len(text) <= MAX_YAML_CHARACTERS else NOTHING
+        return _parse_yaml(text) if len(text) <= MAX_YAML_CHARACTERS else NOTHING
     return NOTHING
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        found = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        found = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
     except (ValueError, RecursionError):
         return NOTHING
     return NOTHING if _is_deep(found) else found
 
 
-def _finite(text: str) -> float:
-    """The number in *text*, which may be beyond all that JSON can say.
+def _parse_finite(text: str) -> float:
+    """Parse a number.
 
     Raises:
-        ValueError: It is.
+        ValueError: It is infinite or not a number, which JSON cannot represent.
     """
     number = float(text)
     if not math.isfinite(number):
@@ -53,7 +53,7 @@ def _finite(text: str) -> float:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether lists and objects stand in each other too often."""
+    """Whether lists and objects are nested more than `MAX_DEPTH` deep."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [each for one in level if isinstance(one, dict | list) for each in _items(one)]
@@ -66,21 +66,21 @@ def _items(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value
 
 
-def _yaml(text: str) -> Any:
-    """One YAML document without aliases, which can make little text very large, and without odd tags."""
+def _parse_yaml(text: str) -> Any:
+    """Parse one YAML document without unusual tags, and without aliases, which can expand enormously."""
     import yaml
 
     try:
         if not _is_plain(text):
             return NOTHING
-        return _plain(yaml.load(text, Loader=yaml.CSafeLoader))  # it is a safe one
+        return _to_json(yaml.load(text, Loader=yaml.CSafeLoader))  # it is a safe one
     except Exception:
-        # Besides errors of its own, yaml raises whatever an odd value leads to: `!!bool x` a KeyError.
+        # Besides its own errors, yaml raises others for malformed values: `!!bool x` is a KeyError.
         return NOTHING
 
 
 def _is_plain(text: str) -> bool:
-    """Whether no alias is in it, nothing too deep, and no number that takes long to read."""
+    """Whether the document has no alias, no deep nesting and no number that is slow to parse."""
     import yaml
 
     depth = 0
@@ -97,21 +97,21 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_long(event: Any) -> bool:  # Any: yaml has no types
-    """Whether it may be a number, by how it looks or by its tag, and is too long for one."""
+    """Whether a scalar may be a number, by its tag or first character, and is too long for one."""
     may_be = event.tag is not None or (event.implicit[0] and event.value[:1] in "+-.0123456789")
     return len(event.value) > MAX_NUMBER_CHARACTERS and may_be
 
 
-def _plain(value: Any) -> Any:
-    """The value as JSON can say it.
+def _to_json(value: Any) -> Any:
+    """Return *value* with JSON types only.
 
     Raises:
-        TypeError: It cannot.
+        TypeError: JSON cannot represent it.
     """
     if isinstance(value, dict):
-        return {_key(key): _plain(each) for key, each in value.items()}
+        return {_json_key(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_json(each) for each in value]
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
@@ -121,9 +121,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"JSON has no {type(value).__name__}")
 
 
-def _key(key: Any) -> str:
+def _json_key(key: Any) -> str:
     if isinstance(key, bool) or key is None:
         return json.dumps(key)
     if isinstance(key, str | int | float):
         return str(key)
-    return str(_plain(key))
+    return str(_to_json(key))

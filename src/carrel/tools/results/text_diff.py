@@ -11,16 +11,17 @@ from carrel.workspace.text import line_start
 
 CONTEXT_LINES = 3
 MAX_DIFF_LINES = 60
-"""Longer diffs are cut."""
+"""Longer diffs are truncated."""
 MAX_DIFF_CHARACTERS = 4000
+"""Longer diffs are truncated."""
 MAX_DIFF_INPUT_BYTES = 2**18
-"""Of larger contents no diff is made."""
+"""Larger contents are not compared."""
 
 
 def text_diff(old: bytes, new: bytes, path: str, check: Callable[[], None]) -> str | None:
-    """How *old* became *new*, both contents of *path*; `None` if one is binary, too large, or both are equal.
+    """Return a unified diff of two contents of *path*; `None` if they are equal, binary or too large.
 
-    *check* may stop a long search.
+    *check* is called between steps and may raise to stop a long comparison.
     """
     if old == new or max(len(old), len(new)) > MAX_DIFF_INPUT_BYTES or b"\0" in old or b"\0" in new:
         return None
@@ -30,24 +31,24 @@ def text_diff(old: bytes, new: bytes, path: str, check: Callable[[], None]) -> s
         rendered += _hunk(group, before, after)
         if len(rendered) > MAX_DIFF_LINES:
             break
-    return _cut(rendered)
+    return _truncate(rendered)
 
 
 def shorten_diff(diff: str) -> str:
-    """A whole unified *diff*, cut as those that are made here."""
-    return _cut(diff.removesuffix("\n").split("\n"))
+    """Truncate a complete unified *diff* to the same limits."""
+    return _truncate(diff.removesuffix("\n").split("\n"))
 
 
 def _lines(content: bytes) -> list[str]:
-    """The lines without their ends; a last one that has none says so."""
+    """Return the lines without newlines; a missing newline at the end is noted as diff does."""
     *whole, rest = content.decode("utf-8", "replace").split("\n")
     return [*whole, f"{rest}\n\\ No newline at end of file"] if rest else whole
 
 
-def _groups(found: list[LineChange]) -> list[list[LineChange]]:
-    """Those that are so near to each other that they share a hunk."""
+def _groups(changes: list[LineChange]) -> list[list[LineChange]]:
+    """Group changes that are close enough to share a hunk."""
     groups: list[list[LineChange]] = []
-    for change in found:
+    for change in changes:
         if groups and change.old - groups[-1][-1].old_end <= 2 * CONTEXT_LINES:
             groups[-1].append(change)
         else:
@@ -72,14 +73,14 @@ def _hunk(group: list[LineChange], before: list[str], after: list[str]) -> list[
 
 
 def _range(start: int, end: int) -> str:
-    """Line numbers as a unified diff writes them."""
+    """Render line numbers in unified diff notation."""
     count = end - start
     if count == 1:
         return str(start + 1)
     return f"{start + 1 if count else start},{count}"
 
 
-def _cut(lines: list[str]) -> str:
+def _truncate(lines: list[str]) -> str:
     kept: list[str] = []
     room = MAX_DIFF_CHARACTERS
     for line in lines[:MAX_DIFF_LINES]:
@@ -93,26 +94,27 @@ def _cut(lines: list[str]) -> str:
 
 
 SURROUNDING_LINES = 3
-"""So many lines are shown before and after a change."""
+"""Lines shown before and after a change."""
 MAX_SNIPPET_LINES = 60
+"""Longer snippets are truncated."""
 MAX_SNIPPET_LINE_CHARACTERS = 400
-"""Longer lines are cut."""
+"""Longer lines are truncated."""
 
 _HUNK = re.compile(r"@@ -[0-9,]+ \+([0-9]+)")
 _GAP = "   ..."
 
 
 def snippet(diff: str) -> str:
-    """What a unified *diff* says about the lines that are there now; nothing if there are none."""
+    """Return the lines of a unified *diff* that exist after the change, numbered."""
     lines: list[str] = []
-    for line in _present(diff):
+    for line in _new_lines(diff):
         if len(lines) == MAX_SNIPPET_LINES:
             return "\n".join((*lines, _GAP))
         lines.append(line)
     return "\n".join(lines)
 
 
-def _present(diff: str) -> Iterator[str]:
+def _new_lines(diff: str) -> Iterator[str]:
     number: int | None = None
     for line in diff.split("\n"):
         if hunk := _HUNK.match(line):
@@ -125,16 +127,16 @@ def _present(diff: str) -> Iterator[str]:
 
 
 def surrounding_lines(content: bytes, first: int, count: int) -> str:
-    """The *count* lines of *content* from the index *first* on, and some before and after them."""
+    """Return *count* lines of *content* from index *first* on, numbered, with the lines around them."""
     begin = max(0, first - SURROUNDING_LINES)
     end = first + count + SURROUNDING_LINES
     rest = content[line_start(content, begin) :]
     near = rest[: line_start(rest, min(end - begin, MAX_SNIPPET_LINES))].removesuffix(b"\n").split(b"\n")
-    shown = [
+    lines = [
         _snippet_line(number, line.decode("utf-8", "replace").rstrip("\r\n"))
         for number, line in enumerate(near, begin + 1)
     ]
-    return "\n".join([*shown, _GAP] if end - begin > MAX_SNIPPET_LINES else shown)
+    return "\n".join([*lines, _GAP] if end - begin > MAX_SNIPPET_LINES else lines)
 
 
 def _snippet_line(number: int, line: str) -> str:

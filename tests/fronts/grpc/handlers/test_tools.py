@@ -14,11 +14,11 @@ from carrel.fronts.grpc.handlers.tools import tool_answer, tool_arguments
 from carrel.fronts.json_document import MAX_VALUES
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.sessions.manager import WorkspaceManager
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
 from carrel.tools.core.table import TOOLS
 from carrel.tools.remote import parse_tool_answer
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from tests.fronts.grpc.serving import Served
 
 DEVELOPER = messages.Context(role="developer")

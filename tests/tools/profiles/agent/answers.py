@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 
 

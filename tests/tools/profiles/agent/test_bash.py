@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from carrel.testing.tree import tree
-from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.tools.beginning import LONG, Beginning
 
@@ -495,10 +495,10 @@ def test_a_cursor_that_is_not_known_is_told(workspace: Workspace) -> None:
         "The rest of this output is no longer kept. Run it again, and let it print less at once."
     )
     for command, wrong, problem in (
-        ("seq 1 101", cursor, "was given for something else"),
-        ("seq 1 100", "", "was not given by an answer"),
-        ("seq 1 100", cursor.rpartition(".")[0], "was not given by an answer"),
-        ("seq 1 100", cursor + ".x", "was not given by an answer"),
+        ("seq 1 101", cursor, "belongs to another call"),
+        ("seq 1 100", "", "does not come from a result"),
+        ("seq 1 100", cursor.rpartition(".")[0], "does not come from a result"),
+        ("seq 1 100", cursor + ".x", "does not come from a result"),
     ):
         result = box.call("bash", {"command": command, "cursor": wrong})
         assert (result.success, result.code) == (False, "tool.arguments")

@@ -66,7 +66,7 @@ def test_the_workspace_itself_is_not_deleted(tools: Toolbox, directory: Path, pa
 
 def test_whoever_deletes_the_workspace_is_told_what_to_do(tools: Toolbox) -> None:
     answer = refused(tools, "file_delete", "path.invalid", path=".", recursive=True)
-    assert answer.error == "The workspace itself cannot be deleted. Delete what is in it by its names."
+    assert answer.error == "The workspace itself cannot be deleted. Delete its entries by name."
 
 
 @requirement("D-12")
@@ -163,7 +163,7 @@ def test_a_pattern_that_goes_deeper_wants_recursion(tools: Toolbox, directory: P
     tree(directory, "sub/f")
     answer = refused(tools, "file_delete", "tool.arguments", path=".", pattern=pattern)
     assert answer.error is not None
-    assert "goes deeper, so 'recursive' must be true" in answer.error
+    assert "matches in subdirectories, so 'recursive' must be true" in answer.error
     assert output(tools, "file_delete", path=".", pattern=pattern, recursive=True)["deleted_count"] == 1
 
 

@@ -75,7 +75,7 @@ def test_a_directory_at_the_destination_is_refused_with_advice(
     )
     whole = f"{destination.rstrip('/')}/a.txt"
     assert answer.error == (
-        f"Path already exists: {destination}, a directory. Give the whole new path, such as {whole}."
+        f"Path already exists: {destination}, a directory. Give the full new path, such as {whole}."
     )
     done(tools, "file_move", source="x/a.txt", destination=whole)
 

@@ -183,7 +183,8 @@ def test_a_lost_update_is_refused_with_the_current_version(
     answer = refused(tools, "file_write", "path.changed", path="f", content="three", mode=mode, if_match=seen)
     assert answer.metadata["version"] == current
     assert answer.error == (
-        "Path was changed meanwhile, nothing was done: f. Use file_read again and go on from its version."
+        "Path was changed in the meantime, nothing was done: f."
+        " Use file_read again and continue from its version."
     )
     assert snapshot(directory) == {"f": b"two"}
     done(tools, "file_write", path="f", content="!", mode=mode, if_match=current)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from carrel.policy.execution import ExecutionPolicy
-from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
-from carrel.values import Limits
+from carrel.values import Limits, ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
 from tests.tools.beginning import LONG_CODE, Beginning

@@ -87,11 +87,11 @@ def test_a_long_file_is_cut_and_says_how_to_go_on(workspace: Workspace, director
     tree(directory, f"a.txt = {NUMBERS}")
     editor = Toolbox(workspace, profile="editor", answer_bytes=30)
     answer = done(editor, TOOL, command="view", path="a.txt")
-    cut = "[These are lines 1 to 3 of 10. Go on with view_range [4, -1]]"
+    cut = "[These are lines 1 to 3 of 10. Continue with view_range [4, -1]]"
     assert answer.output == f"{numbered(1, '1', '2', '3')}\n{cut}"
     assert (answer.metadata["truncated"], answer.metadata["next_view_range"]) == (True, [4, -1])
     part = said(editor, TOOL, command="view", path="a.txt", view_range=[1, 5])
-    assert part.endswith("Go on with view_range [4, 5]]")
+    assert part.endswith("Continue with view_range [4, 5]]")
     rest = done(editor, TOOL, command="view", path="a.txt", view_range=[8, -1])
     assert rest.output == numbered(8, "8", "9", "10")
     assert "truncated" not in rest.metadata
@@ -119,7 +119,7 @@ def test_a_line_that_is_too_long_is_cut_and_the_next_ones_can_be_viewed(
     answer = done(editor, TOOL, command="view", path="a.txt")
     assert answer.output == (
         f"{numbered(1, 'x' * 23)}\n"
-        "[Line 1 is cut, since it is too long for one answer. Go on with view_range [2, -1]]"
+        "[Line 1 is cut, since it is too long for one answer. Continue with view_range [2, -1]]"
     )
     assert said(editor, TOOL, command="view", path="a.txt", view_range=[2, -1]) == numbered(2, "end")
 
@@ -166,7 +166,7 @@ def test_a_long_listing_is_cut_and_says_so(workspace: Workspace, directory: Path
         "/workspace",
         "/workspace/file-0",
         "/workspace/file-1",
-        "[Cut: 7 more paths would be too much for one answer. View a directory beneath it]",
+        "[Cut: 7 more paths would be too much for one answer. View a subdirectory]",
     ]
     assert answer.metadata["truncated"]
 
@@ -328,7 +328,7 @@ def test_arguments_that_a_command_needs_are_named(
 ) -> None:
     tree(directory, "a.txt = text")
     told = refused(editor, TOOL, "tool.arguments", command=command, path="a.txt")
-    assert all(f"{name!r} is missing, which {command} needs" in told for name in missing)
+    assert all(f"{name!r} is required for {command}" in told for name in missing)
     assert (directory / "a.txt").read_text() == "text"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 
 
 def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:

@@ -10,8 +10,8 @@ import pytest
 
 from carrel import Limits, Workspace
 from carrel.testing.tree import tree
-from carrel.tools.core.result import ToolResult
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolResult
 from tests.workspace.planting import snapshot
 
 PATHS = (

@@ -77,7 +77,8 @@ def test_a_version_that_was_read_may_be_replaced_once(files: Toolbox, directory:
     now = done(files, "write_file", path="a.txt", content="two", if_match=version).metadata["version"]
     answer = refused(files, "write_file", "path.changed", path="a.txt", content="three", if_match=version)
     assert answer.error == (
-        "Path was changed meanwhile, nothing was done: a.txt. Use read_file again and go on from its version."
+        "Path was changed in the meantime, nothing was done: a.txt."
+        " Use read_file again and continue from its version."
     )
     assert answer.metadata["version"] == now
     assert (directory / "a.txt").read_text() == "two"

@@ -19,7 +19,7 @@ def test_a_directory_is_made_with_those_above_it(mcp: Toolbox, directory: Path) 
 def test_one_that_is_there_is_left_as_it_is(mcp: Toolbox, directory: Path) -> None:
     tree(directory, "a/f")
     answer = done(mcp, "create_directory", path="a")
-    assert answer.output == "Directory was there already: /workspace/a"
+    assert answer.output == "Directory exists already: /workspace/a"
     assert "changes" not in answer.metadata
     assert (directory / "a/f").exists()
 

@@ -93,7 +93,7 @@ def test_of_several_edits_the_one_that_cannot_be_made_is_named(mcp: Toolbox, dir
     tree(directory, "a.txt = one\ntwo\n")
     several = edits(("one", "1"), ("three", "3"))
     told = refused(mcp, "edit_file", "edit.not_found", path="a.txt", edits=several)
-    assert told.startswith("Cannot edit 'a.txt': the text to replace was not found, by edits[1]. Use")
+    assert told.startswith("Cannot edit 'a.txt': the text to replace was not found, in edits[1]. Use")
     told = refused(mcp, "edit_file", "edit.not_found", path="a.txt", edits=several[1:])
     assert told.startswith("Cannot edit 'a.txt': the text to replace was not found. Use")
 

@@ -52,7 +52,7 @@ def test_what_does_not_fit_is_told(workspace: Workspace, directory: Path) -> Non
     assert answer.text().split("\n---\n") == [
         "a.txt:\none\n\n",
         "b.txt:\none\n\n[Cut: the file has 104 bytes. Read it alone]\n",
-        "[1 file left out, since the answer is long enough: read them apart]",
+        "[1 file left out, since the answer is long enough: read them separately]",
     ]
     assert answer.metadata["truncated"]
     assert ["truncated" in file for file in answer.metadata["files"]] == [False, True]

@@ -18,9 +18,9 @@ from carrel.fronts.cli.option_types import DEFAULT_ROLE, profile_option
 if TYPE_CHECKING:
     from carrel.config.settings import Settings
     from carrel.tools.core.options import ToolOptions
-    from carrel.tools.core.result import ToolResult
     from carrel.tools.remote import RemoteTools
     from carrel.tools.toolbox import Toolbox
+    from carrel.values import ToolResult
 
 ACTOR = "agent"
 """Who the journal names."""

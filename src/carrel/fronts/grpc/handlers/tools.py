@@ -13,8 +13,8 @@ from carrel.fronts.grpc.call import RpcCall
 from carrel.fronts.grpc.json_fields import parse_json, render_json
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.tools.core.advice import Adviser
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
+from carrel.values import ToolResult
 
 _NOT_ARGUMENTS = ("session_id", "context")
 """The fields of a request that are no arguments of the tool."""

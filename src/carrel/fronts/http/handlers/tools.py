@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from carrel.errors import RequestError
 from carrel.fronts.http.request import ClientDisconnected, Request
 from carrel.tools.core.formats import Format
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.spec import Profile
+from carrel.values import ToolResult
 
 FLAT = ("tool", "context", "profile")
 """What a flat call says besides the arguments of the tool."""

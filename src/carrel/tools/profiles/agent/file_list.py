@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.result import ToolResult
+from carrel.tools.core.pagination import NextCursor
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.listing import Listing, list_entries
-from carrel.values import FileInfo
+from carrel.values import FileInfo, ToolResult
 
 FILE_LIST_NOTES = (
-    "A pattern without a slash matches names, one with a slash the path beneath the directory. Links are"
-    " listed and never followed. A long answer is cut: go on with next_cursor of its metadata."
+    "A pattern without a slash matches names, one with a slash matches the path relative to the directory."
+    " Links are listed and never followed. A long result is truncated: continue with next_cursor from its"
+    " metadata."
 )
 
 
@@ -22,14 +23,14 @@ class FileListArgs:
     """Arguments of `file_list`."""
 
     path: Annotated[str, Param("Directory to list, relative to the workspace; '.' for the workspace")]
-    pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", least=1)] = "*"
+    pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", minimum=1)] = "*"
     recursive: Annotated[bool, Param("Include subdirectories")] = False
-    include_hidden: Annotated[bool, Param("Include what begins with a dot")] = False
-    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+    include_hidden: Annotated[bool, Param("Include names that begin with a dot")] = False
+    cursor: NextCursor = None
 
 
 def run_file_list(ctx: ToolContext, args: FileListArgs) -> ToolResult:
-    """List the directory as it is asked for."""
+    """List the directory."""
     found = list_entries(
         ctx, args.path, pattern=args.pattern, recursive=args.recursive, hidden=args.include_hidden
     )
@@ -54,7 +55,7 @@ def _metadata(ctx: ToolContext, args: FileListArgs, found: Listing) -> dict[str,
     files = sum(info.is_file for info in found.entries)
     directories = sum(info.is_directory for info in found.entries)
     return {
-        "directory": ctx.shown(found.directory.path),
+        "directory": ctx.display_path(found.directory.path),
         "pattern": args.pattern,
         "recursive": args.recursive,
         "file_count": files,

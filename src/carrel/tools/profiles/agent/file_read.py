@@ -9,76 +9,77 @@ from typing import Annotated, Any
 from carrel.errors import ToolError
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.encoding import Encoding, decode_content
-from carrel.tools.core.pagination import Cursor, cut_text
-from carrel.tools.core.result import ToolResult
+from carrel.tools.core.pagination import Cursor, NextCursor, cut_text
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.reading import is_small_file, max_readable_bytes, require_size
 from carrel.tools.results.lines import fit_lines, numbered_line
 from carrel.tools.results.media import file_suffix, image_size, media_type
 from carrel.tools.results.structured_data import NOTHING, YAML_SUFFIXES, parse_data
-from carrel.values import MIB, FileInfo
+from carrel.values import MIB, FileInfo, ToolResult
 
 FILE_READ_NOTES = (
-    "JSON and YAML files come parsed, binary files as base64 with their media type. With offset or limit,"
-    " lines come numbered. A long answer is cut: go on with next_offset or next_cursor of its metadata."
+    "JSON and YAML files are returned parsed, binary files as base64 with their media type. With offset or"
+    " limit, lines are numbered. A long result is truncated: continue with next_offset or next_cursor from"
+    " its metadata."
 )
 QUICK_BYTES = 2**16
+"""Files up to this size are read on the event loop."""
 QUICK_YAML_BYTES = 2**9
-"""YAML takes far longer to read than to fetch."""
-_AS_IT_IS = ("utf-8", "ascii")
-"""Texts that are UTF-8 already."""
+"""The same for YAML, which takes far longer to parse than to read."""
+_UTF8_COMPATIBLE = ("utf-8", "ascii")
+"""Encodings whose bytes are UTF-8 already."""
 _CHARACTER_BYTES = 4
-"""No character takes more."""
+"""Longest UTF-8 character."""
 WINDOW_LINES = 10_000
-"""So many lines come at most where no limit is given."""
+"""Most lines in a result if no limit is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReadArgs:
     """Arguments of `file_read`."""
 
-    path: Annotated[str, Param("Path of the file, relative to the workspace", least=1)]
+    path: Annotated[str, Param("Path of the file, relative to the workspace", minimum=1)]
     encoding: Annotated[
         Encoding | None,
-        Param("Encoding of the file; base64 gives the bytes of any file", default="utf-8"),
+        Param("Encoding of the file; base64 returns the bytes of any file", default="utf-8"),
     ] = None
-    max_size_mb: Annotated[int, Param("Largest file to read, in MiB", least=1, most=100)] = 10
-    offset: Annotated[int | None, Param("First line to read, counted from 1", least=1)] = None
-    limit: Annotated[int | None, Param("Number of lines to read", least=1)] = None
-    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+    max_size_mb: Annotated[int, Param("Largest file to read, in MiB", minimum=1, maximum=100)] = 10
+    offset: Annotated[int | None, Param("First line to read, counted from 1", minimum=1)] = None
+    limit: Annotated[int | None, Param("Number of lines to read", minimum=1)] = None
+    cursor: NextCursor = None
 
 
 def is_quick_file_read(ctx: ToolContext, args: FileReadArgs) -> bool:
     """Whether the file is small."""
-    most = QUICK_YAML_BYTES if file_suffix(args.path) in YAML_SUFFIXES else QUICK_BYTES
-    return is_small_file(ctx, args.path, most)
+    max_bytes = QUICK_YAML_BYTES if file_suffix(args.path) in YAML_SUFFIXES else QUICK_BYTES
+    return is_small_file(ctx, args.path, max_bytes)
 
 
 def run_file_read(ctx: ToolContext, args: FileReadArgs) -> ToolResult:
-    """Read the file as it is asked for."""
+    """Read the file: parsed, as text, as numbered lines or as base64."""
     if args.offset is not None or args.limit is not None:
-        return _lines(ctx, args)
-    most = max_readable_bytes(ctx, args.max_size_mb * MIB)
-    info, data = ctx.workspace.read_with_info(args.path, length=most)
-    require_size(info, most, args.path)
+        return _read_lines(ctx, args)
+    max_bytes = max_readable_bytes(ctx, args.max_size_mb * MIB)
+    info, data = ctx.workspace.read_with_info(args.path, length=max_bytes)
+    require_size(info, max_bytes, args.path)
     cursor = Cursor.parse(args.cursor)
     cursor.require(info.version, args.path)
     encoding, text = decode_content(data, args.encoding, ctx.options.default_encoding, args.path)
     metadata = _metadata(ctx, info, encoding)
     if text is None:
-        return _binary(ctx, data, cursor, metadata)
+        return _base64_result(ctx, data, cursor, metadata)
     if cursor.position == 0 and len(data) <= ctx.options.answer_bytes:
         found = parse_data(text, metadata["file_type"])
         if found is not NOTHING:
             return ToolResult(success=True, output=found, metadata=metadata)
-    if encoding not in _AS_IT_IS:
+    if encoding not in _UTF8_COMPATIBLE:
         data = text.encode("utf-8", "surrogatepass")
-    return _text(ctx, data, cursor, metadata)
+    return _text_result(ctx, data, cursor, metadata)
 
 
 def _metadata(ctx: ToolContext, info: FileInfo, encoding: str) -> dict[str, Any]:
     return {
-        "path": ctx.shown(info.path),
+        "path": ctx.display_path(info.path),
         "size_bytes": info.size_bytes,
         "encoding": encoding,
         "file_type": file_suffix(info.path),
@@ -86,25 +87,25 @@ def _metadata(ctx: ToolContext, info: FileInfo, encoding: str) -> dict[str, Any]
     }
 
 
-def _binary(ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any]) -> ToolResult:
+def _base64_result(ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any]) -> ToolResult:
     metadata["media_type"] = media_type(metadata["path"], data, is_text=False)
     if (size := image_size(data)) is not None:
         metadata |= {"width": size.width, "height": size.height}
-    # Whole groups of three bytes, so that the parts can be joined.
-    most = max(3, ctx.options.answer_bytes // 4 * 3)
-    part = data[cursor.position : cursor.position + most]
+    # A multiple of three bytes, so that the base64 of the pages can be joined.
+    page_bytes = max(3, ctx.options.answer_bytes // 4 * 3)
+    part = data[cursor.position : cursor.position + page_bytes]
     end = cursor.position + len(part)
     if end < len(data):
         metadata |= {"truncated": True, "next_cursor": Cursor(end, metadata["version"]).render()}
     return ToolResult(success=True, output=base64.b64encode(part).decode("ascii"), metadata=metadata)
 
 
-def _text(ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any]) -> ToolResult:
-    """The text in *data*, which is UTF-8; no more of it is copied than an answer may hold."""
+def _text_result(ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any]) -> ToolResult:
+    """Return UTF-8 *data* from *cursor* on as text; only the part that fits is copied."""
     metadata["media_type"] = media_type(metadata["path"], b"", is_text=True)
-    most = ctx.options.answer_bytes
-    window = data[cursor.position : cursor.position + most + _CHARACTER_BYTES]
-    size = cut_text(window, most)
+    page_bytes = ctx.options.answer_bytes
+    window = data[cursor.position : cursor.position + page_bytes + _CHARACTER_BYTES]
+    size = cut_text(window, page_bytes)
     part = window[:size].decode("utf-8", "replace")
     end = cursor.position + size
     if end < len(data):
@@ -114,15 +115,15 @@ def _text(ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any
     return ToolResult(success=True, output=part, metadata=metadata)
 
 
-def _lines(ctx: ToolContext, args: FileReadArgs) -> ToolResult:
+def _read_lines(ctx: ToolContext, args: FileReadArgs) -> ToolResult:
     encoding = args.encoding or ctx.options.default_encoding
     if encoding == "base64" or args.cursor is not None:
         other = "cursor" if args.cursor is not None else "encoding base64"
-        raise ToolError("arguments", f"Wrong arguments: lines are asked for, which {other} knows nothing of")
+        raise ToolError("arguments", f"Wrong arguments: 'offset' and 'limit' cannot be combined with {other}")
     offset = args.offset or 1
     info = ctx.workspace.stat(args.path)
     count = WINDOW_LINES if args.limit is None else args.limit
-    # More lines than this would not fit, even if they were all empty.
+    # More lines than this never fit, even if all are empty.
     count = min(count, ctx.options.answer_bytes // len(numbered_line(1, "")) + 1)
     window = ctx.workspace.read_lines(args.path, start=offset, count=count, encoding=encoding)
     metadata = _metadata(ctx, info, encoding)

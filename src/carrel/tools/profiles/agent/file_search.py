@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.pagination import Cursor, fit_values
-from carrel.tools.core.result import ToolResult
+from carrel.tools.core.pagination import Cursor, NextCursor, fit_values
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.glob_pattern import GlobPattern
 from carrel.tools.results.media import has_media_name
-from carrel.values import MIB, Match, Position
+from carrel.values import MIB, Match, Position, ToolResult
 from carrel.workspace.search import SearchBudget, is_hidden
 
 FILE_SEARCH_NOTES = (
-    "Finds plain text in all files beneath path, or with regex an expression of RE2. Binary and media files"
-    " are skipped. A long answer is cut: go on with next_cursor of its metadata."
+    "Finds plain text in all files below path, or with regex, an RE2 regular expression. Binary and media"
+    " files are skipped. A long result is truncated: continue with next_cursor from its metadata."
 )
 MAX_QUERY_CHARACTERS = 200
 MAX_FILES = 100_000
@@ -28,19 +27,23 @@ MAX_LINE_CHARACTERS = 500
 class FileSearchArgs:
     """Arguments of `file_search`."""
 
-    query: Annotated[str, Param("Text or regular expression to find", least=1, most=MAX_QUERY_CHARACTERS)]
+    query: Annotated[
+        str, Param("Text or regular expression to find", minimum=1, maximum=MAX_QUERY_CHARACTERS)
+    ]
     path: Annotated[str, Param("Directory or file to search, relative to the workspace")] = "."
-    include: Annotated[str | None, Param("Glob pattern of the files to search, such as *.py", least=1)] = None
+    include: Annotated[str | None, Param("Glob pattern of the files to search, such as *.py", minimum=1)] = (
+        None
+    )
     regex: Annotated[bool, Param("Whether the query is a regular expression")] = False
     case_sensitive: Annotated[bool, Param("Whether upper and lower case differ")] = False
-    max_results: Annotated[int, Param("Most lines to find", least=1, most=1000)] = 20
-    context_lines: Annotated[int, Param("Lines to show around each", least=0, most=5)] = 0
-    include_hidden: Annotated[bool, Param("Search what begins with a dot too")] = False
-    cursor: Annotated[str | None, Param("next_cursor of an answer that was cut, to go on from there")] = None
+    max_results: Annotated[int, Param("Most lines to return", minimum=1, maximum=1000)] = 20
+    context_lines: Annotated[int, Param("Lines to show around each match", minimum=0, maximum=5)] = 0
+    include_hidden: Annotated[bool, Param("Include names that begin with a dot")] = False
+    cursor: NextCursor = None
 
 
 def run_file_search(ctx: ToolContext, args: FileSearchArgs) -> ToolResult:
-    """Search as it is asked for."""
+    """Return the matching lines."""
     cursor = Cursor.parse(args.cursor)
     result = ctx.workspace.search(
         args.query,
@@ -50,7 +53,7 @@ def run_file_search(ctx: ToolContext, args: FileSearchArgs) -> ToolResult:
         include=() if args.include is None else GlobPattern(args.include).parts,
         hidden=args.include_hidden or (args.include is not None and is_hidden(args.include)),
         context=args.context_lines,
-        wants=_is_looked_into,
+        wants=_is_searchable,
         start=Position(cursor.version, cursor.position) if cursor.version else None,
         budget=SearchBudget(
             matches=args.max_results,
@@ -59,32 +62,32 @@ def run_file_search(ctx: ToolContext, args: FileSearchArgs) -> ToolResult:
             line_characters=MAX_LINE_CHARACTERS,
         ),
     )
-    given = fit_values(
-        (_found(match, args.context_lines) for match in result.matches), ctx.options.answer_bytes
+    output = fit_values(
+        (_render_match(match, args.context_lines) for match in result.matches), ctx.options.answer_bytes
     )
-    rest = result.matches[len(given) :]
-    go_on = Position(rest[0].path, rest[0].line) if rest else result.next
+    rest = result.matches[len(output) :]
+    next_position = Position(rest[0].path, rest[0].line) if rest else result.next
     metadata: dict[str, Any] = {
         "query": args.query,
-        "directory": ctx.shown(ctx.workspace.stat(args.path or ".").path),
-        "match_count": len(given),
+        "directory": ctx.display_path(ctx.workspace.stat(args.path or ".").path),
+        "match_count": len(output),
         "truncated": result.truncated or bool(rest),
         "files_searched": result.files_searched,
         "files_skipped": result.files_skipped,
     }
     if rest or result.reason is not None:
         metadata["reason"] = "size" if rest else result.reason
-    if go_on is not None:
-        metadata["next_cursor"] = Cursor(go_on.line, go_on.path).render()
-    return ToolResult(success=True, output=given, metadata=metadata)
+    if next_position is not None:
+        metadata["next_cursor"] = Cursor(next_position.line, next_position.path).render()
+    return ToolResult(success=True, output=output, metadata=metadata)
 
 
-def _is_looked_into(name: str) -> bool:
+def _is_searchable(name: str) -> bool:
     return not has_media_name(name)
 
 
-def _found(match: Match, context_lines: int) -> dict[str, Any]:
-    found: dict[str, Any] = {"file": match.path, "line": match.line, "content": match.text}
+def _render_match(match: Match, context_lines: int) -> dict[str, Any]:
+    entry: dict[str, Any] = {"file": match.path, "line": match.line, "content": match.text}
     if context_lines:
-        found["context"] = [*match.before, match.text, *match.after]
-    return found
+        entry["context"] = [*match.before, match.text, *match.after]
+    return entry

@@ -10,22 +10,22 @@ from carrel.runtimes.result import SandboxResult
 from carrel.tools.core.advice import AdvisedError
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.pagination import fit_values
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import Param
-from carrel.tools.results import run_output
 from carrel.tools.results.changes import MAX_CHANGES, MAX_CHANGES_BYTES
-from carrel.tools.results.run_output import run_problem
+from carrel.tools.results.run_output import run_outcome, run_problem, streams_result
+from carrel.values import ToolResult
 
 PYTHON_EXECUTOR_NOTES = (
-    "It runs in a sandbox with the standard library, without network and processes, in the workspace; what it"
-    " prints comes back. Files that it may not write it can still read."
+    "It runs in a sandbox with the standard library, without network or processes, in the workspace; its"
+    " output is returned. Files that it may not write can still be read."
 )
 PYTHON_EXECUTOR_CONTAINER_NOTES = (
-    "It runs with the Python of the session's container, {network}, in the workspace; what it prints comes"
-    " back. Modules and programs are those of the container's image. Variables do not last from call to"
-    " call, and what it leaves running is ended."
+    "It runs with the Python of the session's container, {network}, in the workspace; its output is"
+    " returned. Modules and programs are those of the container's image. Variables do not persist between"
+    " calls, and processes that it leaves running are ended."
 )
 MAX_SECONDS = 60
+"""Longest run; a longer timeout is accepted but capped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +34,21 @@ class PythonExecutorArgs:
 
     code: Annotated[str, Param("Python source to run; print what you want to see")]
     timeout: Annotated[
-        int, Param(f"Longest time it may take, in seconds; {MAX_SECONDS} at most", least=1, most=300)
+        int, Param(f"Time limit in seconds, capped at {MAX_SECONDS}", minimum=1, maximum=300)
     ] = 30
-    stdin: Annotated[str, Param("What the code reads from standard input")] = ""
+    stdin: Annotated[str, Param("Standard input of the code")] = ""
     cursor: Annotated[
-        str | None, Param("next_cursor of an answer that was cut, to go on from there; nothing is run again")
+        str | None,
+        Param("next_cursor from a truncated result, to continue from there; the code is not run again"),
     ] = None
 
 
 def run_python_executor(ctx: ToolContext, args: PythonExecutorArgs) -> ToolResult:
-    """Run the code and tell what it printed and changed."""
+    """Run the code and report its output and the files it changed."""
     if not args.code.strip():
-        raise AdvisedError("tool.arguments", "No code provided to execute", then="Give the code.")
+        raise AdvisedError("tool.arguments", "No code provided to execute", next="Give the code.")
     if args.cursor is not None:
-        return run_output.streams_rest(ctx, args.cursor, args.code)
+        return streams_result(ctx.next_page(args.cursor, args.code))
     sandbox = ctx.python
     seconds = min(args.timeout, MAX_SECONDS, sandbox.policy.timeout_seconds)
     try:
@@ -59,41 +60,40 @@ def run_python_executor(ctx: ToolContext, args: PythonExecutorArgs) -> ToolResul
             on_start=ctx.on_stop,
         )
     except TextError as error:
-        raise AdvisedError(error.code, error.message, then="Write such characters as escapes.") from None
-    streams = {"stdout": _encoded(result.stdout), "stderr": _encoded(result.stderr)}
+        raise AdvisedError(error.code, error.message, next="Write such characters as escapes.") from None
+    streams = {"stdout": _encode(result.stdout), "stderr": _encode(result.stderr)}
     problem = run_problem(result, "Code", seconds, streams["stderr"])
     metadata = _metadata(ctx, result, seconds)
     if args.timeout > seconds:
         metadata["timeout_capped"] = True
-    return run_output.streams_answer(ctx, run_output.output_of(args.code, streams, problem, metadata))
+    return streams_result(ctx.first_page(run_outcome(args.code, streams, problem, metadata)))
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
 def _metadata(ctx: ToolContext, result: SandboxResult, seconds: float) -> dict[str, Any]:
-    """What is to be known besides; nothing of it is about the host."""
-    told = result.metadata
+    """Return the metadata of the result; it contains nothing about the host."""
     metadata: dict[str, Any] = {
         "exit_code": result.exit_status,
         "duration_ms": round(result.duration_ms, 3),
         "timeout_seconds": seconds,
         "trap_reason": None if result.trap_reason is None else str(result.trap_reason),
         "memory_used_bytes": result.memory_used_bytes,
-        "stdout_bytes": len(_encoded(result.stdout)),
-        "stderr_bytes": len(_encoded(result.stderr)),
+        "stdout_bytes": len(_encode(result.stdout)),
+        "stderr_bytes": len(_encode(result.stderr)),
     }
     left_out = 0
     for name in ("files_created", "files_modified", "files_deleted"):
         paths = getattr(result, name)
-        metadata[name] = fit_values(map(ctx.shown, paths[:MAX_CHANGES]), MAX_CHANGES_BYTES)
+        metadata[name] = fit_values(map(ctx.display_path, paths[:MAX_CHANGES]), MAX_CHANGES_BYTES)
         left_out += len(paths) - len(metadata[name])
     if left_out:
         metadata["files_left_out"] = left_out
     if result.fuel_consumed is not None:
         metadata["fuel_consumed"] = result.fuel_consumed
     for name in ("stdout_truncated", "stderr_truncated", "lost_writes", "state_lost"):
-        if value := told.get(name):
+        if value := result.metadata.get(name):
             metadata[name] = value
     return metadata

@@ -1,4 +1,4 @@
-"""MCP tools that list and look: directories, sizes, patterns, file info, allowed directories."""
+"""MCP tools that list directories, search names, and show file metadata and allowed directories."""
 
 from __future__ import annotations
 
@@ -7,31 +7,30 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.result import ToolResult
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.listing import Listing, list_entries
 from carrel.tools.results.file_results import file_metadata, lines_result, timestamp
 from carrel.tools.results.lines import one_line
-from carrel.values import FileInfo, FileKind, Named
+from carrel.values import FileInfo, FileKind, Named, ToolResult
 
-# It is asked for at every name, and to look up a member of an enum is slow.
+# Compared for every name; looking up an enum member each time is slow.
 _DIRECTORY = FileKind.DIRECTORY
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 def render_names(found: Iterable[Named]) -> list[str]:
-    """The names, and before each whether it is a directory."""
+    """Render one line per entry: `[DIR]` or `[FILE]`, and the name."""
     return [f"[{'DIR' if kind is _DIRECTORY else 'FILE'}] {one_line(name)}" for name, kind in found]
 
 
 def render_entry_with_size(info: FileInfo) -> str:
-    """The same with the size of a file, in columns."""
-    (shown,) = render_names([(info.name, info.kind)])
-    return shown if info.is_directory else f"{shown:<37} {render_size(info.size_bytes):>10}"
+    """Render the line of an entry with the size of a file, in columns."""
+    (line,) = render_names([(info.name, info.kind)])
+    return line if info.is_directory else f"{line:<37} {render_size(info.size_bytes):>10}"
 
 
 def render_size(size_bytes: int) -> str:
-    """A size that people can read, in steps of 1024."""
+    """Render a human-readable size, in powers of 1024."""
     number = float(size_bytes)
     for unit in _UNITS:
         if number < 1024 or unit == _UNITS[-1]:
@@ -40,7 +39,9 @@ def render_size(size_bytes: int) -> str:
     return f"{size_bytes} {unit}" if unit == "B" else f"{number:.2f} {unit}"
 
 
-LIST_DIRECTORY_NOTES = "Each name follows [DIR] or [FILE]. Links are listed as files and never followed."
+LIST_DIRECTORY_NOTES = (
+    "Each name is prefixed with [DIR] or [FILE]. Links are listed as files and never followed."
+)
 LIST_DIRECTORY_IS_STEPWISE = True
 
 
@@ -48,23 +49,23 @@ LIST_DIRECTORY_IS_STEPWISE = True
 class ListDirectoryArgs:
     """Arguments of `list_directory`."""
 
-    path: Annotated[str, Param("Path of the directory", least=1)]
+    path: Annotated[str, Param("Path of the directory", minimum=1)]
 
 
 def run_list_directory(ctx: ToolContext, args: ListDirectoryArgs) -> ToolResult:
-    """Give the names."""
+    """Return the names."""
     return lines_result(
         ctx,
         render_names(ctx.workspace.list_names(args.path)),
         noun="entry",
         nouns="entries",
         advice="Search for a pattern instead",
-        metadata={"path": ctx.plain(args.path)},
+        metadata={"path": ctx.normalized_path(args.path)},
     )
 
 
 LIST_DIRECTORY_WITH_SIZES_NOTES = (
-    "Each name follows [DIR] or [FILE], and the totals follow the names. Links are never followed."
+    "Each name is prefixed with [DIR] or [FILE]; totals follow at the end. Links are never followed."
 )
 
 
@@ -72,14 +73,14 @@ LIST_DIRECTORY_WITH_SIZES_NOTES = (
 class ListDirectoryWithSizesArgs:
     """Arguments of `list_directory_with_sizes`."""
 
-    path: Annotated[str, Param("Path of the directory", least=1)]
-    sort_by: Annotated[Literal["name", "size"], Param("By name, or the largest first")] = field(
+    path: Annotated[str, Param("Path of the directory", minimum=1)]
+    sort_by: Annotated[Literal["name", "size"], Param("Sort by name, or by size, largest first")] = field(
         default="name", metadata={"name": "sortBy"}
     )
 
 
 def run_list_directory_with_sizes(ctx: ToolContext, args: ListDirectoryWithSizesArgs) -> ToolResult:
-    """Give the names, the sizes and the totals."""
+    """Return the names, the sizes and the totals."""
     found = list_entries(ctx, args.path, hidden=True)
     entries = found.entries
     if args.sort_by == "size":
@@ -90,12 +91,12 @@ def run_list_directory_with_sizes(ctx: ToolContext, args: ListDirectoryWithSizes
         noun="entry",
         nouns="entries",
         advice="Search for a pattern instead",
-        metadata={"path": ctx.shown(found.directory.path)},
+        metadata={"path": ctx.display_path(found.directory.path)},
     )
-    return replace(result, output=f"{result.output}\n\n{_totals(found)}")
+    return replace(result, output=f"{result.output}\n\n{_render_totals(found)}")
 
 
-def _totals(found: Listing) -> str:
+def _render_totals(found: Listing) -> str:
     directories = sum(info.is_directory for info in found.entries)
     size_bytes = sum(info.size_bytes for info in found.entries)
     files = len(found.entries) - directories
@@ -103,8 +104,8 @@ def _totals(found: Listing) -> str:
 
 
 SEARCH_FILES_NOTES = (
-    "Gives one path on each line, sorted directory by directory. A pattern without a slash matches names at"
-    " any depth; ** stands for any number of directories."
+    "Returns one path per line, sorted by directory. A pattern without a slash matches names at any depth;"
+    " ** matches any number of directories."
 )
 
 
@@ -112,41 +113,41 @@ SEARCH_FILES_NOTES = (
 class SearchFilesArgs:
     """Arguments of `search_files`."""
 
-    path: Annotated[str, Param("Directory to look in", least=1)]
-    pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", least=1)]
+    path: Annotated[str, Param("Directory to search", minimum=1)]
+    pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", minimum=1)]
     exclude_patterns: Annotated[
-        tuple[str, ...], Param("Glob patterns of what to leave out, such as node_modules", most=100)
+        tuple[str, ...], Param("Glob patterns of what to leave out, such as node_modules", maximum=100)
     ] = field(default=(), metadata={"name": "excludePatterns"})
 
 
 def run_search_files(ctx: ToolContext, args: SearchFilesArgs) -> ToolResult:
-    """Give the paths."""
+    """Return the matching paths."""
     found = list_entries(
         ctx, args.path, pattern=args.pattern, recursive=True, hidden=True, excluded=args.exclude_patterns
     )
     return lines_result(
         ctx,
-        [one_line(ctx.shown(info.path)) for info in found.entries],
+        [one_line(ctx.display_path(info.path)) for info in found.entries],
         noun="match",
         nouns="matches",
         advice="Narrow the pattern or the path",
-        metadata={"directory": ctx.shown(found.directory.path), "pattern": args.pattern},
+        metadata={"directory": ctx.display_path(found.directory.path), "pattern": args.pattern},
         incomplete=found.incomplete,
     )
 
 
-GET_FILE_INFO_NOTES = "Gives size, times in UTC, type and permissions, one on each line."
+GET_FILE_INFO_NOTES = "Returns size, times in UTC, type and permissions, one per line."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetFileInfoArgs:
     """Arguments of `get_file_info`."""
 
-    path: Annotated[str, Param("Path of the file or directory", least=1)]
+    path: Annotated[str, Param("Path of the file or directory", minimum=1)]
 
 
 def run_get_file_info(ctx: ToolContext, args: GetFileInfoArgs) -> ToolResult:
-    """Tell what is there."""
+    """Return the metadata of a file or directory."""
     info = ctx.workspace.stat(args.path)
     rows = {
         "size": info.size_bytes,
@@ -167,10 +168,13 @@ class ListAllowedDirectoriesArgs:
 
 
 def run_list_allowed_directories(ctx: ToolContext, args: ListAllowedDirectoriesArgs) -> ToolResult:
-    """Name the workspace, or what may be used of it, and the other paths that the rules show."""
+    """List the workspace, or its allowed paths, and the other paths that the rules allow."""
     workspace = ctx.workspace
     within = (".",) if workspace.within is None else workspace.within
-    # The first rule is the workspace itself, whose place on the host nobody is told.
-    directories = [*map(ctx.shown, within), *(rule.root for rule in workspace.policy.allowed_paths[1:])]
+    # The first rule is the workspace itself, whose path on the host must not be revealed.
+    directories = [
+        *map(ctx.display_path, within),
+        *(rule.root for rule in workspace.policy.allowed_paths[1:]),
+    ]
     output = "\n".join(("Allowed directories:", *directories))
     return ToolResult(success=True, output=output, metadata={"directories": directories})
