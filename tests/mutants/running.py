@@ -313,7 +313,7 @@ MUTANTS = [
     Mutant(
         "tools: allowed paths",
         "tools/toolbox.py",
-        "within=chosen.allowed_paths, ",
+        "within=resolved.allowed_paths, ",
         "",
         "tests/tools/profiles/files/test_configuration.py::test_only_allowed_paths_can_be_used",
     ),

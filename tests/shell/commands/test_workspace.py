@@ -77,7 +77,7 @@ def test_the_rules_are_printed_in_their_order(directory: Path, line: str) -> Non
         ("workspace disable x", "'disable' does not take these arguments"),
         ("workspace allow", "allow: missing PATH"),
         ("workspace allow /a rw x", "too many arguments"),
-        ("workspace allow /a wr", "allow: the mode is ro or rw, not 'wr'"),
+        ("workspace allow /a wr", "allow: the mode must be ro or rw, not 'wr'"),
         ("workspace allow relative rw", "allow: PATH must be absolute: 'relative'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`basename`: print the last component of a path."""
+"""Print the last component of a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cat`: concatenate files."""
+"""Concatenate files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cd`: change the working directory."""
+"""Change the working directory."""
 
 from __future__ import annotations
 

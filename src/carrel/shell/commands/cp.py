@@ -1,4 +1,4 @@
-"""`cp`: copy files and directories."""
+"""Copy files and directories."""
 
 from __future__ import annotations
 

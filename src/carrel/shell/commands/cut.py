@@ -1,4 +1,4 @@
-"""`cut`: print selected parts of lines."""
+"""Print selected parts of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dirname`: print a path without its last component."""
+"""Print a path without its last component."""
 
 from __future__ import annotations
 

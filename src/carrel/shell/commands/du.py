@@ -1,4 +1,4 @@
-"""`du`: print the disk usage of directories."""
+"""Print the disk usage of directories."""
 
 from __future__ import annotations
 

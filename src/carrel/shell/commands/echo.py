@@ -1,4 +1,4 @@
-"""`echo`: print the arguments."""
+"""Print the arguments."""
 
 from __future__ import annotations
 

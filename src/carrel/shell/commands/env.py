@@ -1,4 +1,4 @@
-"""`env`: print the environment, or run a command in a changed one."""
+"""Print the environment, or run a command in a changed one."""
 
 from __future__ import annotations
 

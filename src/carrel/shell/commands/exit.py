@@ -1,4 +1,4 @@
-"""`exit`: end the command line."""
+"""End the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`export`: set variables for commands and guest code."""
+"""Set variables for commands and guest code."""
 
 from __future__ import annotations
 

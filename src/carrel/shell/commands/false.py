@@ -1,4 +1,4 @@
-"""`false`: fail."""
+"""Do nothing, and fail."""
 
 from __future__ import annotations
 

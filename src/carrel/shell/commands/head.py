@@ -1,4 +1,4 @@
-"""`head`: print the first part of files."""
+"""Print the first part of files."""
 
 from __future__ import annotations
 

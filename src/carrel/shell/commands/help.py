@@ -1,4 +1,4 @@
-"""`help`: list the commands, or print the help of one."""
+"""List the commands, or print the help of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mkdir`: create directories."""
+"""Create directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mv`: move or rename files and directories."""
+"""Move or rename files and directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nl`: number lines."""
+"""Number lines."""
 
 from __future__ import annotations
 

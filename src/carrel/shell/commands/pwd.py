@@ -1,4 +1,4 @@
-"""`pwd`: print the working directory."""
+"""Print the working directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python`: run Python in the session's guest."""
+"""Run Python in the session's guest."""
 
 from __future__ import annotations
 

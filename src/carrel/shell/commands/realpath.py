@@ -1,4 +1,4 @@
-"""`realpath`: print absolute paths with links resolved."""
+"""Print absolute paths with links resolved."""
 
 from __future__ import annotations
 

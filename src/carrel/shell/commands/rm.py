@@ -1,4 +1,4 @@
-"""`rm`: remove files and directories."""
+"""Remove files and directories."""
 
 from __future__ import annotations
 

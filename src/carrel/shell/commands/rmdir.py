@@ -1,4 +1,4 @@
-"""`rmdir`: remove empty directories."""
+"""Remove empty directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seq`: print a sequence of numbers."""
+"""Print a sequence of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`set`: set options of the shell."""
+"""Set options of the shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sleep`: wait for some time."""
+"""Wait for some time."""
 
 from __future__ import annotations
 

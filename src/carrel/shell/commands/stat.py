@@ -1,4 +1,4 @@
-"""`stat`: print the metadata of files."""
+"""Print the metadata of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tac`: print lines in reverse order."""
+"""Print lines in reverse order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tail`: print the last part of files."""
+"""Print the last part of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tee`: copy standard input to files and standard output."""
+"""Copy standard input to files and standard output."""
 
 from __future__ import annotations
 

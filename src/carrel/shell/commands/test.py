@@ -1,4 +1,4 @@
-"""`test` and `[`: evaluate a conditional expression."""
+"""Evaluate a conditional expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`touch`: create files, or set their modification times."""
+"""Create files, or set their modification times."""
 
 from __future__ import annotations
 

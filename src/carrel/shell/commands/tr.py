@@ -1,4 +1,4 @@
-"""`tr`: translate, squeeze or delete characters."""
+"""Translate, squeeze or delete characters."""
 
 from __future__ import annotations
 

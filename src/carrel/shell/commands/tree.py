@@ -1,4 +1,4 @@
-"""`tree`: print directories as a tree."""
+"""Print directories as a tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`true`: succeed."""
+"""Do nothing, and succeed."""
 
 from __future__ import annotations
 

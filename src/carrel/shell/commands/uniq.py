@@ -1,4 +1,4 @@
-"""`uniq`: filter repeated lines."""
+"""Filter repeated lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`unset`: remove variables."""
+"""Remove variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wc`: count lines, words and bytes."""
+"""Count lines, words and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`which`: print whether a name is a command of the shell."""
+"""Print whether a name is a command of the shell."""
 
 from __future__ import annotations
 

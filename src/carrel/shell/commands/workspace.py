@@ -1,4 +1,4 @@
-"""`workspace`: show or change the path rules."""
+"""Show or change the path rules."""
 
 from __future__ import annotations
 

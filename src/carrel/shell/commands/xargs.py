@@ -1,4 +1,4 @@
-"""`xargs`: run a command with arguments from standard input."""
+"""Run a command with arguments from standard input."""
 
 from __future__ import annotations
 
