@@ -203,7 +203,7 @@ def test_a_wrong_option_has_status_two_and_a_hint(workspace: Workspace) -> None:
 def test_help_is_printed_and_nothing_else_is_done(workspace: Workspace) -> None:
     result = BareShell(workspace).run("head --help missing")
     assert (result.exit_code, result.stderr) == (0, b"")
-    assert result.stdout.startswith(b"Usage: head [OPTION]... [FILE]...\nPrint the first lines of files.\n")
+    assert result.stdout.startswith(b"Usage: head [OPTION]... [FILE]...\nPrint the first part of files.\n")
     assert b"--lines" in result.stdout
 
 
