@@ -80,7 +80,7 @@ COMMANDS: dict[str, CommandSpec] = {
         CommandSpec("realpath", "print absolute paths with links resolved", CommandEffect.READ),
         CommandSpec("rm", "remove files and directories", CommandEffect.WRITE),
         CommandSpec("rmdir", "remove empty directories", CommandEffect.WRITE),
-        CommandSpec("sed", "change lines of text", CommandEffect.WRITE),
+        CommandSpec("sed", "edit lines of text with a script", CommandEffect.WRITE),
         CommandSpec("seq", "print a sequence of numbers", CommandEffect.NONE),
         CommandSpec("set", "set options of the shell", CommandEffect.SHELL),
         CommandSpec("sleep", "wait for some time", CommandEffect.NONE),

@@ -28,8 +28,8 @@ from carrel.values import FileInfo
 
 USAGE = "[OPTION]... FILES"
 NOTES = """\
-FILES are two files, two directories, or a file and a directory that holds one of the same name; - is standard
-input. The exit status is 0 if they are the same, 1 if they differ, 2 after an error."""
+FILES are two files, two directories, or a file and a directory with a file of the same name; - is standard
+input. The exit status is 0 if they are the same, 1 if they differ, and 2 after an error."""
 
 _NORMAL, _UNIFIED, _CONTEXT = "normal", "unified", "context"
 _ESCAPES = {
@@ -76,28 +76,26 @@ class Flags:
 
     styles: Annotated[
         tuple[OutputStyle, ...],
-        Opt("--normal", const=OutputStyle(_NORMAL), help="print changes alone (the default)"),
+        Opt("--normal", const=OutputStyle(_NORMAL), help="print only the changes (the default)"),
         Opt("-u", const=OutputStyle(_UNIFIED), help="print 3 lines of unified context"),
         Opt("-U", metavar="NUM", help="print NUM lines of unified context", parse=_parse_unified),
         Opt("--unified", metavar="[NUM]", help="the same, 3 lines by default", parse=_parse_unified),
-        Opt("-c", const=OutputStyle(_CONTEXT), help="print 3 lines of context, both files apart"),
+        Opt("-c", const=OutputStyle(_CONTEXT), help="print 3 lines of copied context"),
         Opt(
             "-C",
             metavar="NUM",
-            help="print NUM lines of context, both files apart",
+            help="print NUM lines of copied context",
             parse=_parse_context_style,
         ),
         Opt("--context", metavar="[NUM]", help="the same, 3 lines by default", parse=_parse_context_style),
     ] = ()
-    brief: Annotated[bool, Opt("-q", "--brief", help="tell only whether files differ")] = False
-    report: Annotated[
-        bool, Opt("-s", "--report-identical-files", help="tell when two files are the same")
-    ] = False
+    brief: Annotated[bool, Opt("-q", "--brief", help="report only whether files differ")] = False
+    report: Annotated[bool, Opt("-s", "--report-identical-files", help="report identical files")] = False
     recursive: Annotated[bool, Opt("-r", "--recursive", help="compare subdirectories too")] = False
     new_file: Annotated[bool, Opt("-N", "--new-file", help="treat missing files as empty")] = False
     exclude: Annotated[
         tuple[Callable[[str], bool], ...],
-        Opt("-x", "--exclude", metavar="PAT", help="leave out names that match PAT", parse=name_pattern),
+        Opt("-x", "--exclude", metavar="PAT", help="skip names that match PAT", parse=name_pattern),
     ] = ()
     ignore_case: Annotated[bool, Opt("-i", "--ignore-case", help="ignore case")] = False
     ignore_space: Annotated[
@@ -107,7 +105,7 @@ class Flags:
             "-b",
             "--ignore-space-change",
             const=IgnoredSpace.CHANGE,
-            help="ignore how much white space there is",
+            help="ignore differences in the amount of white space",
         ),
         Opt(
             "-Z",
@@ -116,17 +114,17 @@ class Flags:
             help="ignore white space at the end of lines",
         ),
     ] = IgnoredSpace.NONE
-    ignore_blank: Annotated[bool, Opt("-B", "--ignore-blank-lines", help="ignore changes of blank lines")] = (
-        False
-    )
+    ignore_blank: Annotated[
+        bool, Opt("-B", "--ignore-blank-lines", help="ignore inserted or deleted blank lines")
+    ] = False
     strip_cr: Annotated[
         bool, Opt("--strip-trailing-cr", help="ignore a carriage return at the end of lines")
     ] = False
     text: Annotated[bool, Opt("-a", "--text", help="compare binary files as if they were text")] = False
     labels: Annotated[
-        tuple[str, ...], Opt("-L", "--label", metavar="LABEL", help="print LABEL for the name of a file")
+        tuple[str, ...], Opt("-L", "--label", metavar="LABEL", help="print LABEL instead of the file name")
     ] = ()
-    minimal: Annotated[bool, Opt("-d", "--minimal", help="look longer for fewer changes")] = False
+    minimal: Annotated[bool, Opt("-d", "--minimal", help="search longer to find fewer changes")] = False
     ignored: Annotated[
         str,
         Opt("--color", metavar="[WHEN]", help="has no effect"),

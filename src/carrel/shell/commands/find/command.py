@@ -22,7 +22,7 @@ Actions: -print (if there is no other), -print0, -printf FORMAT, -delete, -prune
 Limits:  -maxdepth N, -mindepth N, -depth
 Joined by: -a (or nothing), -o, !, ( ), and a comma
 
-Names come in order. Regular expressions are those of RE2. There is no -exec: use a pipeline with xargs.
+Names are listed in order. Regular expressions are those of RE2. There is no -exec: use a pipeline with xargs.
 """
 
 

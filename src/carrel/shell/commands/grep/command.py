@@ -26,10 +26,10 @@ from carrel.shell.text.regex import RegexError
 
 USAGE = "[OPTION]... PATTERNS [FILE]..."
 NOTES = """\
-Without FILE, standard input is read, or with -r the working directory. Links that are met on the way are not
-followed, also not with -R. Patterns are matched by RE2: back-references are refused, \\< and \\> are the same
-as \\b, and -P knows no look-around. The exit status is 0 if a line is selected, 1 if none is, 2 after an
-error."""
+Without FILE, read standard input, or with -r the working directory. Symbolic links found during recursion are
+not followed, not even with -R. Patterns are matched by RE2: back-references are refused, \\< and \\> are the
+same as \\b, and -P has no look-around. The exit status is 0 if a line is selected, 1 if none is, and 2 after
+an error."""
 
 _PATTERN_BYTES = 128
 """Memory charged for each character of a pattern before it is compiled."""
@@ -74,12 +74,12 @@ class Flags:
             const=PatternKind.EXTENDED,
             help="patterns are extended regular expressions",
         ),
-        Opt("-F", "--fixed-strings", const=PatternKind.FIXED, help="patterns are plain texts"),
+        Opt("-F", "--fixed-strings", const=PatternKind.FIXED, help="patterns are fixed strings"),
         Opt(
             "-P",
             "--perl-regexp",
             const=PatternKind.PERL,
-            help="patterns are expressions of RE2, much like Perl's",
+            help="patterns are RE2 expressions, similar to Perl's",
         ),
     ] = ()
     sources: Annotated[
@@ -95,9 +95,9 @@ class Flags:
     words: Annotated[bool, Opt("-w", "--word-regexp", help="match only whole words")] = False
     whole_lines: Annotated[bool, Opt("-x", "--line-regexp", help="match only whole lines")] = False
     nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
-    no_messages: Annotated[bool, Opt("-s", "--no-messages", help="say nothing about unreadable files")] = (
-        False
-    )
+    no_messages: Annotated[
+        bool, Opt("-s", "--no-messages", help="suppress errors about unreadable files")
+    ] = False
     invert: Annotated[bool, Opt("-v", "--invert-match", help="select lines that do not match")] = False
     max_count: Annotated[
         int | None,
@@ -107,13 +107,13 @@ class Flags:
     numbers: Annotated[bool, Opt("-n", "--line-number", help="print the number of each line")] = False
     names: Annotated[
         bool | None,
-        Opt("-H", "--with-filename", help="print the name of the file with each line"),
-        Opt("-h", "--no-filename", const=False, help="print no names"),
+        Opt("-H", "--with-filename", help="print the file name with each line"),
+        Opt("-h", "--no-filename", const=False, help="print no file names"),
     ] = None
-    label: Annotated[str, Opt("--label", metavar="LABEL", help="what standard input is called")] = (
+    label: Annotated[str, Opt("--label", metavar="LABEL", help="name to print for standard input")] = (
         "(standard input)"
     )
-    only_matching: Annotated[bool, Opt("-o", "--only-matching", help="print only what matches")] = False
+    only_matching: Annotated[bool, Opt("-o", "--only-matching", help="print only the matching parts")] = False
     quiet: Annotated[bool, Opt("-q", "--quiet", "--silent", help="print nothing")] = False
     binary: Annotated[
         BinaryFiles,
@@ -131,12 +131,17 @@ class Flags:
     ] = "read"
     filters: Annotated[
         tuple[NameFilter, ...],
-        Opt("--include", metavar="GLOB", help="search only files with such names", parse=including),
-        Opt("--exclude", metavar="GLOB", help="skip files with such names", parse=excluding),
+        Opt("--include", metavar="GLOB", help="search only files whose names match GLOB", parse=including),
+        Opt("--exclude", metavar="GLOB", help="skip files whose names match GLOB", parse=excluding),
     ] = ()
     exclude_dir: Annotated[
         tuple[Callable[[str], bool], ...],
-        Opt("--exclude-dir", metavar="GLOB", help="skip such directories", parse=directory_pattern),
+        Opt(
+            "--exclude-dir",
+            metavar="GLOB",
+            help="skip directories whose names match GLOB",
+            parse=directory_pattern,
+        ),
     ] = ()
     listing: Annotated[
         str,
@@ -146,10 +151,15 @@ class Flags:
             const=_WITH_MATCH,
             help="print only names of files with selected lines",
         ),
-        Opt("-L", "--files-without-match", const=_WITHOUT_MATCH, help="print only names of files without"),
+        Opt(
+            "-L",
+            "--files-without-match",
+            const=_WITHOUT_MATCH,
+            help="print only names of files without selected lines",
+        ),
     ] = ""
-    count: Annotated[bool, Opt("-c", "--count", help="print only how many lines are selected")] = False
-    nul_names: Annotated[bool, Opt("-Z", "--null", help="print a NUL byte after names")] = False
+    count: Annotated[bool, Opt("-c", "--count", help="print only the number of selected lines")] = False
+    nul_names: Annotated[bool, Opt("-Z", "--null", help="print a NUL byte after file names")] = False
     before: Annotated[
         int | None,
         Opt(

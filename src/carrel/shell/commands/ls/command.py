@@ -17,7 +17,7 @@ from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... [FILE]..."
 NOTES = """
-Sizes, blocks and inodes are those of the disk; times are in UTC, and everything is owned by root.
+Sizes, blocks and inodes are those of the disk. Times are in UTC, and root owns all files.
 """
 
 _SORTS = {"none": ListOrder.NONE, "time": ListOrder.TIME, "size": ListOrder.SIZE,
@@ -63,49 +63,49 @@ class Flags:
 
     hidden: Annotated[
         str,
-        Opt("-a", "--all", const="all", help="list hidden names too, and . and .."),
-        Opt("-A", "--almost-all", const="almost", help="list hidden names too"),
+        Opt("-a", "--all", const="all", help="list hidden names, including . and .."),
+        Opt("-A", "--almost-all", const="almost", help="list hidden names, except . and .."),
     ] = ""
     layout: Annotated[
         tuple[str, ...],
-        Opt("-l", const="l", help="a line for each file, with all that is known of it"),
+        Opt("-l", const="l", help="use the long format"),
         Opt("-g", const="g", help="like -l, without the owner"),
         Opt("-o", const="o", help="like -l, without the group"),
         Opt("-n", "--numeric-uid-gid", const="n", help="like -l, with owner and group as numbers"),
         Opt("--full-time", const="full", help="like -l --time-style=full-iso"),
-        Opt("-1", const="1", help="one name a line, as it is anyway"),
-        Opt("-C", const="C", help="names in columns"),
-        Opt("-x", const="x", help="names in lines"),
-        Opt("-m", const="m", help="names with commas between them"),
+        Opt("-1", const="1", help="list one name per line (the default)"),
+        Opt("-C", const="C", help="list names in columns, sorted downwards"),
+        Opt("-x", const="x", help="list names in columns, sorted across"),
+        Opt("-m", const="m", help="list names separated by commas"),
         Opt("--format", metavar="WORD", help="long, single-column, vertical, across or commas",
             parse=one_of("--format", _FORMATS)),
     ] = ()  # fmt: skip
     order: Annotated[
         ListOrder | None,
-        Opt("-t", const=ListOrder.TIME, help="newest first"),
-        Opt("-S", const=ListOrder.SIZE, help="largest first"),
-        Opt("-X", const=ListOrder.EXTENSION, help="by extension"),
-        Opt("-v", const=ListOrder.VERSION, help="by name, where digits count as numbers"),
+        Opt("-t", const=ListOrder.TIME, help="sort by time, newest first"),
+        Opt("-S", const=ListOrder.SIZE, help="sort by size, largest first"),
+        Opt("-X", const=ListOrder.EXTENSION, help="sort by extension"),
+        Opt("-v", const=ListOrder.VERSION, help="sort by name with version numbers"),
         Opt("-U", const=ListOrder.NONE, help="do not sort"),
         Opt("--sort", metavar="WORD", help="none, time, size, extension, version or width",
             parse=one_of("--sort", _SORTS)),
     ] = None  # fmt: skip
     unsorted: Annotated[bool, Opt("-f", help="the same as -a -U")] = False
-    reverse: Annotated[bool, Opt("-r", "--reverse", help="in reverse order")] = False
-    first: Annotated[bool, Opt("--group-directories-first", help="directories before files")] = False
-    recursive: Annotated[bool, Opt("-R", "--recursive", help="and what is in the directories, too")] = False
+    reverse: Annotated[bool, Opt("-r", "--reverse", help="reverse the order")] = False
+    first: Annotated[bool, Opt("--group-directories-first", help="list directories before files")] = False
+    recursive: Annotated[bool, Opt("-R", "--recursive", help="list subdirectories recursively")] = False
     directory: Annotated[
-        bool, Opt("-d", "--directory", help="list directories themselves, not what is in them")
+        bool, Opt("-d", "--directory", help="list directories themselves, not their content")
     ] = False
     base: Annotated[
         int | None,
-        Opt("-h", "--human-readable", const=1024, help="sizes like 1.5K and 24M"),
-        Opt("--si", const=1000, help="the same by powers of 1000"),
+        Opt("-h", "--human-readable", const=1024, help="print sizes like 1.5K and 24M"),
+        Opt("--si", const=1000, help="the same with powers of 1000"),
     ] = None
     indicator: Annotated[
         Indicator,
         Opt(
-            "-F", const=Indicator.CLASSIFY, help="add / to directories, @ to links, * to what may be executed"
+            "-F", const=Indicator.CLASSIFY, help="add / to directories, @ to links, * to executable files"
         ),
         Opt("--classify", metavar="[WHEN]", help="the same", parse=_parse_classify),
         Opt("--file-type", const=Indicator.FILE_TYPE, help="the same without *"),
@@ -113,9 +113,9 @@ class Flags:
         Opt("--indicator-style", metavar="WORD", help="none, slash, file-type or classify",
             parse=one_of("--indicator-style", _INDICATORS)),
     ] = Indicator.NONE  # fmt: skip
-    blocks: Annotated[bool, Opt("-s", "--size", help="how much space each takes, in KiB")] = False
-    inode: Annotated[bool, Opt("-i", "--inode", help="the number of each file")] = False
-    kibibytes: Annotated[bool, Opt("-k", "--kibibytes", help="count space in KiB, as it does anyway")] = False
+    blocks: Annotated[bool, Opt("-s", "--size", help="print the disk space of each file, in KiB")] = False
+    inode: Annotated[bool, Opt("-i", "--inode", help="print the inode number of each file")] = False
+    kibibytes: Annotated[bool, Opt("-k", "--kibibytes", help="count space in KiB (the default)")] = False
     no_group: Annotated[bool, Opt("-G", "--no-group", help="do not show the group")] = False
     time_style: Annotated[
         str,
@@ -124,25 +124,27 @@ class Flags:
     ] = ""  # fmt: skip
     follow: Annotated[
         str,
-        Opt("-L", "--dereference", const="all", help="show what links lead to"),
+        Opt("-L", "--dereference", const="all", help="show the targets of links"),
         Opt(
-            "-H", "--dereference-command-line", const="operands", help="the same for links that are operands"
+            "-H", "--dereference-command-line", const="operands", help="the same for links given as operands"
         ),
     ] = ""
     style: Annotated[
         NameStyle,
-        Opt("-Q", "--quote-name", const=NameStyle.QUOTED, help="names in double quotes"),
-        Opt("-b", "--escape", const=NameStyle.ESCAPED, help="odd characters as \\n, \\t, \\303"),
-        Opt("-q", "--hide-control-chars", const=NameStyle.HIDDEN, help="odd characters as ?"),
-        Opt("-N", "--literal", "--show-control-chars", const=NameStyle.LITERAL, help="names as they are"),
+        Opt("-Q", "--quote-name", const=NameStyle.QUOTED, help="print names in double quotes"),
+        Opt("-b", "--escape", const=NameStyle.ESCAPED, help="print nongraphic characters as \\n, \\t, \\303"),
+        Opt("-q", "--hide-control-chars", const=NameStyle.HIDDEN, help="print nongraphic characters as ?"),
+        Opt(
+            "-N", "--literal", "--show-control-chars", const=NameStyle.LITERAL, help="print names as they are"
+        ),
     ] = NameStyle.LITERAL
     ignore: Annotated[
-        tuple[str, ...], Opt("-I", "--ignore", metavar="PATTERN", help="leave out names that match")
+        tuple[str, ...], Opt("-I", "--ignore", metavar="PATTERN", help="skip names that match PATTERN")
     ] = ()
-    backups: Annotated[bool, Opt("-B", "--ignore-backups", help="leave out names that end in ~")] = False
+    backups: Annotated[bool, Opt("-B", "--ignore-backups", help="skip names that end in ~")] = False
     width: Annotated[
         int,
-        Opt("-w", "--width", metavar="COLS", help="how wide a line is; 0 is no limit",
+        Opt("-w", "--width", metavar="COLS", help="line width; 0 means no limit",
             parse=_parse_width),
     ] = 80  # fmt: skip
     color: Annotated[

@@ -23,9 +23,9 @@ USAGE = "[-v NAME] FORMAT [ARGUMENT]..."
 NOTES = """\
   -v NAME    set the variable NAME instead of printing
 
-FORMAT is used again until no argument is left. It may hold %d %i %u %o %x %X, %e %f %g %a, %c, %s,
-%b (a string with escapes), %q (a string that can be pasted into a command line) and %%, with flags,
-a width and a precision, and the escapes \\a \\b \\e \\f \\n \\r \\t \\v \\\\ \\NNN \\xHH \\uHHHH."""
+FORMAT is reused until no argument is left. It may contain %d %i %u %o %x %X, %e %f %g %a, %c, %s,
+%b (a string with escapes), %q (a string quoted for a command line) and %%, with flags, a width and
+a precision, and the escapes \\a \\b \\e \\f \\n \\r \\t \\v \\\\ \\NNN \\xHH \\uHHHH."""
 _INTEGER = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SIGNED, _UNSIGNED = "di", "uoxX"

@@ -1,4 +1,4 @@
-"""Change lines of text."""
+"""Edit lines of text with a script."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from carrel.shell.text.quoting import decode
 
 USAGE = "[OPTION]... {SCRIPT-IF-NO-OTHER} [FILE]..."
 NOTES = """\
-Without FILE, standard input is read. Expressions are matched by RE2: back-references in them are refused, \\<
-and \\> are the same as \\b. The commands e, R, w and W, which run programs or write other files, are
+Without FILE, read standard input. Expressions are matched by RE2: back-references in them are refused, and
+\\< and \\> are the same as \\b. The commands e, R, w and W, which run programs or write other files, are
 refused."""
 
 _SCRIPT_BYTES = 160
@@ -44,21 +44,21 @@ class Flags:
         Opt("-f", "--file", metavar="FILE", help="run the script in FILE", parse=from_file),
     ] = ()
     extended: Annotated[
-        bool, Opt("-E", "-r", "--regexp-extended", help="expressions are extended regular expressions")
+        bool, Opt("-E", "-r", "--regexp-extended", help="use extended regular expressions")
     ] = False
     in_place: Annotated[
         str | None,
-        Opt("-i", "--in-place", metavar="[SUFFIX]", help="change the files; keep old ones with SUFFIX"),
+        Opt("-i", "--in-place", metavar="[SUFFIX]", help="edit files in place; back up with SUFFIX"),
     ] = None
-    separate: Annotated[bool, Opt("-s", "--separate", help="each file has its own first and last line")] = (
-        False
-    )
+    separate: Annotated[
+        bool, Opt("-s", "--separate", help="treat files separately, each with its own line numbers")
+    ] = False
     nul_lines: Annotated[bool, Opt("-z", "--null-data", help="lines end with a NUL byte")] = False
     length: Annotated[
         int,
-        Opt("-l", "--line-length", metavar="N", help="where the command l breaks lines", parse=_parse_length),
+        Opt("-l", "--line-length", metavar="N", help="line length of the command l", parse=_parse_length),
     ] = 70
-    sandbox: Annotated[bool, Opt("--sandbox", help="refuse the command r too")] = False
+    sandbox: Annotated[bool, Opt("--sandbox", help="also refuse the command r")] = False
     ignored: Annotated[
         bool,
         Opt("-u", "--unbuffered", help="has no effect"),

@@ -30,8 +30,8 @@ from carrel.shell.text.records import join_lines, line_batches
 
 USAGE = "[OPTION]... [FILE]..."
 NOTES = """\
-KEYDEF is F[.C][OPTS][,F[.C][OPTS]]: the key begins at field F, character C, and ends with the second
-position or the line. OPTS are letters of bdfghiMnrV, in place of the options of the command. Bytes are
+KEYDEF is F[.C][OPTS][,F[.C][OPTS]]: the key begins at field F, character C, and ends at the second position
+or the end of the line. OPTS are letters of bdfghiMnrV, which override the options of the command. Bytes are
 compared by their values."""
 _KEY_BYTES = 256
 """Memory charged for the key of a line besides its bytes."""
@@ -60,16 +60,16 @@ class Flags:
 
     letters: Annotated[
         tuple[str, ...],
-        Opt("-b", "--ignore-leading-blanks", const="b", help="leave out blanks at the beginning"),
+        Opt("-b", "--ignore-leading-blanks", const="b", help="ignore leading blanks"),
         Opt("-d", "--dictionary-order", const="d", help="compare only blanks, letters and digits"),
-        Opt("-f", "--ignore-case", const="f", help="take lower case for upper case"),
+        Opt("-f", "--ignore-case", const="f", help="ignore case"),
         Opt("-g", "--general-numeric-sort", const="g", help="compare floating point numbers"),
         Opt("-h", "--human-numeric-sort", const="h", help="compare sizes such as 2K and 1G"),
-        Opt("-i", "--ignore-nonprinting", const="i", help="compare only characters that can be printed"),
-        Opt("-M", "--month-sort", const="M", help="compare names of months"),
+        Opt("-i", "--ignore-nonprinting", const="i", help="compare only printable characters"),
+        Opt("-M", "--month-sort", const="M", help="compare month names"),
         Opt("-n", "--numeric-sort", const="n", help="compare numbers"),
-        Opt("-r", "--reverse", const="r", help="the largest first"),
-        Opt("-V", "--version-sort", const="V", help="compare version numbers in the text"),
+        Opt("-r", "--reverse", const="r", help="reverse the order"),
+        Opt("-V", "--version-sort", const="V", help="compare text with version numbers"),
         Opt(
             "--sort",
             metavar="WORD",
@@ -84,22 +84,22 @@ class Flags:
             "--key",
             metavar="KEYDEF",
             parse=parse_key_definition,
-            help="sort by a key; may be given again",
+            help="sort by a key; may be repeated",
         ),
     ] = ()
     separators: Annotated[
         tuple[bytes, ...],
-        Opt("-t", "--field-separator", metavar="SEP", parse=_parse_separator, help="fields end with SEP"),
+        Opt("-t", "--field-separator", metavar="SEP", parse=_parse_separator, help="separate fields by SEP"),
     ] = ()
     check: Annotated[
         tuple[str, ...],
-        Opt("-c", const="c", help="tell only whether the lines are in order"),
-        Opt("-C", const="C", help="the same, without a word"),
-        Opt("--check", metavar="[WORD]", parse=_parse_check, help="the same, as WORD says"),
+        Opt("-c", const="c", help="only check whether the lines are sorted"),
+        Opt("-C", const="C", help="the same as -c, without a message"),
+        Opt("--check", metavar="[WORD]", parse=_parse_check, help="the same as -c, or with WORD quiet as -C"),
     ] = ()
-    merge: Annotated[bool, Opt("-m", "--merge", help="merge files that are in order")] = False
+    merge: Annotated[bool, Opt("-m", "--merge", help="merge sorted files")] = False
     output: Annotated[str | None, Opt("-o", "--output", metavar="FILE", help="write to FILE")] = None
-    stable: Annotated[bool, Opt("-s", "--stable", help="leave lines with equal keys as they are")] = False
+    stable: Annotated[bool, Opt("-s", "--stable", help="keep the order of lines with equal keys")] = False
     unique: Annotated[bool, Opt("-u", "--unique", help="print only the first of equal lines")] = False
     zero: Annotated[bool, Opt("-z", "--zero-terminated", help="lines end with NUL, not newline")] = False
     ignored: Annotated[
