@@ -20,11 +20,12 @@ import pytest
 
 from carrel.errors import SandboxExecutionError
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes import call as call_module
-from carrel.runtimes.call import CancellableCall, NotStartedError, RunOutcome
+from carrel.runtimes.call import CancellableCall, RunOutcome
 from carrel.runtimes.frames import HEAD_BYTES, FrameKind, FrameSocket, FrameSocketBroken
 from carrel.runtimes.result import TrapReason
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm import exchange
+from carrel.runtimes.wasm.exchange import NotStartedError, run_script
 from carrel.runtimes.wasm.interpreter import InterpreterHandle
 from carrel.runtimes.wasm.worker_process import WasmWorker
 from carrel.values import MIB
@@ -49,7 +50,7 @@ Play = Callable[[socket.socket], None]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_module, "_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(exchange, "_GRACE_SECONDS", 0.05)
 
 
 class Process:
@@ -127,7 +128,7 @@ def _play(
     )
     script = Script(source=source, cwd="/app", stdin=stdin)
     try:
-        ending = (call or CancellableCall()).run(interpreter, script, policy, files or Files())
+        ending = run_script(call or CancellableCall(), interpreter, script, policy, files or Files())
     finally:
         process.was_ended_early = process.is_ended
         interpreter.close()
@@ -319,7 +320,7 @@ def test_one_that_waited_for_a_slow_answer_has_its_time_to_stop(monkeypatch: pyt
     """What the host takes beyond the time of a script is not held against it, nor against its neighbours."""
 
     now = [time.monotonic()]
-    monkeypatch.setattr(call_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     class SlowFiles(Files):
         def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:

@@ -43,21 +43,21 @@ MUTANTS = [
     Mutant(
         "output is kept without end",
         "runtimes/call.py",
-        "kept = data[: self.most_bytes - self._size]",
+        "kept = data[: self.max_bytes - self._size]",
         "kept = data",
         WORKER,
     ),
     Mutant(
         "file operations are not counted",
-        "runtimes/call.py",
+        "runtimes/wasm/exchange.py",
         "if self._operations > self._policy.file_operations:",
         "if False:",
         WORKER,
     ),
     Mutant(
         "a worker may send for ever",
-        "runtimes/call.py",
-        "if self.ending is None and self._is_overdue():",
+        "runtimes/wasm/exchange.py",
+        "if self.outcome is None and self._is_overdue():",
         "if False:",
         WORKER,
     ),
@@ -134,7 +134,7 @@ MUTANTS = [
     Mutant(
         "a tenant pushes out the interpreters of others",
         "runtimes/wasm/stateful.py",
-        "if counts[each.tenant] == most)",
+        "if counts[each.tenant] == highest)",
         "if each)",
         "tests/runtimes/wasm/test_stateful.py",
     ),
@@ -163,7 +163,7 @@ MUTANTS = [
     Mutant(
         "one tenant has all workers of command lines",
         "sandbox/workers/pool.py",
-        "        if self._busy[tenant] >= self._most_per_tenant:",
+        "        if self._busy[tenant] >= self._max_per_tenant:",
         "        if False:",
         "tests/sandbox/workers/test_pool.py",
     ),

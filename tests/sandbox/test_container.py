@@ -28,8 +28,7 @@ from carrel.errors import (
 )
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, PathRule
-from carrel.runtimes import serializer
-from carrel.runtimes.container import quota_watch
+from carrel.runtimes.container import binding, quota_watch
 from carrel.runtimes.result import TrapReason
 from carrel.sandbox.container import ContainerSandbox
 from carrel.sandbox.workspace_source import OpenWorkspaceSource
@@ -122,7 +121,7 @@ def test_arguments_reach_a_command_as_they_are(box: ContainerSandbox) -> None:
 
 
 def test_a_text_is_no_list_of_arguments(box: ContainerSandbox) -> None:
-    with pytest.raises(TypeError, match="not a text"):
+    with pytest.raises(TypeError, match="not one string"):
         box.run("ls -la")
     with pytest.raises(ValueError, match="no program"):
         box.run([])
@@ -366,7 +365,7 @@ def test_a_session_that_holds_too_much_runs_nothing_until_something_goes(contain
 def test_what_passes_the_quota_between_two_looks_is_told(
     contained: Contained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota_watch, "_LEAST_SECONDS", 3600)  # no look comes before the end
+    monkeypatch.setattr(quota_watch, "_MIN_PAUSE_SECONDS", 3600)  # no look comes before the end
     sandbox = contained.new(limits=Limits(disk_bytes=1000))
     result = sandbox.run(["sh", "-c", "for i in 1 2 3; do head -c 400 /dev/zero >f$i; done"])
     assert result.trap_reason is TrapReason.QUOTA
@@ -400,12 +399,12 @@ def test_more_output_than_is_kept_is_dropped_and_told(
 def test_what_a_container_has_not_is_refused(box: ContainerSandbox, shared_container: Shared) -> None:
     contained = shared_container.contained
     for policy in (ExecutionPolicy(fuel_budget=1), ExecutionPolicy(mount_data_dir="/etc")):
-        place = box._place
+        place = box._source
         sandbox = ContainerSandbox(place, engine=contained.runtime, policy=policy)
         with pytest.raises(PolicyValidationError, match="not offered in a container"):
             sandbox.run(["true"])
     with pytest.raises(ValueError, match="stateful is not offered"):
-        ContainerSandbox(box._place, engine=contained.runtime, stateful=True)
+        ContainerSandbox(box._source, engine=contained.runtime, stateful=True)
 
 
 @pytest.mark.attack
@@ -436,7 +435,7 @@ def test_nothing_is_there_to_reset_before_the_first_call(contained: Contained) -
 def test_calls_of_one_session_run_one_after_another_in_all_runtimes(
     box: ContainerSandbox, shared_container: Shared
 ) -> None:
-    other = ContainerSandbox(box._place, engine=shared_container.contained.another())
+    other = ContainerSandbox(box._source, engine=shared_container.contained.another())
     code = (
         "import os\nopen('busy', 'x').close()\nfor number in range(1000): os.stat('busy')\nos.remove('busy')"
     )
@@ -466,8 +465,8 @@ def test_a_call_waits_for_one_that_runs_in_another_runtime(
                 refused.release()
             yield taken
 
-    monkeypatch.setattr(serializer, "exclusive_usage_lock", watched)
-    other = ContainerSandbox(box._place, engine=shared_container.contained.another())
+    monkeypatch.setattr(binding, "exclusive_usage_lock", watched)
+    other = ContainerSandbox(box._source, engine=shared_container.contained.another())
     found: list[bool] = []
 
     def first() -> None:
@@ -523,7 +522,7 @@ def test_a_session_made_again_has_no_files_of_the_earlier_one(contained: Contain
 def test_containers_that_were_not_used_for_long_go(
     contained: Contained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.runtimes.container.runtime._MOST_CONTAINERS", 2)
+    monkeypatch.setattr("carrel.runtimes.container.runtime._MAX_CONTAINERS", 2)
     sandboxes = [contained.new(name) for name in ("one", "two", "three")]
     for sandbox in (sandboxes[0], sandboxes[1], sandboxes[0], sandboxes[2]):
         said(sandbox.run(["true"]))

@@ -173,4 +173,4 @@ def _input(stdin: bytes | str | BinaryIO | None) -> bytes:
     try:
         return stdin.encode()
     except UnicodeEncodeError:
-        raise TextError("standard input holds characters that UTF-8 cannot have") from None
+        raise TextError("standard input has characters that UTF-8 cannot encode") from None

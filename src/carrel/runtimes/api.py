@@ -1,4 +1,4 @@
-"""The protocol of a runtime, and the kinds of runtimes there are."""
+"""`Runtime`, the protocol of a runtime, and the kinds of runtimes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class RuntimeType(StrEnum):
     """The kinds of runtimes."""
 
     PYTHON = "python"
-    """Python in WebAssembly, in processes of its own."""
+    """Python in WebAssembly, in separate processes."""
     CONTAINER = "container"
-    """A container on the host."""
+    """Programs in a Docker container."""
 
     @classmethod
     def _missing_(cls, value: object) -> RuntimeType:
@@ -30,7 +30,7 @@ class RuntimeType(StrEnum):
 
 
 class Runtime(Protocol):
-    """What runs scripts on the files of a workspace, one at a time in each session."""
+    """Runs scripts on the files of a workspace, one at a time per session."""
 
     def execute(
         self,
@@ -44,17 +44,17 @@ class Runtime(Protocol):
         on_output: OnOutput | None = None,
         on_progress: OnProgress | None = None,
     ) -> SandboxResult:
-        """Run *script*; *key* names its session, and *call* lets another thread stop it."""
+        """Run *script*; *key* identifies its session, and *call* lets another thread stop it."""
         ...
 
     def validate(self, source: bytes) -> bool:
-        """Whether *source* could be run; nothing is."""
+        """Return whether *source* compiles, without running it."""
         ...
 
     def reset(self, key: Hashable) -> bool:
-        """Forget what is kept of a session; whether there was anything."""
+        """Discard the kept interpreter of a session; return whether there was one."""
         ...
 
     def close(self) -> None:
-        """End all that runs."""
+        """End all running scripts and processes."""
         ...

@@ -1,7 +1,7 @@
 """`FrameSocket`: frames of JSON and bytes on a Unix socket between this process and a worker process.
 
-Neither side takes the other at its word: a frame is a kind, a small JSON object and bytes, and one that is
-larger than agreed ends the line.
+Neither side trusts the other: a frame is a kind, a small JSON object and bytes, and a frame above the agreed
+size ends the connection.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from struct import Struct
 from typing import NamedTuple
 
 HEAD_BYTES = 2**24
-"""Largest JSON object of a frame: the variables and arguments of a script."""
+"""Maximum size of the JSON object of a frame, which holds the variables and arguments of a script."""
 _HEADER = Struct("<BII")
-_PIECE_BYTES = 2**16
+_CHUNK_BYTES = 2**16
 _SLICE_SECONDS = 0.05
 _JOINED_BYTES = 2**14
-"""Up to this size head and body go out together."""
+"""Maximum size of a body that is sent together with its head."""
 
 
 class FrameKind(IntEnum):
-    """What a frame is about."""
+    """The kind of a frame."""
 
     RUN = 1
     """Run a script; the body is its source, then its input."""
     ANSWER = 2
-    """To a call or to a request for input."""
+    """Answer a file operation or a read of standard input."""
     READY = 3
-    """The interpreter can take a script."""
+    """The interpreter is ready for a script."""
     STDOUT = 4
     STDERR = 5
     CALL = 6
     """A file operation of the guest."""
     INPUT = 7
-    """The guest wants to read its standard input."""
+    """The guest reads standard input."""
     DONE = 8
     """The script has ended."""
     FAILED = 9
-    """The interpreter could not be made."""
+    """The interpreter could not be opened."""
     BEGUN = 10
-    """The script is going to run."""
+    """The script is about to run."""
 
 
 class Frame(NamedTuple):
@@ -56,37 +56,37 @@ class Frame(NamedTuple):
 
 
 class FrameSocketBroken(Exception):
-    """The other side is gone, or does not keep to the rules."""
+    """The peer is gone or broke the protocol."""
 
 
 class FrameSocketClosed(FrameSocketBroken):
-    """The other side is gone."""
+    """The peer is gone."""
 
 
 class FrameSocket:
     """Sends and receives frames."""
 
     def __init__(self, connection: socket.socket, *, body_bytes: int = 2**32 - 1) -> None:
-        """Talk over *connection*; a frame with more than *body_bytes* is refused."""
+        """Use *connection*; a frame with a body above *body_bytes* is rejected."""
         self.body_bytes = body_bytes
         self._socket = connection
         self._buffer = bytearray()
         self._body: tuple[int, dict[str, object], bytearray, int] | None = None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self._socket.close()
 
     def fileno(self) -> int:
-        """The descriptor of the socket."""
+        """Return the file descriptor of the socket."""
         return self._socket.fileno()
 
     def has_more(self) -> bool:
-        """Whether something has come, or the other side hung up."""
+        """Return whether data has arrived, or the peer closed the socket."""
         return bool(self._buffer) or can_read(self._socket.fileno(), 0)
 
     def can_send(self) -> bool:
-        """Whether there is room for more; a line that ended takes everything."""
+        """Return whether the send buffer has room; true for a closed socket."""
         fd = self._socket.fileno()
         if fd < 0:
             return True
@@ -102,12 +102,12 @@ class FrameSocket:
         *,
         is_overdue: Callable[[], bool] | None = None,
     ) -> None:
-        """Send one frame; if the other side does not take it, *is_overdue* says whether to give up.
+        """Send one frame; while the peer does not read, *is_overdue* decides whether to give up.
 
-        Without it this waits as long as it takes, and another thread may receive meanwhile.
+        Without *is_overdue* this blocks without a timeout, and another thread may receive at the same time.
 
         Raises:
-            LineBroken: The other side is gone, or it is overdue.
+            FrameSocketBroken: The peer is gone, or is overdue.
         """
         text = b"" if head is None else json.dumps(head).encode()
         first = _HEADER.pack(kind, len(text), len(body)) + text
@@ -121,24 +121,24 @@ class FrameSocket:
             raise FrameSocketClosed(str(error)) from None
 
     def _send(self, data: bytes | bytearray | memoryview, is_overdue: Callable[[], bool] | None) -> None:
-        left = memoryview(data)
-        while left:
+        rest = memoryview(data)
+        while rest:
             self._socket.settimeout(None if is_overdue is None else _SLICE_SECONDS)
             try:
-                left = left[self._socket.send(left) :]
+                rest = rest[self._socket.send(rest) :]
             except TimeoutError:
                 if is_overdue is not None and is_overdue():
-                    raise FrameSocketBroken("the other side does not listen") from None
+                    raise FrameSocketBroken("the peer does not read") from None
 
     def receive(self, until: float | None = None) -> Frame | None:
-        """The next frame; `None` if it is not there *until* then, by the monotonic clock.
+        """Return the next frame; `None` if none arrives *until* then, by the monotonic clock.
 
         Raises:
-            LineBroken: The other side is gone, or sent something else than a frame.
+            FrameSocketBroken: The peer is gone, or sent an invalid frame.
         """
         try:
             while True:
-                frame = self._take()
+                frame = self._pop()
                 if frame is not None:
                     return frame
                 self._socket.settimeout(None if until is None else max(until - time.monotonic(), 1e-6))
@@ -150,18 +150,18 @@ class FrameSocket:
         except (ValueError, RecursionError, MemoryError) as error:
             raise FrameSocketBroken(str(error)) from None
 
-    def _take(self) -> Frame | None:
-        """A frame that has come as a whole."""
+    def _pop(self) -> Frame | None:
+        """Remove and return a complete frame."""
         if self._body is None:
-            self._begin()
+            self._parse_head()
         if self._body is None or self._body[3] < len(self._body[2]):
             return None
         kind, head, body, _ = self._body
         self._body = None
         return Frame(kind, head, body)
 
-    def _begin(self) -> None:
-        """Take what comes before the body off the buffer, once it is there."""
+    def _parse_head(self) -> None:
+        """Move header, head and the start of the body out of the buffer, once they are complete."""
         buffer = self._buffer
         if len(buffer) < _HEADER.size:
             return
@@ -173,28 +173,28 @@ class FrameSocket:
             return
         head = json.loads(buffer[_HEADER.size : start]) if head_bytes else {}
         if not isinstance(head, dict):
-            raise ValueError("a frame has no object for a head")
+            raise ValueError("the head of a frame is not an object")
         body = bytearray(body_bytes)
-        there = min(body_bytes, len(buffer) - start)
-        body[:there] = buffer[start : start + there]
-        del buffer[: start + there]
-        self._body = kind, head, body, there
+        count = min(body_bytes, len(buffer) - start)
+        body[:count] = buffer[start : start + count]
+        del buffer[: start + count]
+        self._body = kind, head, body, count
 
     def _read(self) -> None:
         if self._body is not None:
             kind, head, body, count = self._body
-            got = self._socket.recv_into(memoryview(body)[count:])
-            self._body = kind, head, body, count + got
+            received = self._socket.recv_into(memoryview(body)[count:])
+            self._body = kind, head, body, count + received
         else:
-            piece = self._socket.recv(_PIECE_BYTES)
-            got = len(piece)
-            self._buffer += piece
-        if not got:
-            raise FrameSocketClosed("the other side hung up")
+            chunk = self._socket.recv(_CHUNK_BYTES)
+            received = len(chunk)
+            self._buffer += chunk
+        if not received:
+            raise FrameSocketClosed("the peer closed the socket")
 
 
 def can_read(fd: int, seconds: float) -> bool:
-    """Whether a read of *fd* would not wait, now or within so long."""
+    """Return whether *fd* becomes readable within *seconds*."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(max(seconds, 0) * 1000))

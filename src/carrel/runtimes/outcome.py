@@ -11,7 +11,7 @@ from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.workspace.workspace import Workspace
 
 _PAGE_BYTES = 2**16
-_TOLD = {
+_MESSAGES = {
     TrapReason.TIMEOUT: "Timeout: the script took longer than {timeout_seconds:g} s",
     TrapReason.CANCELLED: "Cancelled: the call was cancelled",
     TrapReason.MEMORY: "MemoryLimit: the script needed more than {memory_bytes} bytes of memory",
@@ -22,11 +22,11 @@ _TOLD = {
     TrapReason.ENGINE: "EngineCrash: the engine failed",
     TrapReason.ABORTED: "Aborted: the interpreter gave itself up",
 }
-"""What is added to standard error when a script does not end by itself."""
+"""Text that is appended to standard error when a script was ended."""
 
 
 class ChangedFiles(Protocol):
-    """The files that a script made, changed and removed."""
+    """The files that a script created, modified and deleted."""
 
     @property
     def created(self) -> list[str]: ...
@@ -39,7 +39,7 @@ class ChangedFiles(Protocol):
 
 
 def build_result(
-    ending: RunOutcome,
+    outcome: RunOutcome,
     policy: ExecutionPolicy,
     workspace: Workspace,
     changes: ChangedFiles,
@@ -48,19 +48,19 @@ def build_result(
     *,
     memory_bytes: int | None = None,
 ) -> SandboxResult:
-    """The result of a script that ended so, with what it changed and what is known of its interpreter.
+    """Build the result of a script from its outcome, its changes and the *state* of its interpreter.
 
-    Where it had other *memory_bytes* than those of the policy, they are told.
+    *memory_bytes* is the effective memory limit, if it differs from that of the policy.
     """
-    most_bytes = policy.memory_bytes if memory_bytes is None else memory_bytes
-    stderr, told = ending.stderr.decode("utf-8", "replace"), _told(ending, policy, most_bytes)
+    max_memory_bytes = policy.memory_bytes if memory_bytes is None else memory_bytes
+    stderr, message = outcome.stderr.decode("utf-8", "replace"), _message(outcome, policy, max_memory_bytes)
     return SandboxResult(
-        success=ending.reason is None and ending.exit_code == 0,
-        stdout=ending.stdout.decode("utf-8", "replace"),
-        stderr=_joined(stderr, told),
-        exit_code=ending.exit_code,
-        fuel_consumed=_fuel(ending, policy),
-        memory_used_bytes=ending.memory_bytes,
+        success=outcome.reason is None and outcome.exit_code == 0,
+        stdout=outcome.stdout.decode("utf-8", "replace"),
+        stderr=_append_line(stderr, message),
+        exit_code=outcome.exit_code,
+        fuel_consumed=_fuel(outcome, policy),
+        memory_used_bytes=outcome.memory_bytes,
         duration_ms=duration_ms,
         files_created=changes.created,
         files_modified=changes.modified,
@@ -69,43 +69,43 @@ def build_result(
         metadata={
             "session_id": workspace.session_id,
             "runtime": "python",
-            "exit_code": ending.exit_code,
-            "trapped": ending.reason not in (None, TrapReason.LOST_WRITE) and ending.exit_code is None,
-            "trap_reason": ending.reason,
-            "stdout_truncated": "stdout" in ending.truncated,
-            "stderr_truncated": "stderr" in ending.truncated,
-            "memory_pages": None if ending.memory_bytes is None else ending.memory_bytes // _PAGE_BYTES,
-            "memory_limit_bytes": most_bytes,
+            "exit_code": outcome.exit_code,
+            "trapped": outcome.reason not in (None, TrapReason.LOST_WRITE) and outcome.exit_code is None,
+            "trap_reason": outcome.reason,
+            "stdout_truncated": "stdout" in outcome.truncated,
+            "stderr_truncated": "stderr" in outcome.truncated,
+            "memory_pages": None if outcome.memory_bytes is None else outcome.memory_bytes // _PAGE_BYTES,
+            "memory_limit_bytes": max_memory_bytes,
             "fuel_budget": policy.fuel_budget,
-            "file_operations": ending.file_operations,
-            "lost_writes": ending.lost,
-            "message": told or None,
+            "file_operations": outcome.file_operations,
+            "lost_writes": outcome.lost,
+            "message": message or None,
             **state,
         },
     )
 
 
-def _fuel(ending: RunOutcome, policy: ExecutionPolicy) -> int | None:
-    return policy.fuel_budget if ending.reason is TrapReason.FUEL else ending.fuel_consumed
+def _fuel(outcome: RunOutcome, policy: ExecutionPolicy) -> int | None:
+    return policy.fuel_budget if outcome.reason is TrapReason.FUEL else outcome.fuel_consumed
 
 
-def _told(ending: RunOutcome, policy: ExecutionPolicy, memory_bytes: int) -> str:
-    """Why the script ended, for those who read only standard error."""
-    lines = [f"carrel: the write of {one['path']!r} was lost: {one['error']}\n" for one in ending.lost]
-    if ending.reason in _TOLD:
-        text = _TOLD[ending.reason].format(
+def _message(outcome: RunOutcome, policy: ExecutionPolicy, memory_bytes: int) -> str:
+    """Return why the script was ended, for readers of standard error only."""
+    lines = [f"carrel: the write of {one['path']!r} was lost: {one['error']}\n" for one in outcome.lost]
+    if outcome.reason in _MESSAGES:
+        text = _MESSAGES[outcome.reason].format(
             timeout_seconds=policy.timeout_seconds,
             memory_bytes=memory_bytes,
             fuel_budget=policy.fuel_budget,
             file_operations=policy.file_operations,
         )
-        lines.append(f"carrel: {text}{': ' + ending.detail if ending.detail else ''}\n")
+        lines.append(f"carrel: {text}{': ' + outcome.detail if outcome.detail else ''}\n")
     return "".join(lines)
 
 
-def _joined(stderr: str, told: str) -> str:
-    """What the script wrote, and on a line of its own what is to be told."""
-    return f"{stderr}\n{told}" if told and stderr and not stderr.endswith("\n") else stderr + told
+def _append_line(stderr: str, message: str) -> str:
+    """Append *message* to *stderr*, on a line of its own."""
+    return f"{stderr}\n{message}" if message and stderr and not stderr.endswith("\n") else stderr + message
 
 
 def _host_path(workspace: Workspace) -> str:

@@ -1,6 +1,6 @@
-"""`SandboxResult`: what one run of guest code did.
+"""`SandboxResult`: the result of one run of guest code.
 
-Code that fails is a result as well; an error is only for what could not be run at all.
+Code that fails also produces a result; an exception means that the code could not be run at all.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from types import NoneType
 
 
 class TrapReason(StrEnum):
-    """Why a run was ended before its code ended it."""
+    """Why a run was ended before its code finished."""
 
     TIMEOUT = "timeout"
-    """It took longer than it may."""
+    """It exceeded its timeout."""
     CANCELLED = "cancelled"
-    """The caller did not want it any more."""
+    """The caller cancelled it."""
     MEMORY = "memory_limit"
-    """It asked for more memory than it may have."""
+    """It exceeded its memory limit."""
     FUEL = "out_of_fuel"
-    """It used up its budget of instructions."""
+    """It used up its instruction budget."""
     FILE_OPERATIONS = "file_operations"
-    """It used up its budget of operations on files."""
+    """It used up its budget of file operations."""
     STACK = "stack_overflow"
-    """It called deeper than the engine can."""
+    """Its call stack exceeded that of the engine."""
     QUOTA = "quota_exceeded"
-    """It wrote more than its workspace may hold, where that is only seen afterwards."""
+    """It exceeded the quota of its workspace, which was detected only while or after it ran."""
     LOST_WRITE = "lost_write"
-    """Something that it wrote was refused, and it ended without noticing."""
+    """A write was rejected when the code could no longer notice."""
     ENGINE = "engine_crash"
     """The engine itself failed."""
     ABORTED = "aborted"
-    """The guest gave itself up."""
+    """The guest aborted."""
 
 
 LIMIT = 4
-"""The exit status of a run that met a limit other than time."""
+"""Exit status of a run that exceeded a limit other than its timeout."""
 _STATUS: dict[TrapReason | None, int] = {
     TrapReason.TIMEOUT: 124,
     TrapReason.CANCELLED: 130,
@@ -49,31 +49,31 @@ _STATUS: dict[TrapReason | None, int] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxResult:
-    """What one run of guest code did.
+    """The result of one run of guest code.
 
     Raises:
-        ValueError: The reason in `metadata` is no `TrapReason`.
+        ValueError: The `trap_reason` in `metadata` is not a `TrapReason`.
     """
 
     success: bool
-    """Whether the code ran to its end and exited with 0."""
+    """Whether the code finished with exit status 0."""
     stdout: str
     stderr: str
     exit_code: int | None
-    """`None` if the run was ended before."""
+    """Exit status of the code; `None` if the run was ended early."""
     fuel_consumed: int | None
-    """Instructions as the engine counts them; `None` if they were not counted."""
+    """Instructions executed, as the engine counts them; `None` if they were not counted."""
     memory_used_bytes: int | None
-    """The most that the guest had at any time; `None` if that is not known."""
+    """Peak memory of the guest; `None` if unknown."""
     duration_ms: float
     files_created: list[str]
-    """Relative to the workspace, with forward slashes, like those of the other two."""
+    """Paths relative to the workspace, with forward slashes; so are the other two lists."""
     files_modified: list[str]
     files_deleted: list[str]
     workspace_path: str
-    """The workspace on the host, for the program that embeds us; no guest and no front gets to see it."""
+    """The workspace on the host, for the embedding program; never shown to a guest or through a front."""
     metadata: Mapping[str, object]
-    """Whatever else is known, as JSON has it."""
+    """Further details, as JSON values."""
 
     def __post_init__(self) -> None:
         for name in ("files_created", "files_modified", "files_deleted"):
@@ -83,13 +83,13 @@ class SandboxResult:
 
     @property
     def trap_reason(self) -> TrapReason | None:
-        """Why the run was ended, or `None` if its code ended it."""
+        """Why the run was ended early; `None` if its code finished."""
         reason = self.metadata.get("trap_reason")
         return None if reason is None else TrapReason(str(reason))
 
     @property
     def exit_status(self) -> int:
-        """What a program exits with that ended like this: the code's own status, 124 if it took too long."""
+        """The exit status for a command line: that of the code, or 124 after a timeout."""
         reason = self.trap_reason
         if reason is None and self.exit_code is not None:
             return self.exit_code
@@ -97,19 +97,19 @@ class SandboxResult:
 
     @property
     def timed_out(self) -> bool:
-        """Whether it took longer than it may."""
+        """Whether the run exceeded its timeout."""
         return self.trap_reason is TrapReason.TIMEOUT
 
     def to_json(self) -> str:
-        """All fields as one JSON object, on one line of ASCII."""
+        """Render all fields as one JSON object, on one line of ASCII."""
         return json.dumps({name: getattr(self, name) for name in _KINDS}, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> SandboxResult:
-        """The result that `to_json` made *text* of.
+        """Parse a result from the output of `to_json`.
 
         Raises:
-            ValueError: It is not JSON, or a field is missing, unknown or of another type.
+            ValueError: *text* is not JSON, or a field is missing, unknown or of the wrong type.
         """
         document = json.loads(text)
         if not isinstance(document, dict):
@@ -133,7 +133,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "workspace_path": (str,),
     "metadata": (dict,),
 }
-"""What each field is in JSON."""
+"""The types of each field in JSON."""
 
 
 def _require_field(document: dict[str, object], name: str) -> None:
@@ -142,7 +142,7 @@ def _require_field(document: dict[str, object], name: str) -> None:
     if name not in document:
         raise ValueError(f"{name!r} is missing in a result")
     value = document[name]
-    # Not isinstance: true and false are no numbers.
+    # Not isinstance: a bool is not a number in JSON.
     if type(value) not in _KINDS[name] or (
         isinstance(value, list) and not all(isinstance(each, str) for each in value)
     ):

@@ -7,35 +7,35 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 CODE_NAME = "<string>"
-"""What tracebacks call code that is in no file."""
+"""Name in tracebacks of code that is not in a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Source text, and what its interpreter would be told on a command line."""
+    """Source text, with its arguments, working directory and standard input."""
 
     source: bytes
-    """Python, in UTF-8 unless its first lines say otherwise."""
+    """Python source, in UTF-8 unless it declares another encoding."""
     file: str | None = None
-    """Where the guest has it, if anywhere: it is `__file__`, and its directory the first of `sys.path`."""
+    """Path in the guest, if it is a file: `__file__`, whose directory is first in `sys.path`."""
     label: str | None = None
-    """What it is called if it is in no file of the guest."""
+    """Name of a script that is not a file of the guest."""
     argv: tuple[str, ...] = ()
-    """What follows the name of the script."""
+    """Arguments after the name of the script."""
     cwd: str
-    """The directory in which it begins."""
+    """Working directory."""
     stdin: bytes | BinaryIO = field(default=b"", repr=False)
-    """Its input: bytes, or something to read when the script does."""
+    """Standard input: bytes, or a file that is read on demand."""
     keep_output: bool = True
-    """Whether its output is kept for the result, besides being handed on as it comes."""
+    """Whether the result has the output, in addition to `on_output` receiving it."""
 
     @property
     def name(self) -> str:
-        """What tracebacks call it."""
+        """Name of the script in tracebacks."""
         return self.file or self.label or CODE_NAME
 
-    def order(self) -> dict[str, object]:
-        """What the guest is told about it."""
+    def guest_request(self) -> dict[str, object]:
+        """Return the fields of the script in the request to the guest."""
         return {
             "name": self.name,
             "file": self.file,

@@ -1,21 +1,19 @@
-"""Run one script at a time per session, among the threads and processes of this host."""
+"""`SessionSerializer`: runs one script at a time per session, among the threads of this process."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from threading import Lock
 
-from carrel.containers.usage_lock import exclusive_usage_lock
 from carrel.runtimes.call import CancellableCall
 
 _SLICE_SECONDS = 0.05
 
 
 class SessionSerializer:
-    """A lock for every session that somebody wants to use just now."""
+    """One lock per session that is in use or waited for."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -23,14 +21,14 @@ class SessionSerializer:
 
     @contextmanager
     def hold(self, key: Hashable, call: CancellableCall, until: float) -> Iterator[bool]:
-        """Wait for the session *key*; whether it was had before *call* was cancelled, and before *until*."""
+        """Wait for the session *key*; yield whether it was acquired before a cancellation and *until*."""
         lock = self._enter(key)
-        had = False
+        is_acquired = False
         try:
-            had = _acquire(lock, call, until)
-            yield had
+            is_acquired = _acquire(lock, call, until)
+            yield is_acquired
         finally:
-            if had:
+            if is_acquired:
                 lock.release()
             self._leave(key)
 
@@ -52,20 +50,3 @@ def _acquire(lock: Lock, call: CancellableCall, until: float) -> bool:
         if call.is_cancelled or time.monotonic() >= until:
             return False
     return True
-
-
-@contextmanager
-def cross_process_lock(path: Path, call: CancellableCall, until: float) -> Iterator[bool]:
-    """Wait until no other process has the lock *path*; whether that was before *call* was cancelled.
-
-    The kernel lets go of the lock of a process that is gone.
-    """
-    while True:
-        with exclusive_usage_lock(path) as hold:
-            if hold is not None:
-                yield True
-                return
-        if call.is_cancelled or time.monotonic() >= until:
-            yield False
-            return
-        time.sleep(_SLICE_SECONDS)

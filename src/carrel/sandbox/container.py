@@ -1,4 +1,4 @@
-"""`ContainerSandbox`: commands and the image's own Python in a container on one workspace's files."""
+"""`ContainerSandbox`: runs commands and the image's Python in a container on the files of a workspace."""
 
 from __future__ import annotations
 
@@ -19,63 +19,64 @@ from carrel.workspace.workspace import Workspace
 
 
 class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
-    """Runs commands, and Python as the image has it, in a container on the files of one workspace.
+    """Runs commands, and the Python of the image, in a container on the files of one workspace.
 
-    The files are at `/workspace`. Calls of one session run one after another, in one container, also those of
-    other processes; what a call leaves running is ended with it, and what it leaves in `/tmp` stays.
+    The files are at `/workspace`. Calls of one session run one after another in one container, including
+    calls from other processes. Processes that a call leaves running are killed when it returns; files that it
+    leaves in `/tmp` are kept.
     """
 
     runtime = RuntimeType.CONTAINER
 
     def __init__(
         self,
-        place: WorkspaceSource,
+        source: WorkspaceSource,
         *,
         engine: ContainerRuntime,
         policy: ExecutionPolicy | None = None,
         logger: SandboxLogger | None = None,
         stateful: bool = False,
     ) -> None:
-        """Work at *place*; most callers want `create_sandbox` or `create_session_sandbox`.
+        """Run on the files of *source*; most callers want `create_sandbox` or `create_session_sandbox`.
 
-        Without a *policy*, a call may take the memory of its whole container.
+        Without a *policy*, a call may use all memory of its container.
 
         Raises:
-            ValueError: It is to be *stateful*, which is not offered.
+            ValueError: *stateful* is set, which containers do not support.
         """
         if stateful:
             raise ValueError("a container keeps no interpreter: stateful is not offered")
-        super().__init__(place, engine=engine, policy=policy or engine.default_policy(), logger=logger)
+        super().__init__(source, engine=engine, policy=policy or engine.default_policy(), logger=logger)
 
     def run(self, argv: Sequence[str], /, **options: Unpack[CallOptions]) -> SandboxResult:
-        """Run a program with its arguments, each as it is: no shell reads them.
+        """Run a program with its arguments, without a shell.
 
-        A program that is not in the image ends with 127. The options are those of `execute`, but for `argv`
-        and `name`.
+        A program that is not in the image ends with status 127. The options are those of `execute`, except
+        `argv` and `name`.
 
         Raises:
             SessionMissingError: The session was deleted, or has expired.
             RuntimeMissingError: No image is configured.
-            EngineError: There is no engine that can be used.
+            EngineError: No usable Docker engine was found.
             ContainerError: The container cannot be used.
-            QuotaError: The workspace holds more than it may.
+            QuotaError: The workspace exceeds its quota.
         """
         return self._run(CancellableCall(), argv, options)
 
     async def arun(self, argv: Sequence[str], /, **options: Unpack[CallOptions]) -> SandboxResult:
-        """The same as `run`, awaitable; a task that is cancelled ends the program first."""
+        """Like `run`, awaitable; cancelling the task ends the program first."""
         call = CancellableCall()
-        return await self._awaited(call, options, partial(self._run, call, argv))
+        return await self._run_async(call, options, partial(self._run, call, argv))
 
     def reset(self) -> bool:
-        """Stop what runs in this sandbox, and empty the `/tmp` of its container; whether there was one."""
+        """Stop all running calls and empty the `/tmp` of the container; return whether one existed."""
         self.cancel()
-        with self._place.open() as workspace:
+        with self._source.open() as workspace:
             return self._engine.restart(workspace)
 
     def _run(self, call: CancellableCall, argv: Sequence[str], options: CallOptions) -> SandboxResult:
         if isinstance(argv, str | bytes):
-            raise TypeError("argv must be a list of texts, the program and its arguments, not a text")
+            raise TypeError("argv must be a list of strings, the program and its arguments, not one string")
         for name in ("argv", "name"):
             if options.get(name) is not None:
                 raise TypeError(f"a command has no option {name!r}")

@@ -1,4 +1,4 @@
-"""The runtimes of this process, created when first needed."""
+"""`Engines`: the runtimes of this process, created on first use."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from carrel.runtimes.container.runtime import ContainerRuntime
 
 FindEngine = Callable[[PythonSettings], Runtime]
-"""Gives the engine that runs guest code under some settings."""
+"""Returns the runtime that executes guest code under given settings."""
 
 
 class Engines:
-    """One engine for each way in which it can be set up; in a process that is never more than one or two."""
+    """One runtime per distinct settings; a process rarely has more than one or two."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -39,7 +39,7 @@ class Engines:
         self._containers: dict[ContainerSettings, ContainerRuntime] = {}
 
     def get(self, settings: PythonSettings) -> PythonRuntime:
-        """The engine with these *settings*."""
+        """Return the Python runtime with these *settings*."""
         with self._lock:
             found = self._found.get(settings)
             if found is None:
@@ -47,7 +47,7 @@ class Engines:
             return found
 
     def container(self, settings: ContainerSettings) -> ContainerRuntime:
-        """What runs programs in containers with these *settings*."""
+        """Return the container runtime with these *settings*."""
         with self._lock:
             found = self._containers.get(settings)
             if found is None:
@@ -55,7 +55,7 @@ class Engines:
             return found
 
     def close(self) -> None:
-        """End all processes, and remove the containers that nobody else uses."""
+        """End all processes, and remove the containers that no other process uses."""
         with self._lock:
             found, self._found = self._found, {}
             containers, self._containers = self._containers, {}
@@ -65,7 +65,7 @@ class Engines:
             runtime.close()
 
     def abandon(self) -> None:
-        """Begin anew in a child that was forked; what runs is the parent's."""
+        """Start empty in a forked child; what runs belongs to the parent."""
         self._lock = Lock()
         for engine in self._found.values():
             engine.abandon()
@@ -74,10 +74,10 @@ class Engines:
 
 
 def make_engine(settings: PythonSettings, *, clock: Callable[[], float] = time.monotonic) -> PythonRuntime:
-    """A new engine, which the caller closes.
+    """Create a Python runtime, which the caller closes.
 
     Raises:
-        ConfigError: Nothing says where the compiled guest is.
+        ConfigError: No location of the compiled guest is configured.
     """
     guest = CompiledGuest(settings.cache)
     logger = SandboxLogger()
@@ -88,19 +88,19 @@ def make_engine(settings: PythonSettings, *, clock: Callable[[], float] = time.m
         str(guest.directory),
         PoolSettings(workers=settings.workers, ready=settings.ready, memory_mb=settings.memory_bytes // MIB),
     )
-    kept = StatefulInterpreters(most=settings.stateful, idle_seconds=settings.idle_seconds, clock=clock)
+    kept = StatefulInterpreters(max_count=settings.stateful, idle_seconds=settings.idle_seconds, clock=clock)
     return PythonRuntime(guest, pool, kept)
 
 
 def make_containers(settings: ContainerSettings) -> ContainerRuntime:
-    """What runs programs in containers, which the caller closes."""
+    """Create a container runtime, which the caller closes."""
     from carrel.runtimes.container.runtime import ContainerRuntime
 
-    return ContainerRuntime(settings, state=_state)
+    return ContainerRuntime(settings, state=_state_directory)
 
 
-def _state() -> Path:
-    """Where it is noted which containers are used by workspaces that are no sessions.
+def _state_directory() -> Path:
+    """Return the directory of usage locks for containers of workspaces that are not sessions.
 
     Raises:
         ConfigError: There is no home directory.
@@ -109,7 +109,7 @@ def _state() -> Path:
     if given.startswith("/"):
         return Path(given, "carrel", "containers")
     if not home.startswith("/"):
-        raise ConfigError("a container for a directory needs HOME or XDG_STATE_HOME, to be noted there")
+        raise ConfigError("a container for a directory needs HOME or XDG_STATE_HOME, for its usage lock")
     return Path(home, ".local", "state", "carrel", "containers")
 
 
@@ -119,7 +119,7 @@ def engines() -> Engines:
 
 
 def owned_engine(owner: Owner, engine: FindEngine | None = None) -> FindEngine:
-    """What *engine* gives, by default that of this process, with no process shared by another owner."""
+    """Restrict *engine*, by default that of this process, to worker processes that serve only *owner*."""
 
     def find(settings: PythonSettings) -> Runtime:
         found = (engine or engines().get)(settings)
@@ -130,7 +130,7 @@ def owned_engine(owner: Owner, engine: FindEngine | None = None) -> FindEngine:
 
 @contextmanager
 def one_shot_engine() -> Iterator[FindEngine]:
-    """For a process that ends soon: one engine, which makes nothing ready for a second call."""
+    """Provide one runtime for a short-lived process, which keeps no interpreter ready."""
     made: list[PythonRuntime] = []
 
     def find(settings: PythonSettings) -> Runtime:

@@ -10,36 +10,36 @@ from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 OPERATOR_ACTOR = "operator"
-"""Who the journal names."""
+"""Actor in the journal."""
 
 
 class SessionOperatorWorkspace:
-    """Opens a session."""
+    """Reopens a session."""
 
     def __init__(self, manager: WorkspaceManager, session_id: str) -> None:
         self._manager = manager
         self._id = session_id
 
     def reopen(self, policy: SandboxPolicy) -> Workspace:
-        """The files of the session under *policy*.
+        """Open the session under *policy*.
 
         Raises:
-            SessionMissingError: It was deleted.
+            SessionMissingError: The session was deleted.
         """
         return self._manager.open(self._id, policy=policy, actor=OPERATOR_ACTOR)
 
 
 class DirectoryOperatorWorkspace:
-    """Opens a directory of the host that is no session."""
+    """Reopens a host directory that is not a session."""
 
     def __init__(self, directory: str | os.PathLike[str], logger: SandboxLogger | None = None) -> None:
         self._directory = directory
         self._logger = logger
 
     def reopen(self, policy: SandboxPolicy) -> Workspace:
-        """The files of the directory under *policy*.
+        """Open the directory under *policy*.
 
         Raises:
-            UnavailableError: It is not there.
+            UnavailableError: The directory does not exist.
         """
         return Workspace.open(self._directory, policy=policy, actor=OPERATOR_ACTOR, logger=self._logger)

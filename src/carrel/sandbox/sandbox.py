@@ -1,4 +1,4 @@
-"""`BaseSandbox`, what every sandbox offers; `RuntimeSandbox` on any runtime; and `PythonSandbox`."""
+"""`BaseSandbox`, the interface; `RuntimeSandbox`, on any runtime; and `PythonSandbox`."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
 
 class CallOptions(TypedDict, total=False):
-    """What one call may have different from the policy."""
+    """Options of one call, which override the policy."""
 
     stdin: bytes | str | BinaryIO | None
-    """Its standard input; an open file is read when the code reads, from its descriptor if it has one."""
+    """Standard input; an open file is read on demand, from its descriptor if it has one."""
     argv: tuple[str, ...] | list[str] | None
-    """`sys.argv` after the name of the script; the policy's by default."""
+    """`sys.argv` after the script name; the policy's by default."""
     env: Mapping[str, str] | None
-    """Variables besides those of the policy."""
+    """Environment variables in addition to those of the policy."""
     timeout_seconds: float | None
-    """Another limit than the policy's."""
+    """Timeout instead of the policy's."""
     cwd: str | None
-    """Where it begins; the policy's mount path by default."""
+    """Working directory; the policy's mount path by default."""
     name: str | None
-    """What tracebacks and `sys.argv[0]` call it; `<string>` and `-c` by default."""
+    """Name of the code in tracebacks and `sys.argv[0]`; `<string>` and `-c` by default."""
     on_output: OnOutput | None
-    """Is given `stdout` or `stderr` and bytes, as soon as they are written."""
+    """Receives `stdout` or `stderr` and bytes as they are written."""
     keep_output: bool
-    """Whether the result has the output as well, where `on_output` takes it; it has by default."""
+    """Whether the result also has the output when `on_output` receives it; true by default."""
     on_progress: OnProgress | None
-    """Is told how far the guest is compiled, if the call has to wait for that."""
+    """Receives the progress of compiling the guest, if the call waits for it."""
     on_start: Callable[[Callable[[], object]], object] | None
-    """Is given a function that stops this call alone, from any thread and also before it has begun."""
+    """Receives a function that stops only this call, from any thread and also before it starts."""
 
 
 class BaseSandbox(ABC):
@@ -76,89 +76,89 @@ class BaseSandbox(ABC):
 
     @abstractmethod
     def execute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
-        """Run *code* and tell what it did; code that fails is a result, not an exception."""
+        """Run *code* and return the result; code that fails is a result, not an exception."""
 
     @abstractmethod
     def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
-        """Run a script that lies in the workspace."""
+        """Run a script of the workspace."""
 
     @abstractmethod
     async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
-        """The same as `execute`, awaitable; a task that is cancelled stops the code first."""
+        """Like `execute`, awaitable; cancelling the task stops the code first."""
 
     @abstractmethod
     def validate_code(self, code: str | bytes) -> bool:
-        """Whether the guest could compile *code*; nothing is run."""
+        """Return whether *code* compiles, without running it."""
 
     @abstractmethod
     def cancel(self) -> int:
-        """Stop what runs in this sandbox, from any thread; how many calls that were."""
+        """Stop all running calls of this sandbox, from any thread; return how many were running."""
 
     @abstractmethod
     def reset(self) -> bool:
-        """Forget the variables that a stateful sandbox keeps; whether there were any."""
+        """Discard the variables of a stateful sandbox; return whether there were any."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop what runs; files, and the variables of a stateful session, stay."""
+        """Stop all running calls; files and the variables of a stateful session are kept."""
 
 
 class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
-    """Runs code by a runtime on the files of one workspace.
+    """Runs code in a runtime on the files of one workspace.
 
-    Calls of one session run one after another, those of different sessions at the same time.
+    Calls of one session run one after another, those of different sessions concurrently.
     """
 
     def __init__(
         self,
-        place: WorkspaceSource,
+        source: WorkspaceSource,
         *,
         engine: RuntimeT,
         policy: ExecutionPolicy | None = None,
         logger: SandboxLogger | None = None,
         stateful: bool = False,
     ) -> None:
-        """Work at *place*; most callers want `create_sandbox` or `create_session_sandbox`."""
-        self.session_id = place.session_id
+        """Run on the files of *source*; most callers want `create_sandbox` or `create_session_sandbox`."""
+        self.session_id = source.session_id
         self.policy = policy or DEFAULT_POLICY
         self.stateful = stateful
-        self._place = place
+        self._source = source
         self._engine: RuntimeT = engine
         self._logger = SandboxLogger.of(logger)
         self._lock = Lock()
         self._calls: set[CancellableCall] = set()
 
     def execute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
-        """Run *code* and tell what it did; code that fails is a result, not an exception.
+        """Run *code* and return the result; code that fails is a result, not an exception.
 
         Raises:
             SessionMissingError: The session was deleted, or has expired.
-            RuntimeMissingError: The engine is not installed.
+            RuntimeMissingError: The WebAssembly engine is not installed.
             SandboxExecutionError: The engine cannot run.
-            PolicyValidationError: An option cannot be as it is.
+            PolicyValidationError: An option is invalid.
         """
         return self._execute(CancellableCall(), _source(code), None, options)
 
     def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
-        """Run a script that lies in the workspace, as `python FILE` would.
+        """Run a script of the workspace, as `python FILE` does.
 
         Raises:
-            MissingError: There is no such file.
+            MissingError: The file does not exist.
         """
         inside = path.removeprefix(f"{self.policy.guest_mount_path}/")
-        with self._place.open() as workspace:
+        with self._source.open() as workspace:
             source = workspace.read(inside)
         return self._execute(CancellableCall(), source, _guest_path(path, self.policy), options)
 
     async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
-        """The same as `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
+        """Like `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
         call = CancellableCall()
-        return await self._awaited(call, options, partial(self._execute, call, _source(code), None))
+        return await self._run_async(call, options, partial(self._execute, call, _source(code), None))
 
-    async def _awaited(
+    async def _run_async(
         self, call: CancellableCall, options: CallOptions, run: Callable[[CallOptions], SandboxResult]
     ) -> SandboxResult:
-        """Let a thread *run* a call, with its callbacks in the event loop."""
+        """Run a call in a thread, with its callbacks in the event loop."""
         loop = asyncio.get_running_loop()
         work = partial(run, _in_loop(loop, options))
         running = loop.run_in_executor(call_threads(), copy_context().run, work)
@@ -170,11 +170,11 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             raise
 
     def validate_code(self, code: str | bytes) -> bool:
-        """Whether the guest could compile *code*; nothing is run, and no file is touched."""
+        """Return whether *code* compiles, without running it or touching a file."""
         return self._engine.validate(_source(code))
 
     def cancel(self) -> int:
-        """Stop what runs in this sandbox, from any thread; how many calls that were."""
+        """Stop all running calls of this sandbox, from any thread; return how many were running."""
         with self._lock:
             calls = list(self._calls)
         for call in calls:
@@ -182,12 +182,12 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
         return len(calls)
 
     def reset(self) -> bool:
-        """Forget the variables that a stateful sandbox keeps; whether there were any."""
-        with self._place.open() as workspace:
-            return self._engine.reset(self._place.key(workspace))
+        """Discard the variables of a stateful sandbox; return whether there were any."""
+        with self._source.open() as workspace:
+            return self._engine.reset(self._source.key(workspace))
 
     def close(self) -> None:
-        """Stop what runs; files, and the variables of a stateful session, stay."""
+        """Stop all running calls; files and the variables of a stateful session are kept."""
         self.cancel()
 
     def _execute(
@@ -207,11 +207,11 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
                 script,
                 workspace,
                 policy,
-                key=self._place.key(workspace),
+                key=self._source.key(workspace),
                 stateful=self.stateful,
                 call=call,
                 on_output=options.get("on_output"),
-                on_progress=options.get("on_progress") or self._tell_progress(),
+                on_progress=options.get("on_progress") or self._log_compiling(),
             )
 
         return self._in_call(call, options, execute)
@@ -222,13 +222,13 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
         options: CallOptions,
         execute: Callable[[Workspace, ExecutionPolicy], SandboxResult],
     ) -> SandboxResult:
-        """Let *execute* run something that can be cancelled as *call*, and log it."""
+        """Open the workspace for *execute*, which *call* can cancel, and log the run."""
         _require_known(options)
         policy = _policy_of_call(self.policy, options)
         stdin_of(options)
         if (on_start := options.get("on_start")) is not None:
             on_start(call.cancel)
-        with self._counted(call), self._place.open() as workspace:
+        with self._registered(call), self._source.open() as workspace:
             self._logger.log_execution_start(self.runtime, policy, self.session_id)
             result = execute(workspace, policy)
             result = _with_logs(result) if policy.preserve_logs else result
@@ -236,7 +236,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             return result
 
     @contextmanager
-    def _counted(self, call: CancellableCall) -> Iterator[None]:
+    def _registered(self, call: CancellableCall) -> Iterator[None]:
         with self._lock:
             self._calls.add(call)
         try:
@@ -245,49 +245,50 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             with self._lock:
                 self._calls.discard(call)
 
-    def _tell_progress(self) -> OnProgress:
-        """Say once that a call waits for the guest to be compiled."""
-        told: list[object] = []
+    def _log_compiling(self) -> OnProgress:
+        """Return a callback that logs once that a call waits for the guest to be compiled."""
+        is_logged = False
 
-        def tell(progress: object) -> None:
-            if not told:
-                told.append(progress)
+        def log(_progress: object) -> None:
+            nonlocal is_logged
+            if not is_logged:
+                is_logged = True
                 self._logger.log_event(
                     "runtime.compiling",
                     logging.WARNING,
                     runtime=self.runtime,
                     session_id=self.session_id,
-                    remedy="carrel setup does this ahead",
+                    remedy="run carrel setup to compile in advance",
                 )
 
-        return tell
+        return log
 
 
 class PythonSandbox(RuntimeSandbox[Runtime]):
     """Runs Python in WebAssembly on the files of one workspace.
 
-    Calls of one session run one after another, those of different sessions at the same time.
+    Calls of one session run one after another, those of different sessions concurrently.
     """
 
     runtime = RuntimeType.PYTHON
 
 
 def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptions:
-    """The same options, with callbacks that are made in the event loop."""
-    changed = options.copy()
+    """Return the options with callbacks that run in the event loop."""
+    in_loop = options.copy()
     if (on_output := options.get("on_output")) is not None:
 
         def output(name: str, data: bytes) -> None:
             loop.call_soon_threadsafe(on_output, name, data)
 
-        changed["on_output"] = output
+        in_loop["on_output"] = output
     if (on_progress := options.get("on_progress")) is not None:
 
         def progress(done: Progress) -> None:
             loop.call_soon_threadsafe(on_progress, done)
 
-        changed["on_progress"] = progress
-    return changed
+        in_loop["on_progress"] = progress
+    return in_loop
 
 
 def _require_known(options: CallOptions) -> None:
@@ -307,11 +308,11 @@ def _encoded(text: str, what: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise TextError(f"{what} holds characters that UTF-8 cannot have") from None
+        raise TextError(f"{what} has characters that UTF-8 cannot encode") from None
 
 
 def stdin_of(options: CallOptions) -> bytes | BinaryIO:
-    """The standard input of a call."""
+    """Return the standard input of a call as bytes or as a file."""
     stdin = options.get("stdin")
     if stdin is None:
         return b""
@@ -328,16 +329,16 @@ def _policy_of_call(policy: ExecutionPolicy, options: CallOptions) -> ExecutionP
         changes["env"] = {**policy.env, **env}
     if (timeout := options.get("timeout_seconds")) is not None:
         changes["timeout_seconds"] = timeout
-    return replace(policy, **changes) if changes else policy  # type: ignore[arg-type]  # it checks itself
+    return replace(policy, **changes) if changes else policy  # type: ignore[arg-type]  # validates itself
 
 
 def _guest_path(path: str, policy: ExecutionPolicy) -> str:
-    """What the guest calls a file of the workspace."""
+    """Return the path of a workspace file as the guest sees it."""
     return path if path.startswith("/") else f"{policy.guest_mount_path}/{path}"
 
 
 def _with_logs(result: SandboxResult) -> SandboxResult:
-    """Keep the output on the host, in a new directory of its own."""
+    """Write the output to a new directory on the host."""
     directory = Path(tempfile.mkdtemp(prefix="carrel-logs-"))
     (directory / "stdout.log").write_text(result.stdout, "utf-8")
     (directory / "stderr.log").write_text(result.stderr, "utf-8")

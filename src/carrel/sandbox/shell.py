@@ -1,4 +1,4 @@
-"""`Shell`: the built-in shell on the files of a workspace, with `python` in the guest."""
+"""`Shell`: the built-in shell on the files of a workspace, with `python` as guest code."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from carrel.workspace.workspace import Workspace
 
 
 class Shell(BareShell):
-    """Runs command lines on the files of one workspace, without a shell and without a process of the host.
+    """Runs command lines on the files of one workspace, without a host shell or any host process.
 
     >>> Shell(workspace).run("grep -n TODO *.py")
 
-    `python` runs in the guest of the session, on the same files.
+    `python` runs as guest code of the session, on the same files.
     """
 
     def __init__(
         self, workspace: Workspace, *, policy: ExecutionPolicy | None = None, **options: Unpack[ShellOptions]
     ) -> None:
-        """Open a shell in *workspace*, which stays the caller's to close.
+        """Open a shell on *workspace*, which the caller closes.
 
         Args:
             workspace: The files.
-            policy: What guest code may take.
-            options: Pipelines, budget, commands and so on; see `ShellOptions`. Without `python`, the engine
-                of this process runs guest code.
+            policy: The limits of guest code.
+            options: Pipelines, budget, commands and so on; see `ShellOptions`. Without `python`, the runtime
+                of this process executes guest code.
         """
         options.setdefault("python", GuestPython(policy))
         super().__init__(workspace, **options)
 
 
 class GuestPython:
-    """Runs `python` in the guest."""
+    """Runs `python` as guest code."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class GuestPython:
         engine: FindEngine | None = None,
         logger: SandboxLogger | None = None,
     ) -> None:
-        """Run with what *engine* gives, by default that of this process.
+        """Run on the runtime of *engine*, by default that of this process.
 
-        Under *policy* a call takes no longer than that says; without one, as long as the command line may.
+        The timeout of a call is that of *policy*; without one, that of the command line.
         """
         self._policy = replace(
             policy or ExecutionPolicy(), stdout_max_bytes=MAX_NUMBER, stderr_max_bytes=MAX_NUMBER
@@ -67,10 +67,10 @@ class GuestPython:
         self._logger = logger
 
     def run(self, workspace: Workspace, call: PythonCall) -> int:
-        """Run one call to its end, and return its exit status.
+        """Run one call and return its exit status.
 
         Raises:
-            RuntimeDisabledError: The configuration switches guest code off, or cannot be used.
+            RuntimeDisabledError: The configuration disables guest code, or is invalid.
             RuntimeMissingError: The engine is not installed.
         """
         engine = self._engine(_settings())
@@ -82,7 +82,7 @@ class GuestPython:
             "argv": call.argv,
             "env": call.env,
             "cwd": call.cwd,
-            "stdin": cast(BinaryIO, _Pieces(call.stdin)),  # only `read` is called, and it has that
+            "stdin": cast(BinaryIO, _ChunkReader(call.stdin)),  # only `read` is called
             "on_output": call.on_output,
             "keep_output": False,
         }
@@ -96,7 +96,7 @@ class GuestPython:
         return result.exit_status
 
     def _policy_of(self, call: PythonCall) -> ExecutionPolicy:
-        """The policy, with the time that is left."""
+        """Return the policy with the remaining time as timeout."""
         seconds = call.timeout_seconds
         if seconds is None or (self._has_own_timeout and seconds >= self._policy.timeout_seconds):
             return self._policy
@@ -104,7 +104,7 @@ class GuestPython:
 
 
 def _settings() -> PythonSettings:
-    """What the guest may take of the host; whoever types is not told where the configuration is."""
+    """Load the settings of guest Python; errors do not reveal where the configuration file is."""
     try:
         settings = load(os.environ)
     except ConfigError:
@@ -116,28 +116,28 @@ def _settings() -> PythonSettings:
 
 @contextmanager
 def one_shot_python(logger: SandboxLogger | None = None) -> Iterator[GuestPython]:
-    """What runs `python` in a process that ends soon: its engine makes nothing ready for a second call."""
+    """Provide `python` for a short-lived process, which keeps no interpreter ready."""
     with one_shot_engine() as engine:
         yield GuestPython(engine=engine, logger=logger)
 
 
-class _Pieces(io.RawIOBase):
-    """What comes in pieces, as an open file."""
+class _ChunkReader(io.RawIOBase):
+    """Reads an iterable of chunks as a file."""
 
-    def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = iter(pieces)
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]  # any writable buffer
-        """Fill *buffer* from the next piece; 0 at the end, `None` if nothing is there yet."""
+        """Fill *buffer* from the next chunk; return 0 at the end, `None` if no data is available yet."""
         if not self._rest:
-            piece = next(self._pieces, None)
-            if not piece:
-                return 0 if piece is None else None
-            self._rest = memoryview(piece)
+            chunk = next(self._chunks, None)
+            if not chunk:
+                return 0 if chunk is None else None
+            self._rest = memoryview(chunk)
         count = min(len(buffer), len(self._rest))
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]

@@ -1,4 +1,4 @@
-"""`WorkspaceSource`: opens the workspace of a sandbox for each call: a session, directory or open one."""
+"""`WorkspaceSource`: opens a session, a directory or an open workspace for each call of a sandbox."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from carrel.sessions.manager import WorkspaceManager
 from carrel.workspace.workspace import Workspace
 
 GUEST_ACTOR = "guest"
-"""Who the journal names."""
+"""Actor in the journal."""
 
 
 class WorkspaceSource(Protocol):
-    """Opens a workspace for each call, so that a sandbox that is kept does not keep its session alive."""
+    """Opens a workspace for each call, so that a sandbox alone does not keep its session alive."""
 
     session_id: str | None
 
     def open(self) -> AbstractContextManager[Workspace]:
-        """The workspace, to be closed after the call."""
+        """Open the workspace; the caller closes it after the call."""
         ...
 
     def key(self, workspace: Workspace) -> Hashable:
-        """Tells this workspace from all others, also from an earlier one of the same name."""
+        """Return a key that is unique to this workspace, also among earlier ones of the same name."""
         ...
 
 
 class SessionSource:
-    """A session."""
+    """The workspace of a session."""
 
     def __init__(self, manager: WorkspaceManager, session_id: str) -> None:
         self.session_id: str | None = session_id
@@ -43,17 +43,17 @@ class SessionSource:
         """Open the session.
 
         Raises:
-            SessionMissingError: It was deleted, or has expired.
+            SessionMissingError: The session was deleted, or has expired.
         """
         return self._manager.open(self._id, actor=GUEST_ACTOR)
 
     def key(self, workspace: Workspace) -> Hashable:
-        """Its directory, its id and when it was made."""
+        """Return the sessions directory, the session id and its creation time."""
         return self._manager.root, self._id, workspace.created_ns
 
 
 class DirectorySource:
-    """A directory of the host that is no session."""
+    """A host directory that is not a session."""
 
     session_id: str | None = None
 
@@ -66,26 +66,26 @@ class DirectorySource:
         """Open the directory.
 
         Raises:
-            UnavailableError: It is not there.
+            UnavailableError: The directory does not exist.
         """
         return Workspace.open(self._directory, actor=GUEST_ACTOR, logger=self._logger)
 
     def key(self, workspace: Workspace) -> Hashable:
-        """Its path."""
+        """Return the path of the directory."""
         return self._directory
 
 
 class OpenWorkspaceSource:
-    """A workspace that somebody else opened and will close."""
+    """A workspace that the caller opened and will close."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.session_id = workspace.session_id
         self._workspace = workspace
 
     def open(self) -> AbstractContextManager[Workspace]:
-        """The workspace as it is."""
+        """Return the workspace, which stays open."""
         return nullcontext(self._workspace)
 
     def key(self, workspace: Workspace) -> Hashable:
-        """The object itself, also when it is gone and another lies where it was."""
+        """Return a weak reference, which never equals one to another object at the same address."""
         return ref(workspace)

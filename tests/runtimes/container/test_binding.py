@@ -29,7 +29,7 @@ def test_a_session_is_noted_beside_the_sessions_by_its_id(tmp_path: Path) -> Non
     with WorkspaceManager(tmp_path / "s") as manager, manager.create("one") as workspace:
         found = home(workspace, tmp_path / "state")
     assert found.directory == tmp_path / "s" / ".carrel" / "containers"
-    assert (found.key, found.turn.name) == ("one", "one.turn")
+    assert (found.key, found.run_lock.name) == ("one", "one.turn")
     assert found.spec.mount == Bind(source=str(tmp_path / "s" / "one"))
 
 

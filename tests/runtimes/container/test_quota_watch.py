@@ -26,7 +26,7 @@ class LongUse(UnmediatedRun):
 
     def measure(self) -> Usage:
         self.looking.set()
-        self.guard._over.wait()
+        self.guard._stopped.wait()
         checkpoint()
         self.has_seen_all = True
         return Usage(disk_bytes=0, entries=0)
@@ -70,7 +70,7 @@ class Freezer:
 def test_nothing_is_frozen_before_the_program_has_begun(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota_watch, "_LEAST_SECONDS", 0)
+    monkeypatch.setattr(quota_watch, "_MIN_PAUSE_SECONDS", 0)
     monkeypatch.setattr(quota_watch, "_FROZEN_EVERY", 1)
     container = Freezer()
     with Workspace.open(directory, limits=Limits(disk_bytes=100)) as workspace:

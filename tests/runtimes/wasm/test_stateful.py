@@ -27,12 +27,12 @@ def test_an_idle_one_ends_though_nobody_asks_for_it() -> None:
     kept.put("one", cast("InterpreterHandle", interpreter))
     interpreter.event.wait()
     assert kept.take("one") is None
-    assert kept.why_gone("one") == "it was idle"
+    assert kept.why_lost("one") == "it was idle"
     kept.close()
 
 
 def test_a_tenant_loses_none_to_one_that_has_more() -> None:
-    kept = StatefulInterpreters(most=4)
+    kept = StatefulInterpreters(max_count=4)
     small, large = [Closed() for _ in range(2)], [Closed() for _ in range(9)]
     for number, each in enumerate(small):
         kept.put(("small", number), cast("InterpreterHandle", each), tenant="small")

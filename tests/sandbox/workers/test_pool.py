@@ -39,34 +39,34 @@ def meter() -> Meter:
 
 
 def test_a_tenant_has_half_of_them_and_its_last_worker_is_lent_again(pool: ShellWorkers) -> None:
-    with pool.lent("a", meter()) as first, pool.lent("a", meter()) as second:
+    with pool.lease("a", meter()) as first, pool.lease("a", meter()) as second:
         assert first.pid != second.pid
-        with pytest.raises(Stopped) as stopped, pool.lent("a", meter()):
+        with pytest.raises(Stopped) as stopped, pool.lease("a", meter()):
             pass
         assert stopped.value.code == "limit.time"
-        with pool.lent("b", meter()) as other:
+        with pool.lease("b", meter()) as other:
             assert other.tenant == "b"
-    with pool.lent("a", meter()) as again:
+    with pool.lease("a", meter()) as again:
         assert again is first
 
 
 def test_an_idle_worker_makes_room_and_a_busy_one_does_not(pool: ShellWorkers) -> None:
     with ExitStack() as stack:
-        busy = [stack.enter_context(pool.lent(tenant, meter())) for tenant in "ab"]
+        busy = [stack.enter_context(pool.lease(tenant, meter())) for tenant in "ab"]
         for tenant in "cd":
-            with pool.lent(tenant, meter()):
+            with pool.lease(tenant, meter()):
                 pass
         assert sorted(pool.pids()) == ["a", "b", "c", "d"]
-        with pool.lent("e", meter()):
+        with pool.lease("e", meter()):
             assert sorted(pool.pids()) == ["a", "b", "d", "e"]
-            with pool.lent("f", meter()):
-                with pytest.raises(Stopped), pool.lent("g", meter()):
+            with pool.lease("f", meter()):
+                with pytest.raises(Stopped), pool.lease("g", meter()):
                     pass
                 assert all(each.is_alive() for each in busy)
 
 
 def test_a_worker_that_is_idle_for_long_is_ended(pool: ShellWorkers, clock: Monotonic) -> None:
-    with pool.lent("a", meter()) as worker:
+    with pool.lease("a", meter()) as worker:
         pass
     pool.end_idle()
     assert worker.is_alive()
@@ -77,20 +77,20 @@ def test_a_worker_that_is_idle_for_long_is_ended(pool: ShellWorkers, clock: Mono
 
 
 def test_one_that_was_killed_meanwhile_is_replaced(pool: ShellWorkers) -> None:
-    with pool.lent("a", meter()) as worker:
+    with pool.lease("a", meter()) as worker:
         pass
     os.kill(worker.pid, signal.SIGKILL)
     _gone(worker.pid)
-    with pool.lent("a", meter()) as other:
+    with pool.lease("a", meter()) as other:
         assert other.is_alive()
 
 
 def test_all_end_with_the_pool(pool: ShellWorkers) -> None:
-    with pool.lent("a", meter()) as busy, pool.lent("b", meter()) as idle:
+    with pool.lease("a", meter()) as busy, pool.lease("b", meter()) as idle:
         pool.close()
         assert not _exists(busy.pid)
         assert not _exists(idle.pid)
-    with pytest.raises(StoppingError), pool.lent("a", meter()):
+    with pytest.raises(StoppingError), pool.lease("a", meter()):
         pass
 
 

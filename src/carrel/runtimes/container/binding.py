@@ -1,23 +1,28 @@
-"""`ContainerBinding`: which container a workspace has, where its locks are, and its specification."""
+"""`ContainerBinding`: the container of a workspace, its locks and its specification."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from carrel.config.settings import ContainerSettings
 from carrel.containers.files import ContainerFiles
 from carrel.containers.spec import NOBODY, WORKSPACE, Bind, ContainerSpec, Volume
+from carrel.containers.usage_lock import exclusive_usage_lock
 from carrel.errors import UnavailableError
 from carrel.fs.api import Files
+from carrel.runtimes.call import CancellableCall
 from carrel.sessions.containers import TURN, locks_of
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 
-_NOWHERE = "a container needs files on the host's disk, or in a volume at /workspace"
+_SLICE_SECONDS = 0.05
+_UNREACHABLE = "a container needs files on the host's disk, or in a volume at /workspace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +30,23 @@ class ContainerBinding:
     """The container of one workspace."""
 
     directory: Path
-    """Where it is noted who uses it."""
+    """Directory of the usage locks."""
     key: str
     spec: ContainerSpec
 
     @property
     def name(self) -> tuple[Path, str]:
-        """Tells it from all others."""
+        """Identifies the container among all bindings."""
         return self.directory, self.key
 
     @property
-    def turn(self) -> Path:
-        """The lock of whoever runs something in it."""
+    def run_lock(self) -> Path:
+        """Lock file of the process that runs a program in the container."""
         return self.directory / f"{self.key}{TURN}"
 
     @property
     def owner(self) -> tuple[int, int]:
-        """Who programs run as: the numbers of a user and a group."""
+        """User and group id of programs."""
         user, _, group = self.spec.user.partition(":")
         return int(user), int(group or user)
 
@@ -49,7 +54,7 @@ class ContainerBinding:
 def find_binding(
     workspace: Workspace, files: Files, settings: ContainerSettings, state: Callable[[], Path]
 ) -> ContainerBinding:
-    """The home of *workspace*; that of one that is no session is noted in the directory *state* gives.
+    """Return the binding of *workspace*; *state* gives the lock directory if it is not a session.
 
     Raises:
         RuntimeMissingError: No image is configured.
@@ -62,7 +67,7 @@ def find_binding(
     try:
         path = workspace.host_path(".")
     except UnavailableError:
-        raise UnavailableError(_NOWHERE) from None
+        raise UnavailableError(_UNREACHABLE) from None
     spec = make_spec(settings, _user(settings), Bind(source=str(path)), workspace.limits)
     locks = locks_of(path.parent)
     if workspace.session_id == path.name and locks.parent.is_dir():
@@ -71,22 +76,22 @@ def find_binding(
 
 
 def _volume(files: ContainerFiles) -> Volume:
-    """The volume in which *files* live, for another container: in theirs, their attendant would be ended."""
+    """Return the volume of *files*, for another container: in theirs, the file agent would be killed."""
     volume = files.container.volume() if files.root == WORKSPACE else None
     if volume is None:
-        raise UnavailableError(_NOWHERE)
+        raise UnavailableError(_UNREACHABLE)
     return volume
 
 
 def make_spec(
     settings: ContainerSettings, user: str, mount: Bind | Volume | None, limits: Limits
 ) -> ContainerSpec:
-    """What a container with these *settings* is made of.
+    """Build the specification of a container with these *settings*.
 
     Raises:
         RuntimeMissingError: No image is configured.
     """
-    # One file alone cannot be larger than all may be together.
+    # One file cannot be larger than the quota of all files.
     sizes = [size for size in (limits.file_bytes, limits.disk_bytes) if size is not None]
     return ContainerSpec(
         image=settings.require_image(),
@@ -107,7 +112,7 @@ def make_spec(
 
 
 def _user(settings: ContainerSettings) -> str:
-    """Who programs run as: never root, unless the operator says so."""
+    """Return the user of programs: never root, unless the settings say so."""
     if settings.user is not None:
         return settings.user
     return NOBODY if os.geteuid() == 0 else f"{os.geteuid()}:{os.getegid()}"
@@ -115,3 +120,20 @@ def _user(settings: ContainerSettings) -> str:
 
 def _key(kind: str, name: str) -> str:
     return f"{kind}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:40]}"
+
+
+@contextmanager
+def cross_process_lock(path: Path, call: CancellableCall, until: float) -> Iterator[bool]:
+    """Wait for the lock file *path*; yield whether it was acquired before a cancellation and *until*.
+
+    The kernel releases the lock of a process that dies.
+    """
+    while True:
+        with exclusive_usage_lock(path) as lock:
+            if lock is not None:
+                yield True
+                return
+        if call.is_cancelled or time.monotonic() >= until:
+            yield False
+            return
+        time.sleep(_SLICE_SECONDS)

@@ -1,8 +1,8 @@
-"""`ContainerCommand`: a program with its arguments, and the image's own `python3` as one.
+"""`ContainerCommand`: a program with its arguments; and the commands that run the image's `python3`.
 
-A file of the workspace is run as it is. Other source comes on standard input before the script's own input,
-because a single argument can be no longer than 128 KiB and no file is to be left behind. What reads it takes
-exactly as many bytes as there are and leaves the rest to the script.
+A file of the workspace is run directly. Other source is sent on standard input before the script's own input,
+because a single argument is limited to 128 KiB and no file may be left behind. The loader reads exactly the
+bytes of the source and leaves the rest to the script.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from carrel.runtimes.script import Script
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerCommand:
-    """A program with its arguments, never a line for a shell."""
+    """A program with its arguments, never a shell command line."""
 
     argv: tuple[str, ...]
-    """The program and its arguments, each as it is."""
+    """The program and its arguments."""
     cwd: str
-    """The directory in which it begins."""
+    """Working directory."""
     stdin: bytes | BinaryIO = field(default=b"", repr=False)
-    """Its input: bytes, or something to read as the program reads."""
+    """Standard input: bytes, or a file that is read on demand."""
     preface: bytes = field(default=b"", repr=False)
-    """What its input begins with, before *stdin*."""
+    """Bytes that precede *stdin* on standard input."""
     keep_output: bool = True
-    """Whether its output is kept for the result, besides being handed on as it comes."""
+    """Whether the result has the output, in addition to `on_output` receiving it."""
 
     def __post_init__(self) -> None:
         if not self.argv or not self.argv[0]:
-            raise ValueError("there is no program to run: argv is empty")
+            raise ValueError("no program to run: argv is empty")
         for index, each in enumerate(self.argv):
             if not isinstance(each, str):
-                raise TypeError(f"argv must be texts, which number {index} is not: {type(each).__name__}")
+                raise TypeError(f"argv must be strings, but item {index} is {type(each).__name__}")
             if "\0" in each:
-                raise ValueError(f"argv must be texts without NUL, which number {index} is not")
+                raise ValueError(f"argv must be strings without NUL, but item {index} has one")
 
 
 PYTHON = "python3"
@@ -60,7 +60,7 @@ def _begin():
     return compile(bytes(source), name, "exec", dont_inherit=True)
 exec(_begin())
 """
-"""Reads the source and becomes the script; tracebacks show the script's own lines only."""
+"""Loader that reads the source and runs it as the main module; tracebacks show only lines of the script."""
 _CHECK = """\
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -69,12 +69,12 @@ try:
 except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
     sys.exit(3)
 """
-IS_NO_PYTHON = 3
-"""How the check ends for source that cannot be compiled."""
+NOT_PYTHON = 3
+"""Exit status of the check for source that does not compile."""
 
 
 def python_command(script: Script, cwd: str, file: str | None) -> ContainerCommand:
-    """The command that runs *script* in the directory *cwd*, where it is *file* if it is in one."""
+    """Return the command that runs *script* in the directory *cwd*, from *file* if it is one."""
     if file is not None:
         argv: tuple[str, ...] = (PYTHON, file, *script.argv)
         return ContainerCommand(argv=argv, cwd=cwd, stdin=script.stdin, keep_output=script.keep_output)
@@ -89,5 +89,5 @@ def python_command(script: Script, cwd: str, file: str | None) -> ContainerComma
 
 
 def check_command(source: bytes) -> ContainerCommand:
-    """The command that compiles *source* and runs nothing of it."""
+    """Return the command that compiles *source* without running it."""
     return ContainerCommand(argv=(PYTHON, "-I", "-c", _CHECK), cwd="/", stdin=source)

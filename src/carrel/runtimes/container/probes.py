@@ -1,4 +1,4 @@
-"""Checks of a container before and after a program runs in it: its directory, memory and OOM kills."""
+"""Checks of a container around a run: its directory, memory limit and OOM kills."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ OOM_KILLS = (
     ' [ -r "$f" ] && while read -r name count; do [ "$name" = oom_kill ] && echo "$count"; done <"$f";'
     " done; :"
 )
-"""Of both kinds of control groups; only the shell itself is needed."""
+"""Prints the OOM kill count of cgroup v1 or v2, with shell builtins only."""
 
 
-def has_directory(container: Container, bypass: UnmediatedAccess) -> bool:
-    """Whether the container sees a file that is put into the directory of the host now."""
-    with bypass.marker_file() as name:
+def has_directory(container: Container, access: UnmediatedAccess) -> bool:
+    """Whether the container sees a marker file created in the host directory."""
+    with access.marker_file() as name:
         return run_script(container, '[ -e "$0" ] && echo yes', f"{WORKSPACE}/{name}").strip() == "yes"
 
 
 def killed_for_memory(container: Container) -> int:
-    """How many of its processes the kernel ended for want of memory since it was started."""
+    """Return how many of its processes the OOM killer has ended since it was started."""
     try:
-        told = run_script(container, OOM_KILLS).strip()
+        count = run_script(container, OOM_KILLS).strip()
     except ContainerError:
         return 0
-    return int(told) if told.isdigit() else 0
+    return int(count) if count.isdigit() else 0
 
 
 def limit_memory(container: Container, memory_bytes: int) -> None:
-    """Give it another ceiling for memory, if it has not that one."""
+    """Change the memory limit of the container, if it differs."""
     if container.state().memory_bytes == memory_bytes:
         return
     try:
         container.limit_memory(memory_bytes)
     except ContainerError:
-        # Its `/tmp` holds more than that.
+        # Its `/tmp` holds more than the new limit; a restart empties it.
         container.restart()
         container.limit_memory(memory_bytes)

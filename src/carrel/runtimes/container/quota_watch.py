@@ -1,11 +1,11 @@
-"""`QuotaWatch`: kills a program that makes its workspace larger than its quota.
+"""`QuotaWatch`: kills a program that grows its workspace beyond the quota.
 
-The program does not ask the gate, so what it has written is measured while it runs. That is not exact: the
-workspace may pass its quota by what is written between two looks, and until the container is dead. Each look
-takes at most a tenth of the time, but one comes at once when the host's disk has lost more than the workspace
-still had room for. A program that moves its files about may hide some from a look, so now and then, and where
-a look failed, everything is frozen for one. What one file may hold, and a volume in memory, is exact: there
-the kernel counts.
+The program does not write through the gate, so its usage is measured while it runs. This is not exact: the
+workspace may exceed its quota by what is written between two measurements, and until the container is dead.
+Measuring takes at most a tenth of the time, but starts at once when the host disk has lost more free space
+than the workspace had left. A program that moves files around may hide some from a measurement, so now and
+then, and after failed measurements, the container is paused for one. The limits of a single file and of a
+volume in memory are exact, because the kernel enforces them.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from carrel.fs.cancellable import WalkCancelledError, cancelled_when
 from carrel.values import Usage
 from carrel.workspace.unmediated_run import UnmediatedRun
 
-_LEAST_SECONDS = 0.05
-_SHARE = 10
-"""A look waits for so many times as long as the last one took."""
+_MIN_PAUSE_SECONDS = 0.05
+_PAUSE_FACTOR = 10
+"""Pause before the next measurement, as a multiple of the duration of the last one."""
 _TRIES = 3
-"""Looks that fail, as they do while directories are moved, before everything is frozen for one."""
+"""Measurements that may fail, as they do while directories are moved, before the container is paused."""
 _FROZEN_EVERY = 20
-"""One of so many looks is taken while everything is frozen, whatever the others saw."""
+"""Every so many measurements, the container is paused for one."""
 
 
 class QuotaWatch:
-    """Measures from a thread of its own, until it is left."""
+    """Measures in a separate thread until the context is left."""
 
-    def __init__(self, use: UnmediatedRun, container: Container) -> None:
+    def __init__(self, run: UnmediatedRun, container: Container) -> None:
         self.problem: str | None = None
-        """What was too much, with both numbers; everything has been ended then."""
+        """The exceeded limit, with both numbers; the container has been killed then."""
         self.may_freeze = False
-        """Whether the program has begun; the engine hangs if a container is frozen while it starts one."""
-        self._use = use
+        """Whether the program has started; the engine hangs if a container is paused while it starts one."""
+        self._run = run
         self._container = container
-        self._over = Event()
+        self._stopped = Event()
         self._thread = Thread(target=self._watch, name="carrel-quota", daemon=True)
-        self._failed = 0
-        self._looks = 0
+        self._failures = 0
+        self._measurements = 0
         self._next_at = 0.0
-        self._soonest = 0.0
-        self._floor: int | None = None
-        """How much the disk has free when the program alone could have used up its room."""
+        self._earliest_at = 0.0
+        self._min_free_bytes: int | None = None
+        """Free space of the disk below which the program could have used up its quota."""
 
     def __enter__(self) -> QuotaWatch:
-        if self._use.has_quota:
+        if self._run.has_quota:
             self._thread.start()
         return self
 
@@ -57,28 +57,28 @@ class QuotaWatch:
         self.stop()
 
     def stop(self) -> None:
-        """Look no more, not even to the end; nothing is frozen afterwards."""
-        self._over.set()
+        """Stop measuring at once; the container is not paused afterwards."""
+        self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _watch(self) -> None:
-        while not self._over.wait(_LEAST_SECONDS):
+        while not self._stopped.wait(_MIN_PAUSE_SECONDS):
             try:
-                with cancelled_when(self._over.is_set):
-                    used = self._measured() if self._is_due() else None
+                with cancelled_when(self._stopped.is_set):
+                    usage = self._measure() if self._is_due() else None
             except (ClosedError, WalkCancelledError):
                 return
             except CarrelError:
-                self._end("the workspace could not be counted")
+                self._kill("the usage of the workspace could not be measured")
                 return
-            if used is not None and (problem := self._use.problem(used)):
-                self._end(problem)
+            if usage is not None and (problem := self._run.problem(usage)):
+                self._kill(problem)
                 return
 
-    def _end(self, problem: str) -> None:
+    def _kill(self, problem: str) -> None:
         self.problem = problem
-        # Not only its processes: this needs no room for another one, and is one request.
+        # The whole container: this needs no extra process in it, and is one request.
         with suppress(CarrelError):
             self._container.kill()
 
@@ -86,37 +86,37 @@ class QuotaWatch:
         now = time.monotonic()
         if now >= self._next_at:
             return True
-        bypass = self._use.bypass
-        if bypass is None or self._floor is None or now < self._soonest:
+        access = self._run.bypass
+        if access is None or self._min_free_bytes is None or now < self._earliest_at:
             return False
-        return bypass.free_bytes() < self._floor
+        return access.free_bytes() < self._min_free_bytes
 
-    def _measured(self) -> Usage | None:
-        """Look; `None` if that failed, as it may for some times."""
+    def _measure(self) -> Usage | None:
+        """Measure the usage; `None` if that failed, which is tolerated a few times."""
         started = time.monotonic()
-        self._looks += 1
-        is_frozen = self.may_freeze and (self._failed >= _TRIES or self._looks % _FROZEN_EVERY == 0)
+        self._measurements += 1
+        is_frozen = self.may_freeze and (self._failures >= _TRIES or self._measurements % _FROZEN_EVERY == 0)
         try:
-            used = self._measured_frozen() if is_frozen else self._use.measure()
+            usage = self._measure_frozen() if is_frozen else self._run.measure()
         except ClosedError:
             raise
         except CarrelError:
-            if is_frozen and self._failed >= _TRIES:
+            if is_frozen and self._failures >= _TRIES:
                 raise
-            self._failed += 1
+            self._failures += 1
             return None
-        self._failed = 0
+        self._failures = 0
         now = time.monotonic()
-        self._next_at = now + max(_LEAST_SECONDS, _SHARE * (now - started))
-        self._soonest = now + (now - started)
-        room, bypass = self._use.room_bytes(used), self._use.bypass
-        self._floor = None if room is None or bypass is None else bypass.free_bytes() - room
-        return used
+        self._next_at = now + max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (now - started))
+        self._earliest_at = now + (now - started)
+        room, access = self._run.room_bytes(usage), self._run.bypass
+        self._min_free_bytes = None if room is None or access is None else access.free_bytes() - room
+        return usage
 
-    def _measured_frozen(self) -> Usage:
-        """Look while nothing in the container can move."""
+    def _measure_frozen(self) -> Usage:
+        """Measure while the container is paused."""
         self._container.pause()
         try:
-            return self._use.measure()
+            return self._run.measure()
         finally:
             self._container.unpause()

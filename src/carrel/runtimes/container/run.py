@@ -1,4 +1,4 @@
-"""`ContainerRun`: one program in a container from start to end, with everything it started."""
+"""`ContainerRun`: runs one program in a container, and ends everything that it started."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from carrel.runtimes.container.stdin import StdinWriter, has_input
 from carrel.runtimes.result import TrapReason
 
 KILLED = 137
-"""The status of a process that was ended by signal 9."""
+"""Exit status of a process killed by SIGKILL."""
 NOT_FOUND = 127
 NOT_RUNNABLE = 126
 _SLICE_SECONDS = 0.05
 _DRAIN_SECONDS = 2.0
 _LAST_SECONDS = 0.05
-"""So long what has to be ended may still be heard."""
-_ENGINE_SAYS = b"OCI runtime exec failed"
-"""How the engine begins what it writes to the output of a program that it could not start."""
+"""Time to read remaining output of a program before it is killed."""
+_ENGINE_MESSAGE = b"OCI runtime exec failed"
+"""Start of the engine's message, in place of output, about a program that it could not start."""
 _HELD_BYTES = 2**13
 _PROBLEMS = {
     "missing": "not found in the image",
@@ -40,12 +40,12 @@ class RunWatch(Protocol):
     """Watches a program while it runs."""
 
     problem: str | None
-    """Why it has to end."""
+    """Why the program must be ended."""
     may_freeze: bool
-    """Whether the program has begun; the engine hangs if a container is frozen while it starts one."""
+    """Whether the program has started; the engine hangs if a container is paused while it starts one."""
 
     def stop(self) -> None:
-        """Watch no more, and leave the container alone."""
+        """Stop watching, and leave the container alone."""
         ...
 
 
@@ -56,7 +56,7 @@ class NoWatch:
     may_freeze = False
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Do nothing."""
 
 
 class ContainerRun:
@@ -70,17 +70,17 @@ class ContainerRun:
         *,
         call: CancellableCall,
         on_output: OnOutput | None,
-        guard: RunWatch,
+        watch: RunWatch,
     ) -> None:
-        """Run *command*, watched by *guard*."""
-        self.has_begun = True
-        """Whether there was such a program."""
+        """Prepare to run *command*, watched by *watch*."""
+        self.has_started = True
+        """Whether the program exists and was started."""
         self._container = container
         self._command = command
         self._policy = policy
         self._call = call
         self._on_output = on_output
-        self._guard = guard
+        self._watch = watch
         self._held = b""
         self._stop_at = 0.0
         self._streams: Mapping[int, Capture] = {
@@ -89,9 +89,9 @@ class ContainerRun:
         }
 
     def run(self, timeout_seconds: float) -> RunOutcome:
-        """Run it, at most so long; afterwards nothing that it started is left.
+        """Run the program with a timeout; afterwards, nothing that it started is left.
 
-        An exception of the output's taker, or one that reaches this thread, ends everything and is raised.
+        An exception in `on_output`, or one that is raised in this thread, kills everything and propagates.
         """
         self._stop_at = time.monotonic() + timeout_seconds
         try:
@@ -102,58 +102,58 @@ class ContainerRun:
                 stdin=has_input(self._command),
             )
         except ContainerError as error:
-            # Newer engines say it before there is a stream.
-            return self._not_begun(error.detail, error)
+            # Newer engines report it before there is a stream.
+            return self._not_started(error.detail, error)
         try:
-            with StdinWriter(stream, self._command) as feeder:
+            with StdinWriter(stream, self._command) as stdin:
                 reason = None
-                # A container that is gone is looked for afterwards.
+                # Whether the container is gone is checked afterwards.
                 with suppress(ContainerError):
-                    reason = self._follow(stream, feeder)
-                return self._ended(stream, reason)
+                    reason = self._follow(stream, stdin)
+                return self._finish(stream, reason)
         except BaseException:
             with suppress(CarrelError):
-                self._guard.stop()
+                self._watch.stop()
                 kill_all(self._container)
             raise
         finally:
             stream.close()
 
-    # While it runs
+    # While the program runs
 
-    def _follow(self, stream: ExecStream, feeder: StdinWriter) -> TrapReason | None:
-        """Take its output until it ends; why it has to be ended, or `None` if it has."""
+    def _follow(self, stream: ExecStream, stdin: StdinWriter) -> TrapReason | None:
+        """Collect output until the program ends; return why it must be ended, `None` if it has ended."""
         while True:
-            if reason := self._must_end(feeder):
+            if reason := self._must_end(stdin):
                 return reason
             try:
-                piece = stream.receive(min(self._stop_at, time.monotonic() + _SLICE_SECONDS))
+                chunk = stream.receive(min(self._stop_at, time.monotonic() + _SLICE_SECONDS))
             except EOFError:
-                return self._wait(stream, feeder)
-            if piece is not None:
-                self._guard.may_freeze = True
-                self._take(*piece)
+                return self._wait(stream, stdin)
+            if chunk is not None:
+                self._watch.may_freeze = True
+                self._receive(*chunk)
             elif stream.exit_code() is not None:
-                # What it left running holds its output open.
-                return self._must_end(feeder)
-            elif not self._guard.may_freeze:
-                self._guard.may_freeze = stream.has_begun()
+                # Processes that it left running hold its output open.
+                return self._must_end(stdin)
+            elif not self._watch.may_freeze:
+                self._watch.may_freeze = stream.has_begun()
 
-    def _wait(self, stream: ExecStream, feeder: StdinWriter) -> TrapReason | None:
-        """Wait for one that has closed its output."""
-        self._guard.may_freeze = True
+    def _wait(self, stream: ExecStream, stdin: StdinWriter) -> TrapReason | None:
+        """Wait for a program that has closed its output."""
+        self._watch.may_freeze = True
         pause = 0.001
         while stream.exit_code() is None:
-            if reason := self._must_end(feeder):
+            if reason := self._must_end(stdin):
                 return reason
             time.sleep(pause)
             pause = min(2 * pause, _SLICE_SECONDS)
-        return self._must_end(feeder, has_ended=True)
+        return self._must_end(stdin, has_ended=True)
 
-    def _must_end(self, feeder: StdinWriter, *, has_ended: bool = False) -> TrapReason | None:
-        if feeder.problem is not None:
-            raise feeder.problem
-        if self._guard.problem:
+    def _must_end(self, stdin: StdinWriter, *, has_ended: bool = False) -> TrapReason | None:
+        if stdin.problem is not None:
+            raise stdin.problem
+        if self._watch.problem:
             return TrapReason.QUOTA
         if has_ended:
             return None
@@ -161,55 +161,55 @@ class ContainerRun:
             return TrapReason.CANCELLED
         return TrapReason.TIMEOUT if time.monotonic() >= self._stop_at else None
 
-    def _take(self, number: int, data: bytes) -> None:
-        if number == STDOUT and self._may_be_the_engine(data):
+    def _receive(self, number: int, data: bytes) -> None:
+        if number == STDOUT and self._may_be_engine_message(data):
             self._held += data
             return
-        self._let_go()
-        self._give(number, data)
+        self._release_held()
+        self._emit(number, data)
 
-    def _may_be_the_engine(self, data: bytes) -> bool:
-        """Whether this could be what the engine says about a program that it could not start."""
+    def _may_be_engine_message(self, data: bytes) -> bool:
+        """Whether this could be the engine's message about a program that it could not start."""
         if self._streams[STDOUT].has_any or len(self._held) + len(data) > _HELD_BYTES:
             return False
-        return (self._held + data).startswith(_ENGINE_SAYS)
+        return (self._held + data).startswith(_ENGINE_MESSAGE)
 
-    def _let_go(self) -> None:
+    def _release_held(self) -> None:
         held, self._held = self._held, b""
         if held:
-            self._give(STDOUT, held)
+            self._emit(STDOUT, held)
 
-    def _give(self, number: int, data: bytes) -> None:
+    def _emit(self, number: int, data: bytes) -> None:
         stream = self._streams.get(number)
         kept = b"" if stream is None else stream.add(data)
         if kept and stream is not None and self._on_output is not None:
             self._on_output(stream.name, kept)
 
-    # Its end
+    # After the program has ended
 
-    def _ended(self, stream: ExecStream, reason: TrapReason | None) -> RunOutcome:
-        self._guard.stop()
-        reason = TrapReason.QUOTA if self._guard.problem else reason
+    def _finish(self, stream: ExecStream, reason: TrapReason | None) -> RunOutcome:
+        self._watch.stop()
+        reason = TrapReason.QUOTA if self._watch.problem else reason
         if reason is not None:
-            # The engine does little else for a container while nobody takes what floods out of it.
+            # The engine is slow to serve a container whose output is not read.
             self._drain(stream, _LAST_SECONDS)
             stream.end()
             kill_all(self._container)
-            self._let_go()
-            return self._ending(RunOutcome(reason=reason, detail=self._guard.problem or ""))
+            self._release_held()
+            return self._with_output(RunOutcome(reason=reason, detail=self._watch.problem or ""))
         kill_leftovers(self._container)
-        code, has_begun = None, True
+        code, has_started = None, True
         with suppress(ContainerError):
             self._drain(stream, _DRAIN_SECONDS)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
-            has_begun = code is None or stream.has_begun()
-        if not has_begun:
-            return self._not_begun(self._held.decode("utf-8", "replace"))
-        self._let_go()
-        return self._ending(self._own(code))
+            has_started = code is None or stream.has_begun()
+        if not has_started:
+            return self._not_started(self._held.decode("utf-8", "replace"))
+        self._release_held()
+        return self._with_output(self._own_outcome(code))
 
-    def _own(self, code: int | None) -> RunOutcome:
-        """How it ended by itself, or with its container."""
+    def _own_outcome(self, code: int | None) -> RunOutcome:
+        """Return the outcome of a program that ended by itself or with its container."""
         if code is not None and code != KILLED:
             return RunOutcome(exit_code=code & 0xFF)
         try:
@@ -225,27 +225,27 @@ class ContainerRun:
         return RunOutcome(reason=TrapReason.ENGINE, detail="its container stopped")
 
     def _drain(self, stream: ExecStream, seconds: float) -> None:
-        """Take what is still on the way, for so long; one that floods is not waited for."""
+        """Collect output that is still arriving, for a limited time."""
         deadline = time.monotonic() + seconds
         with suppress(EOFError, CarrelError):
-            while time.monotonic() < deadline and (piece := stream.receive(deadline)) is not None:
-                self._take(*piece)
+            while time.monotonic() < deadline and (chunk := stream.receive(deadline)) is not None:
+                self._receive(*chunk)
 
-    def _not_begun(self, told: str, error: ContainerError | None = None) -> RunOutcome:
-        """The ending of a program that could not be started, as a shell has it.
+    def _not_started(self, message: str, error: ContainerError | None = None) -> RunOutcome:
+        """Return the outcome of a program that could not be started, as in a shell.
 
         Raises:
-            ContainerError: It is about the container: *error*, or that it has to be started anew.
+            ContainerError: The container failed: *error*, or it must be restarted.
         """
-        why = start_failure_reason(told)
+        why = start_failure_reason(message)
         if why is None:
-            raise error or ContainerError("stopped", "the container cannot run that now", detail=told)
-        self.has_begun, self._held = False, b""
-        self._give(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {_PROBLEMS[why]}\n".encode())
-        return self._ending(RunOutcome(exit_code=NOT_FOUND if why == "missing" else NOT_RUNNABLE))
+            raise error or ContainerError("stopped", "the container cannot run that now", detail=message)
+        self.has_started, self._held = False, b""
+        self._emit(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {_PROBLEMS[why]}\n".encode())
+        return self._with_output(RunOutcome(exit_code=NOT_FOUND if why == "missing" else NOT_RUNNABLE))
 
-    def _ending(self, ending: RunOutcome) -> RunOutcome:
+    def _with_output(self, outcome: RunOutcome) -> RunOutcome:
         out, err = self._streams[STDOUT], self._streams[STDERR]
-        ending.stdout, ending.stderr = out.content(), err.content()
-        ending.truncated = frozenset(stream.name for stream in (out, err) if stream.is_truncated)
-        return ending
+        outcome.stdout, outcome.stderr = out.content(), err.content()
+        outcome.truncated = frozenset(stream.name for stream in (out, err) if stream.is_truncated)
+        return outcome

@@ -1,18 +1,18 @@
-"""`ContainerRuntime`: runs commands and the image's own Python in a container on a workspace's files.
+"""`ContainerRuntime`: runs commands and the image's Python in a container on the files of a workspace.
 
-Each workspace has one container, which stays for the next call with all that is in its `/tmp`. Its files are
-at `/workspace`: the directory of the session, or the volume in which they live. A program does not ask the
-gate; what it did is recorded when it has ended, and everything that it started is ended with it.
+Each workspace has one container, which is kept for the next call together with its `/tmp`. The files are at
+`/workspace`: the directory of the session, or the volume that holds them. A program does not write through
+the gate; its changes are recorded after it has ended, and everything that it started is killed with it.
 
-Limits. Exact, because the kernel holds them: what one file may hold, memory, processors, processes, `/tmp`,
-and a volume in memory as a whole. Memory is what the policy or the settings allow, whichever is less, for all
-processes and `/tmp` together. Time and output are as exact as everywhere. Not exact is the quota of the
-workspace: it is measured while a program runs, so it may be passed by what is written between two looks;
-then everything is ended, and nothing can be written nor run until something is removed. Instructions and file
-operations are not counted; a policy that wants the first is refused. How much `/tmp` holds and how many files
-are open is the same for all calls, whatever the policy says.
+Limits. Exact, because the kernel enforces them: size of a file, memory, processors, processes, `/tmp`, and
+the total of a volume in memory. The memory limit is the lower of policy and settings, for all processes and
+`/tmp` together. Timeout and output limits are as exact as in other runtimes. The quota of the workspace is
+not exact: usage is measured while a program runs, so the quota may be exceeded by what is written between two
+measurements; then everything is killed, and nothing can be written or run until something is removed.
+Instructions and file operations are not counted; a policy with `fuel_budget` is rejected. The limits of
+`/tmp` and of open files are the same for all calls, whatever the policy says.
 
-Not covered: other paths that the rules of a workspace allow are not in the container. The kernel tells in
+Not covered: other paths that the rules of a workspace allow are not in the container. The kernel reveals in
 `/proc/self/mountinfo` where a directory lies on the file system of its host.
 """
 
@@ -43,9 +43,14 @@ from carrel.errors import (
 from carrel.fs.cancellable import WalkCancelledError, cancelled_when
 from carrel.policy.execution import MAX_MEMORY_BYTES, MEMORY_BYTES, ExecutionPolicy
 from carrel.runtimes.call import CancellableCall, OnOutput, RunOutcome
-from carrel.runtimes.container.binding import ContainerBinding, find_binding, make_spec
+from carrel.runtimes.container.binding import (
+    ContainerBinding,
+    cross_process_lock,
+    find_binding,
+    make_spec,
+)
 from carrel.runtimes.container.command import (
-    IS_NO_PYTHON,
+    NOT_PYTHON,
     PYTHON,
     ContainerCommand,
     check_command,
@@ -57,7 +62,7 @@ from carrel.runtimes.container.run import KILLED, NOT_FOUND, ContainerRun, NoWat
 from carrel.runtimes.outcome import build_result
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.runtimes.script import Script
-from carrel.runtimes.serializer import SessionSerializer, cross_process_lock
+from carrel.runtimes.serializer import SessionSerializer
 from carrel.runtimes.wasm.build.compiled import OnProgress
 from carrel.values import Limits
 from carrel.workspace.unmediated_run import UnmediatedChanges, UnmediatedRun
@@ -67,35 +72,35 @@ TEMPORARY = "/tmp"  # noqa: S108  # the container's own
 _CHECK = ExecutionPolicy(timeout_seconds=10.0)
 _CHECK_KEY = "check"
 _FINISH_SECONDS = 1.0
-"""So much longer than its time a call may take to see what its program did; then the next one counts."""
-_MOST_CONTAINERS = 32
-"""So many are kept for the next call; of more, those go that were not used for the longest time."""
+"""Time beyond its timeout that a call may take to record changes; after that, the next call recounts."""
+_MAX_CONTAINERS = 32
+"""Containers kept for the next call; above that, the least recently used are removed."""
 
 
 class ContainerRuntime:
-    """Runs programs in containers, one at a time in each workspace, among all processes of the host."""
+    """Runs programs in containers, one at a time per workspace, across all processes of the host."""
 
     def __init__(self, settings: ContainerSettings, *, state: Callable[[], Path]) -> None:
-        """Make containers by *settings*; nothing is asked of the engine yet.
+        """Create containers with *settings*, without connecting to the engine yet.
 
-        *state* gives the directory in which those are noted that are of no session.
+        *state* returns the lock directory of containers that belong to no session.
         """
         self._settings = settings
         self._state = state
         self._lock = Lock()
-        self._turns = SessionSerializer()
+        self._serializer = SessionSerializer()
         self._engine: Engine | None = None
-        self._keepers: dict[Path, Containers] = {}
+        self._managers: dict[Path, Containers] = {}
         self._seen: dict[tuple[Path, str], Hashable] = {}
-        """Which containers are known to have which directory."""
-        self._out_of_memory: dict[str, int] = {}
+        """Containers that are known to see the right directory."""
+        self._oom_kills: dict[str, int] = {}
         self._used: dict[tuple[Path, str], ContainerBinding] = {}
-        """Those that were used, the last one at the end."""
+        """The containers in unmediated, the most recently used at the end."""
 
     def default_policy(self) -> ExecutionPolicy:
-        """What a call may take if nobody says: the memory of its whole container."""
-        most = min(max(self._settings.memory_bytes, MEMORY_BYTES), MAX_MEMORY_BYTES)
-        return ExecutionPolicy(memory_bytes=most)
+        """Return the default policy, with all memory of the container."""
+        memory_bytes = min(max(self._settings.memory_bytes, MEMORY_BYTES), MAX_MEMORY_BYTES)
+        return ExecutionPolicy(memory_bytes=memory_bytes)
 
     def execute(
         self,
@@ -109,25 +114,25 @@ class ContainerRuntime:
         on_output: OnOutput | None = None,
         on_progress: OnProgress | None = None,
     ) -> SandboxResult:
-        """Run *script* with the image's `python3`; paths beneath the policy's mount are in `/workspace`.
+        """Run *script* with the image's `python3`; paths beneath the policy's mount map to `/workspace`.
 
         Raises:
-            ValueError: It is to be *stateful*, which is not offered.
+            ValueError: *stateful* is set, which containers do not support.
             RuntimeMissingError: No image is configured, or it has no `python3`.
-            EngineError: There is no engine that can be used.
+            EngineError: No usable Docker engine was found.
             ContainerError: The container cannot be used.
-            QuotaError: The workspace holds more than it may.
-            AccessError: The workspace may only be read, or in part.
-            MissingError: The directory to begin in is not there.
+            QuotaError: The workspace exceeds its quota.
+            AccessError: The workspace is read-only or a view.
+            MissingError: The working directory does not exist.
         """
         if stateful:
             raise ValueError("a container keeps no interpreter: stateful is not offered")
         file = None if script.file is None else _inside(script.file, policy)
         cwd = _require_directory(workspace, _inside(script.cwd, policy))
-        result, has_begun = self._run(
+        result, has_started = self._run(
             python_command(script, cwd, file), workspace, policy, call or CancellableCall(), on_output
         )
-        if not has_begun and result.exit_code == NOT_FOUND:
+        if not has_started and result.exit_code == NOT_FOUND:
             raise RuntimeMissingError(f"the image {self._settings.image!r} has no {PYTHON}")
         return result
 
@@ -140,90 +145,91 @@ class ContainerRuntime:
         call: CancellableCall | None = None,
         on_output: OnOutput | None = None,
     ) -> SandboxResult:
-        """Run *command*; one that is not in the image ends with 127, as in a shell.
+        """Run *command*; a program that is not in the image ends with status 127, as in a shell.
 
         Raises:
             RuntimeMissingError: No image is configured.
-            EngineError: There is no engine that can be used.
+            EngineError: No usable Docker engine was found.
             ContainerError: The container cannot be used.
-            QuotaError: The workspace holds more than it may.
-            AccessError: The workspace may only be read, or in part.
-            MissingError: The directory to begin in is not there.
+            QuotaError: The workspace exceeds its quota.
+            AccessError: The workspace is read-only or a view.
+            MissingError: The working directory does not exist.
         """
         cwd = _require_directory(workspace, _inside(command.cwd, policy))
-        return self._run(replace(command, cwd=cwd), workspace, policy, call or CancellableCall(), on_output)[
-            0
-        ]
+        result, _ = self._run(
+            replace(command, cwd=cwd), workspace, policy, call or CancellableCall(), on_output
+        )
+        return result
 
     def validate(self, source: bytes) -> bool:
-        """Whether *source* is Python, as the image's own compiler sees it, in a container without files.
+        """Return whether the image's Python compiles *source*, in a container without files.
 
         Raises:
             RuntimeMissingError: No image is configured, or it has no `python3`.
-            SandboxExecutionError: It could not be checked.
+            SandboxExecutionError: The source could not be checked.
         """
         unlimited = Limits(disk_bytes=None, entries=None, file_bytes=None)
         spec = make_spec(self._settings, NOBODY, None, unlimited)
-        home = ContainerBinding(directory=self._state(), key=_CHECK_KEY, spec=spec)
+        binding = ContainerBinding(directory=self._state(), key=_CHECK_KEY, spec=spec)
         call, until = CancellableCall(), time.monotonic() + 2 * _CHECK.timeout_seconds
         with (
-            self._turns.hold(home.name, call, until) as had,
-            cross_process_lock(home.turn, call, until) as alone,
+            self._serializer.hold(binding.name, call, until) as is_acquired,
+            cross_process_lock(binding.run_lock, call, until) as alone,
         ):
-            if not had or not alone:
+            if not is_acquired or not alone:
                 raise SandboxExecutionError(
-                    "the source could not be checked: others are checked all the time"
+                    "the source could not be checked: too many other checks are waiting"
                 )
             run = ContainerRun(
-                self._container(home),
+                self._container(binding),
                 check_command(source),
                 _CHECK,
                 call=call,
                 on_output=None,
-                guard=NoWatch(),
+                watch=NoWatch(),
             )
-            ending = run.run(_CHECK.timeout_seconds)
-        if not run.has_begun:
+            outcome = run.run(_CHECK.timeout_seconds)
+        if not run.has_started:
             raise RuntimeMissingError(f"the image {self._settings.image!r} has no {PYTHON}")
-        if ending.exit_code not in (0, IS_NO_PYTHON):
-            raise SandboxExecutionError(f"the source could not be checked: {ending.reason or 'it failed'}")
-        return ending.exit_code == 0
+        if outcome.exit_code not in (0, NOT_PYTHON):
+            raise SandboxExecutionError(f"the source could not be checked: {outcome.reason or 'it failed'}")
+        return outcome.exit_code == 0
 
     def reset(self, key: Hashable) -> bool:
-        """Nothing is kept by *key*; see `restart`."""
+        """Return false: no interpreter is kept; see `restart`."""
         return False
 
     def restart(self, workspace: Workspace) -> bool:
-        """Empty the `/tmp` of the container of *workspace*, when nothing runs; whether there was one."""
-        home = self._home(workspace, UnmediatedRun(workspace))
-        forever, keeper = float("inf"), self._keeper(home.directory)
+        """Empty the `/tmp` of the container of *workspace* once nothing runs; return whether it existed."""
+        binding = self._binding(workspace, UnmediatedRun(workspace))
+        never, manager = float("inf"), self._manager(binding.directory)
         with (
-            self._turns.hold(home.name, CancellableCall(), forever),
-            cross_process_lock(home.turn, CancellableCall(), forever),
+            self._serializer.hold(binding.name, CancellableCall(), never),
+            cross_process_lock(binding.run_lock, CancellableCall(), never),
         ):
-            if not keeper.status(home.key).exists:
+            if not manager.status(binding.key).exists:
                 return False
-            self._container(home).restart()
+            self._container(binding).restart()
             return True
 
     def close(self) -> None:
-        """Let go of all containers; those that nobody else uses are removed."""
+        """Release all containers; those that no other process uses are removed."""
         with self._lock:
-            keepers, self._keepers = self._keepers, {}
+            managers, self._managers = self._managers, {}
             engine, self._engine = self._engine, None
-        for keeper in keepers.values():
-            # What an engine that is gone does not remove now is swept later.
+        for manager in managers.values():
+            # What an unreachable engine does not remove now is swept later.
             with suppress(CarrelError):
-                keeper.close()
+                manager.close()
         if engine is not None:
             engine.close()
 
     def abandon(self) -> None:
-        """Begin anew in a child that was forked; what runs is the parent's."""
-        for keeper in self._keepers.values():
-            keeper.abandon()
-        self._lock, self._turns = Lock(), SessionSerializer()
-        self._engine, self._keepers, self._used = None, {}, {}
+        """Start empty in a forked child; what runs belongs to the parent."""
+        for manager in self._managers.values():
+            manager.abandon()
+        self._lock, self._serializer = Lock(), SessionSerializer()
+        self._engine, self._managers, self._used = None, {}, {}
 
     # One call
 
@@ -235,179 +241,187 @@ class ContainerRuntime:
         call: CancellableCall,
         on_output: OnOutput | None,
     ) -> tuple[SandboxResult, bool]:
-        """The result, and whether there was such a program."""
-        _require_offered(policy)
+        """Return the result, and whether the program exists."""
+        _require_supported(policy)
         memory_bytes = min(policy.memory_bytes, self._settings.memory_bytes)
         started = time.monotonic()
         until = started + policy.timeout_seconds
-        use = UnmediatedRun(workspace)
-        home = self._home(workspace, use)
-        turn = _Turn(command, policy, memory_bytes, call, on_output, until)
-        ended: _Ended | None = None
+        unmediated = UnmediatedRun(workspace)
+        binding = self._binding(workspace, unmediated)
+        run = _PendingRun(command, policy, memory_bytes, call, on_output, until)
+        finished: _FinishedRun | None = None
         with (
-            self._turns.hold(home.name, call, until) as had,
-            cross_process_lock(home.turn, call, until if had else 0) as alone,
+            self._serializer.hold(binding.name, call, until) as is_acquired,
+            cross_process_lock(binding.run_lock, call, until if is_acquired else 0) as alone,
         ):
-            if had and alone and not turn.is_over():
-                ended = self._use(turn, home, use, workspace)
-        ended = ended or _Ended(RunOutcome(reason=turn.reason))
+            if is_acquired and alone and not run.is_over():
+                finished = self._run_alone(run, binding, unmediated, workspace)
+        finished = finished or _FinishedRun(RunOutcome(reason=run.reason))
         state: dict[str, object] = {
             "runtime": "container",
             "image": self._settings.image,
-            "changes_complete": ended.changes.is_whole,
-            "files_kept_back": ended.left,
+            "changes_complete": finished.changes.is_whole,
+            "files_kept_back": finished.withheld,
         }
-        self._let_go_of_the_oldest(home)
+        self._remove_oldest(binding)
         duration_ms = (time.monotonic() - started) * 1000
         result = build_result(
-            ended.ending, policy, workspace, ended.changes, state, duration_ms, memory_bytes=memory_bytes
+            finished.outcome,
+            policy,
+            workspace,
+            finished.changes,
+            state,
+            duration_ms,
+            memory_bytes=memory_bytes,
         )
-        return result, ended.has_begun
+        return result, finished.has_started
 
-    def _use(self, turn: _Turn, home: ContainerBinding, use: UnmediatedRun, workspace: Workspace) -> _Ended:
-        """Run a program while nobody else runs one."""
+    def _run_alone(
+        self, run: _PendingRun, binding: ContainerBinding, unmediated: UnmediatedRun, workspace: Workspace
+    ) -> _FinishedRun:
+        """Run a program while no other runs in the container."""
         try:
-            with cancelled_when(turn.is_over):
-                container, left = self._prepared(turn, home, use, workspace)
+            with cancelled_when(run.is_over):
+                container, withheld = self._prepare(run, binding, unmediated, workspace)
         except WalkCancelledError:
-            return _Ended(RunOutcome(reason=turn.reason))
+            return _FinishedRun(RunOutcome(reason=run.reason))
         try:
-            with QuotaWatch(use, container) as guard:
-                run = ContainerRun(
+            with QuotaWatch(unmediated, container) as watch:
+                program = ContainerRun(
                     container,
-                    turn.command,
-                    turn.policy,
-                    call=turn.call,
-                    on_output=turn.on_output,
-                    guard=guard,
+                    run.command,
+                    run.policy,
+                    call=run.call,
+                    on_output=run.on_output,
+                    watch=watch,
                 )
                 try:
-                    ending = run.run(turn.until - time.monotonic())
+                    outcome = program.run(run.until - time.monotonic())
                 except ContainerError as error:
                     if error.problem == "stopped":
-                        # The engine takes it for one that runs; the next call finds one that does.
+                        # The engine believes that it runs; after the restart, the next call finds it running.
                         container.restart()
                     raise
         except BaseException:
-            with suppress(CarrelError, WalkCancelledError), turn.finishing():
-                use.end()
-                # It may still run, if the engine is gone.
-                use.mark_dirty()
+            with suppress(CarrelError, WalkCancelledError), run.finishing():
+                unmediated.end()
+                # The program may still run, if the engine is gone.
+                unmediated.mark_dirty()
             raise
-        with turn.finishing():
-            changes = use.end()
-        if ending.exit_code == KILLED and self._ran_out_of_memory(container):
-            ending.exit_code, ending.reason = None, TrapReason.MEMORY
-        if ending.reason is None and changes.problem is not None:
-            ending.reason, ending.detail = TrapReason.QUOTA, changes.problem
-        return _Ended(ending, changes, left, run.has_begun)
+        with run.finishing():
+            changes = unmediated.end()
+        if outcome.exit_code == KILLED and self._was_oom_killed(container):
+            outcome.exit_code, outcome.reason = None, TrapReason.MEMORY
+        if outcome.reason is None and changes.problem is not None:
+            outcome.reason, outcome.detail = TrapReason.QUOTA, changes.problem
+        return _FinishedRun(outcome, changes, withheld, program.has_started)
 
-    def _prepared(
-        self, turn: _Turn, home: ContainerBinding, use: UnmediatedRun, workspace: Workspace
+    def _prepare(
+        self, run: _PendingRun, binding: ContainerBinding, unmediated: UnmediatedRun, workspace: Workspace
     ) -> tuple[Container, list[str]]:
-        """The container in which the program can begin, and the files that it is not given.
+        """Prepare the container for the program; return it with the files not chowned to its user.
 
         Raises:
-            WalkCancelledError: Its time was up before, or it was cancelled.
+            WalkCancelledError: The run timed out or was cancelled before.
         """
-        use.require_room()
-        container = self._container(home)
+        unmediated.require_room()
+        container = self._container(binding)
         if kill_leftovers(container):
-            # Somebody was killed while a program ran.
-            use.recount()
-            use.require_room()
-        left = [] if use.bypass is None else use.bypass.chown(*home.owner)
-        container = self._with_the_directory(container, home, use, workspace)
-        limit_memory(container, turn.memory_bytes)
-        use.begin()
-        return container, left
+            # Another process was killed while its program ran.
+            unmediated.recount()
+            unmediated.require_room()
+        withheld = [] if unmediated.bypass is None else unmediated.bypass.chown(*binding.owner)
+        container = self._with_directory(container, binding, unmediated, workspace)
+        limit_memory(container, run.memory_bytes)
+        unmediated.begin()
+        return container, withheld
 
     # The container
 
-    def _home(self, workspace: Workspace, use: UnmediatedRun) -> ContainerBinding:
-        return find_binding(workspace, use.files, self._settings, self._state)
+    def _binding(self, workspace: Workspace, unmediated: UnmediatedRun) -> ContainerBinding:
+        return find_binding(workspace, unmediated.files, self._settings, self._state)
 
-    def _keeper(self, directory: Path) -> Containers:
+    def _manager(self, directory: Path) -> Containers:
         with self._lock:
             if self._engine is None:
                 self._engine = Engine.connect(
                     self._settings.address, timeout_seconds=self._settings.timeout_seconds
                 )
-            found = self._keepers.get(directory)
+            found = self._managers.get(directory)
             if found is None:
-                found = self._keepers[directory] = Containers(self._engine, directory)
+                found = self._managers[directory] = Containers(self._engine, directory)
             return found
 
-    def _container(self, home: ContainerBinding) -> Container:
-        keeper = self._keeper(home.directory)
-        keeper.register(home.key, home.spec)
+    def _container(self, binding: ContainerBinding) -> Container:
+        manager = self._manager(binding.directory)
+        manager.register(binding.key, binding.spec)
         try:
-            return keeper.ensure(home.key)
+            return manager.ensure(binding.key)
         except ContainerError as error:
             if error.problem != "program":
                 raise
             detail = error.detail
         raise ContainerError(
             "program",
-            f"the image {home.spec.image!r} has no sh, which every container runs on",
+            f"the image {binding.spec.image!r} has no sh, which every container needs",
             detail=detail,
         )
 
-    def _let_go_of_the_oldest(self, used: ContainerBinding) -> None:
-        """Keep *used*, and not too many others."""
+    def _remove_oldest(self, used: ContainerBinding) -> None:
+        """Release the least recently used containers above the maximum; *used* is the most recent."""
         with self._lock:
             self._used.pop(used.name, None)
             self._used[used.name] = used
-            count = len(self._used) - _MOST_CONTAINERS
+            count = len(self._used) - _MAX_CONTAINERS
             oldest = list(self._used.values())[: max(0, count)]
-        for home in oldest:
+        for binding in oldest:
             with (
-                self._turns.hold(home.name, CancellableCall(), 0) as had,
-                cross_process_lock(home.turn, CancellableCall(), 0) as alone,
+                self._serializer.hold(binding.name, CancellableCall(), 0) as is_acquired,
+                cross_process_lock(binding.run_lock, CancellableCall(), 0) as alone,
             ):
-                if had and alone:
-                    self._keeper(home.directory).release(home.key)
+                if is_acquired and alone:
+                    self._manager(binding.directory).release(binding.key)
                     with self._lock:
-                        self._used.pop(home.name, None)
-                        self._seen.pop(home.name, None)
+                        self._used.pop(binding.name, None)
+                        self._seen.pop(binding.name, None)
 
-    def _with_the_directory(
-        self, container: Container, home: ContainerBinding, use: UnmediatedRun, workspace: Workspace
+    def _with_directory(
+        self, container: Container, binding: ContainerBinding, unmediated: UnmediatedRun, workspace: Workspace
     ) -> Container:
-        """The container, made anew if it has the directory of an earlier session of the same name.
+        """Return the container, recreated if it has the directory of an earlier session of the same name.
 
         Raises:
-            ContainerError: The engine has another directory there; it is on another host.
+            ContainerError: The engine sees another directory; it is on another host.
         """
-        bypass = use.bypass
-        if bypass is None:
+        access = unmediated.bypass
+        if access is None:
             return container
-        identity = (*bypass.identity(), workspace.created_ns)
-        if self._seen.get(home.name) == (container.id, identity):
+        identity = (*access.identity(), workspace.created_ns)
+        if self._seen.get(binding.name) == (container.id, identity):
             return container
         for is_last in (False, True):
-            if has_directory(container, bypass):
-                self._seen[home.name] = container.id, identity
+            if has_directory(container, access):
+                self._seen[binding.name] = container.id, identity
                 return container
             if not is_last:
-                self._keeper(home.directory).remove(home.key)
-                container = self._container(home)
+                self._manager(binding.directory).remove(binding.key)
+                container = self._container(binding)
         raise ContainerError(
             "elsewhere", "the Docker engine does not see the files of this host: is it on another one?"
         )
 
-    def _ran_out_of_memory(self, container: Container) -> bool:
-        """Whether the kernel ended a process for want of memory since this was asked last."""
+    def _was_oom_killed(self, container: Container) -> bool:
+        """Whether the OOM killer has ended a process since the last call."""
         count = killed_for_memory(container)
-        before = self._out_of_memory.get(container.id, 0)
-        self._out_of_memory[container.id] = count
-        # Less than before: it was started again meanwhile.
+        before = self._oom_kills.get(container.id, 0)
+        self._oom_kills[container.id] = count
+        # Less than before: the container was restarted in between.
         return count > before or 0 < count < before
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """What is to be run when it is its turn."""
+class _PendingRun:
+    """A command that waits for the container, and its limits."""
 
     command: ContainerCommand
     policy: ExecutionPolicy
@@ -415,44 +429,44 @@ class _Turn:
     call: CancellableCall
     on_output: OnOutput | None
     until: float
-    """When its time is up, by the monotonic clock; what is looked at before it begins belongs to it."""
+    """Deadline by the monotonic clock; preparing the container counts."""
 
     def is_over(self) -> bool:
-        """Whether it must not begin any more."""
+        """Whether the run timed out or was cancelled before it started."""
         return self.call.is_cancelled or time.monotonic() >= self.until
 
     @property
     def reason(self) -> TrapReason:
-        """Why it is over."""
+        """Why the run is over."""
         return TrapReason.CANCELLED if self.call.is_cancelled else TrapReason.TIMEOUT
 
     def finishing(self) -> AbstractContextManager[None]:
-        """Limit the walks of the block to what is left of its time, and a little more."""
+        """Limit the walks of the block to the remaining time and a short extension."""
         until = max(time.monotonic(), self.until) + _FINISH_SECONDS
         return cancelled_when(lambda: time.monotonic() >= until)
 
 
 @dataclass(slots=True)
-class _Ended:
-    """A call that has ended."""
+class _FinishedRun:
+    """The outcome of a run, and what it changed."""
 
-    ending: RunOutcome
+    outcome: RunOutcome
     changes: UnmediatedChanges = field(default_factory=UnmediatedChanges)
-    left: list[str] = field(default_factory=list)
-    """Files that the program was not given."""
-    has_begun: bool = True
-    """Whether there was such a program."""
+    withheld: list[str] = field(default_factory=list)
+    """Files that were not chowned to the user of the program."""
+    has_started: bool = True
+    """Whether the program exists and was started."""
 
 
-def _require_offered(policy: ExecutionPolicy) -> None:
-    """Refuse a policy that wants what there is not in a container."""
+def _require_supported(policy: ExecutionPolicy) -> None:
+    """Reject a policy with limits that containers do not support."""
     for name in ("fuel_budget", "mount_data_dir"):
         if getattr(policy, name) is not None:
-            raise PolicyValidationError(f"{name} is not offered in a container", field=name)
+            raise PolicyValidationError(f"{name} is not supported in a container", field=name)
 
 
 def _inside(path: str, policy: ExecutionPolicy) -> str:
-    """What the container calls a path that may begin with the mount of the policy."""
+    """Return the path in the container of one that may start with the policy's mount path."""
     mount = policy.guest_mount_path
     if path == mount or path.startswith(f"{mount}/"):
         return WORKSPACE + path[len(mount) :]
@@ -460,12 +474,12 @@ def _inside(path: str, policy: ExecutionPolicy) -> str:
 
 
 def _require_directory(workspace: Workspace, path: str) -> str:
-    """The directory to begin in, if the gate has it: in the workspace, also through links.
+    """Return the working directory, which must be in the workspace, possibly through links.
 
     Raises:
-        MissingError: It is not there.
-        NotDirectoryError: It is something else.
-        OutsideError: It is elsewhere.
+        MissingError: The directory does not exist.
+        NotDirectoryError: The path is not a directory.
+        OutsideError: The directory is outside the workspace.
     """
     if path in (WORKSPACE, TEMPORARY):
         return path

@@ -1,7 +1,6 @@
-"""Python in WebAssembly.
+"""Python in WebAssembly: the host side, which sends scripts to worker processes and serves their files.
 
-The host side, which hands scripts to worker processes and serves their files through the gate. Start with
-`runtime`, then `pool`, `worker_process` and `interpreter`; `worker` is what runs in a worker process,
-`guest` what runs inside the interpreter, `build` how the guest is compiled and cached. Nothing outside
-`worker` and `build.engine_cache` imports the WebAssembly engine.
+Start with `runtime`, then `pool`, `worker_process`, `interpreter` and `exchange`; `worker` runs in a worker
+process, `guest` inside the interpreter, and `build` compiles and caches the guest. Nothing outside `worker`
+and `build.engine_cache` imports the WebAssembly engine.
 """

@@ -1,4 +1,4 @@
-"""`ChangeTracker`: which files a script created, modified and deleted, as the gate recorded it."""
+"""`ChangeTracker`: the files that a script created, modified and deleted, as recorded by the gate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from carrel.workspace.workspace import Workspace
 
 
 class ChangeTracker:
-    """The difference that a script makes; a file that it makes and removes again is in no list."""
+    """The net changes of a script; a file that it creates and deletes again is in no list."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -21,48 +21,48 @@ class ChangeTracker:
 
     @property
     def created(self) -> list[str]:
-        """Files that were not there before, sorted."""
+        """Files that did not exist before, sorted."""
         return sorted(self._created)
 
     @property
     def modified(self) -> list[str]:
-        """Files that were there and were written, sorted."""
+        """Files that existed before and were written, sorted."""
         return sorted(self._modified)
 
     @property
     def deleted(self) -> list[str]:
-        """Files that were there and are gone, sorted."""
+        """Files that existed before and are gone, sorted."""
         return sorted(self._deleted)
 
     @contextmanager
-    def of_writing(self) -> Iterator[None]:
-        """Note the files that are written meanwhile."""
+    def track_write(self) -> Iterator[None]:
+        """Record the files that are written within the block."""
         with self._workspace.gate.watching() as events:
             yield
         for event in effective_changes(events):
             self._write(event.path, is_new=event.before_bytes is None)
 
     @contextmanager
-    def of_removing(self) -> Iterator[None]:
-        """Note the file that is removed meanwhile."""
+    def track_remove(self) -> Iterator[None]:
+        """Record the file that is removed within the block."""
         with self._workspace.gate.watching() as events:
             yield
         for event in effective_changes(events):
             self._remove(event.path)
 
     @contextmanager
-    def of_moving(self, source: str, target: str) -> Iterator[None]:
-        """Note the files that are moved meanwhile from *source* to *target*, be it a file or a directory."""
+    def track_move(self, source: str, target: str) -> Iterator[None]:
+        """Record the files that the block moves from *source* to *target*, a file or a directory."""
         moved = self._files(source)
         replaced = set(self._files(target))
         yield
         for path in moved:
-            goal = target + path[len(source) :]
+            moved_to = target + path[len(source) :]
             self._remove(path)
-            self._write(goal, is_new=goal not in replaced)
+            self._write(moved_to, is_new=moved_to not in replaced)
 
     def _files(self, path: str) -> list[str]:
-        """The file *path*, or those beneath the directory."""
+        """Return the file *path*, or all files beneath the directory *path*."""
         try:
             info = self._workspace.stat(path, follow_symlinks=False)
             if not info.is_directory:

@@ -1,12 +1,12 @@
 """`FileServer`: answers the file operations of a guest through the gate of its workspace.
 
 The workspace is at `/workspace` and at the mount path of the policy, a data directory at its own path, and
-each allowed path where it is on the host. Nothing else exists. Every operation of the guest becomes one of
-`Workspace`, so rules, quota, limits and journal hold for it as for any other caller.
+each allowed path at its path on the host. Nothing else exists. Every operation of the guest becomes an
+operation of `Workspace`, so rules, quota, limits and journal apply as for any other caller.
 
-Whoever opens, changes or moves something outside these places is refused, which is recorded. To look whether
-something is there, or to list it, is not: interpreters and libraries look for hundreds of files of a host
-that is not there, and the answer says nothing.
+Opening, changing or moving anything outside these paths is rejected and recorded. `stat` and `list` outside
+are rejected without a record: interpreters and libraries probe for hundreds of host files that do not exist
+here, and the answer reveals nothing.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _ERRORS: tuple[tuple[type[CarrelError], str], ...] = (
     (NotRegularError, "EACCES"),
     (ClosedError, "EIO"),
 )
-"""What a guest is told where the number of the error is none that it can be told, or none at all."""
+"""The errno for errors whose own number the guest must not see, or that have none."""
 
-_MOST_VERSIONS = 10_000
+_MAX_VERSIONS = 10_000
 TEMPORARY = "/tmp"  # noqa: S108  # the guest's, not the host's
-"""Where a guest has a directory of its own, in memory."""
+"""The guest's own directory, in memory."""
 
 _RECORDED = {
     "read": "read",
@@ -60,31 +60,31 @@ _RECORDED = {
     "rename": "move",
     "climb": "read",
 }
-"""The operations of a guest whose refusal is recorded, in the words of the journal."""
+"""Guest operations that are recorded when rejected, with their names in the journal."""
 
 FileReply = tuple[dict[str, object], bytes]
 
 
 class ServedPath(NamedTuple):
-    """Where a path of the guest leads."""
+    """The file that a guest path refers to."""
 
     workspace: Workspace
     path: str
-    """As the workspace takes it."""
+    """Path in the workspace."""
     is_data: bool
-    """Whether it lies in the data directory, which is never written."""
+    """Whether it is in the data directory, which is read-only."""
 
     @property
     def key(self) -> tuple[bool, str]:
-        """Names the file, also when the workspace is opened again."""
+        """Identifies the file, also after the workspace is reopened."""
         return self.is_data, self.path
 
 
-class RefusedError(Exception):
-    """The guest is told the number of an error."""
+class RejectedError(Exception):
+    """The operation fails with an errno."""
 
     def __init__(self, name: str, refusal: CarrelError | None = None) -> None:
-        """Tell *name*; *refusal* is to be recorded, if the guest did more than look."""
+        """Fail with the errno *name*; *refusal* is recorded if the operation is one of `_RECORDED`."""
         super().__init__(name)
         self.name = name
         self.refusal = refusal
@@ -101,21 +101,21 @@ class FileServer:
         data: Workspace | None = None,
         data_path: str | None = None,
     ) -> None:
-        """Serve *workspace*, and *data* for reading only."""
+        """Serve *workspace*, and *data* read-only."""
         self.changes = ChangeTracker(workspace)
         self._roots: dict[str, tuple[Workspace, str, bool]] = {
             rule.root: (workspace, rule.root, False) for rule in workspace.policy.allowed_paths[1:]
         }
         for top in (MOUNT, mount_path):
-            # Of a view the guest sees only what it shows; above that are directories that hold nothing else.
+            # Of a view, the guest sees only its paths, and their parents with nothing else in them.
             for start in (".",) if workspace.within is None else workspace.within:
                 self._roots[top if start == "." else f"{top}/{start}"] = (workspace, start, False)
         if data is not None and data_path is not None:
             self._roots[data_path] = (data, ".", True)
-        # The longest goes first, where one lies in another.
+        # Longest first, because one root may lie in another.
         self._roots = dict(sorted(self._roots.items(), key=lambda item: len(item[0]), reverse=True))
         self.versions: dict[tuple[bool, str], str] = {}
-        """What the files were when the guest last saw them; those of an interpreter outlive a script."""
+        """Versions of the files when the guest last saw them; those of an interpreter outlive a script."""
         self._operations: dict[str, Callable[[str, str, bytes], FileReply]] = {
             "stat": self._stat,
             "list": self._list,
@@ -133,7 +133,7 @@ class FileServer:
         self._gate = workspace.gate
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> FileReply:
-        """What the guest is told."""
+        """Return the answer to one file operation."""
         name, path, target = (head.get(key, "") for key in ("operation", "path", "target"))
         operation = self._operations.get(name) if isinstance(name, str) else None
         if operation is None:
@@ -142,167 +142,167 @@ class FileServer:
             return {"error": "EINVAL"}, b""
         try:
             return operation(path, target, bytes(body))
-        except RefusedError as error:
+        except RejectedError as error:
             if error.refusal is not None and name in _RECORDED:
                 self._gate.refused(_RECORDED[name], error.refusal)
             return {"error": error.name}, b""
         except CarrelError as error:
-            return {"error": _name(error)}, b""
+            return {"error": _errno_name(error)}, b""
         except OSError as error:
             return {"error": errno.errorcode.get(error.errno or errno.EIO, "EIO")}, b""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The paths beneath which the guest finds files here, also where they lie in its own `/tmp`."""
+        """The paths beneath which this serves files, also where they lie in the guest's own `/tmp`."""
         return tuple(self._roots)
 
     def require_directory(self, path: str) -> None:
-        """Do nothing if *path* is a directory for the guest.
+        """Require *path* to be a directory in the guest.
 
         Raises:
-            MissingError: It is none.
+            MissingError: It is not a directory.
         """
         head, _ = self.answer({"operation": "stat", "path": os.path.normpath(path)}, b"")
         found = head.get("stat")
         if not isinstance(found, tuple) or found[0] != "dir":
             raise MissingError(f"no such directory: {path!r}", path=path)
 
-    # Where
+    # Resolving paths
 
-    def _place(self, path: str) -> ServedPath | None:
-        """Where *path* leads; `None` for a directory above the places."""
+    def _resolve(self, path: str) -> ServedPath | None:
+        """Resolve a guest path; `None` for a directory above the roots."""
         if "\\" in path:
-            raise RefusedError("EINVAL", PathError(f"{path!r} has a backslash", path=path))
+            raise RejectedError("EINVAL", PathError(f"{path!r} has a backslash", path=path))
         for root, (workspace, start, is_data) in self._roots.items():
             if path == root or path.startswith(root + "/"):
                 rest = path[len(root) + 1 :]
                 return ServedPath(workspace, f"{start}/{rest}" if start != "." else rest or ".", is_data)
         if any(root.startswith(path.rstrip("/") + "/") for root in self._roots):
             return None
-        raise RefusedError("ENOENT", _outside(path))
+        raise RejectedError("ENOENT", _outside(path))
 
     def _existing(self, path: str) -> ServedPath:
-        place = self._place(path)
-        if place is None:
-            raise RefusedError("EISDIR")
-        return place
+        served = self._resolve(path)
+        if served is None:
+            raise RejectedError("EISDIR")
+        return served
 
     def _writable(self, path: str) -> ServedPath:
         try:
-            place = self._place(path)
-        except RefusedError as error:
-            raise RefusedError("EROFS" if error.name == "ENOENT" else error.name, error.refusal) from None
-        if place is None:
-            raise RefusedError("EROFS", _outside(path))
-        if place.is_data:
-            raise RefusedError("EROFS", AccessError(f"{path!r} may only be read", path=path))
-        return place
+            served = self._resolve(path)
+        except RejectedError as error:
+            raise RejectedError("EROFS" if error.name == "ENOENT" else error.name, error.refusal) from None
+        if served is None:
+            raise RejectedError("EROFS", _outside(path))
+        if served.is_data:
+            raise RejectedError("EROFS", AccessError(f"{path!r} may only be read", path=path))
+        return served
 
-    # Looking
+    # Reading
 
     def _stat(self, path: str, _target: str, _body: bytes) -> FileReply:
-        place = self._place(path)
-        if place is None:
+        served = self._resolve(path)
+        if served is None:
             return {"stat": ("dir", 0, 0)}, b""
-        info = place.workspace.stat(place.path)
+        info = served.workspace.stat(served.path)
         if info.kind is FileKind.OTHER:
-            raise RefusedError("EACCES")
+            raise RejectedError("EACCES")
         return {"stat": (_kind(info), info.size_bytes, max(info.modified_ns, 0))}, b""
 
     def _list(self, path: str, _target: str, _body: bytes) -> FileReply:
-        place = self._place(path)
-        if place is None:
+        served = self._resolve(path)
+        if served is None:
             start = path.rstrip("/") + "/"
             names = {root[len(start) :].partition("/")[0] for root in self._roots if root.startswith(start)}
             return {}, _listing([(name, "dir") for name in sorted(names)])
-        found = place.workspace.list(place.path)
-        # The guest knows no links. One is listed as a file, whatever it leads to, so that whoever walks or
-        # removes a tree does not go through it.
+        found = served.workspace.list(served.path)
+        # The guest has no symbolic links. A link is listed as a file, whatever its target, so that code that
+        # walks or removes a tree does not follow it.
         return {}, _listing([(info.name, _kind(info)) for info in found if _is_text(info.name)])
 
     def _read(self, path: str, _target: str, _body: bytes) -> FileReply:
         return self._content(self._existing(path))
 
-    def _content(self, place: ServedPath) -> FileReply:
-        info = place.workspace.stat(place.path)
-        content = place.workspace.read(place.path)
-        self._saw(place, info)
+    def _content(self, served: ServedPath) -> FileReply:
+        info = served.workspace.stat(served.path)
+        content = served.workspace.read(served.path)
+        self._remember_version(served, info)
         return {}, content
 
-    def _saw(self, place: ServedPath, info: FileInfo) -> None:
-        """Remember what a file is now; of too many the one that was seen first is forgotten."""
-        self.versions[place.key] = info.version
-        if len(self.versions) > _MOST_VERSIONS:
+    def _remember_version(self, served: ServedPath, info: FileInfo) -> None:
+        """Remember the version of a file; above the maximum, the oldest one is dropped."""
+        self.versions[served.key] = info.version
+        if len(self.versions) > _MAX_VERSIONS:
             del self.versions[next(iter(self.versions))]
 
-    # Changing
+    # Writing
 
     def _edit(self, path: str, _target: str, _body: bytes) -> FileReply:
-        """The guest opens a file to read it and to change it."""
-        place = self._writable(path)
-        gate = place.workspace.gate
+        """Open a file for reading and writing."""
+        served = self._writable(path)
+        gate = served.workspace.gate
         try:
-            gate.permit(Access.WRITE, place.path)
+            gate.permit(Access.WRITE, served.path)
         except (AccessError, PathError) as error:
             gate.refused("write", error)
             raise
-        return self._content(place)
+        return self._content(served)
 
     def _create(self, path: str, _target: str, body: bytes) -> FileReply:
-        """The guest opens a file to write it anew."""
+        """Open a file for writing, truncated."""
         return self._write(self._writable(path), body, None)
 
     def _replace(self, path: str, _target: str, body: bytes) -> FileReply:
-        """The guest closes a file that it wrote; what somebody else wrote meanwhile is not overwritten."""
-        place = self._writable(path)
-        return self._write(place, body, self.versions.get(place.key))
+        """Close a file that was written, without overwriting a concurrent change by another writer."""
+        served = self._writable(path)
+        return self._write(served, body, self.versions.get(served.key))
 
-    def _write(self, place: ServedPath, body: bytes, version: str | None) -> FileReply:
-        with self.changes.of_writing():
-            info = place.workspace.write(place.path, body, parents=False, if_version=version)
-        self._saw(place, info)
+    def _write(self, served: ServedPath, body: bytes, version: str | None) -> FileReply:
+        with self.changes.track_write():
+            info = served.workspace.write(served.path, body, parents=False, if_version=version)
+        self._remember_version(served, info)
         return {}, b""
 
     def _append(self, path: str, _target: str, body: bytes) -> FileReply:
-        place = self._writable(path)
-        with self.changes.of_writing():
-            info = place.workspace.append(place.path, body)
-        self._saw(place, info)
+        served = self._writable(path)
+        with self.changes.track_write():
+            info = served.workspace.append(served.path, body)
+        self._remember_version(served, info)
         return {}, b""
 
     def _mkdir(self, path: str, _target: str, _body: bytes) -> FileReply:
-        place = self._writable(path)
-        place.workspace.mkdir(place.path, parents=False)
+        served = self._writable(path)
+        served.workspace.mkdir(served.path, parents=False)
         return {}, b""
 
     def _remove(self, path: str, _target: str, _body: bytes) -> FileReply:
-        place = self._writable(path)
-        if place.workspace.stat(place.path, follow_symlinks=False).is_directory:
-            raise RefusedError("EISDIR")
-        with self.changes.of_removing():
-            place.workspace.remove(place.path)
-        self.versions.pop(place.key, None)
+        served = self._writable(path)
+        if served.workspace.stat(served.path, follow_symlinks=False).is_directory:
+            raise RejectedError("EISDIR")
+        with self.changes.track_remove():
+            served.workspace.remove(served.path)
+        self.versions.pop(served.key, None)
         return {}, b""
 
     def _rmdir(self, path: str, _target: str, _body: bytes) -> FileReply:
-        place = self._writable(path)
-        if not place.workspace.stat(place.path, follow_symlinks=False).is_directory:
-            raise RefusedError("ENOTDIR")
-        place.workspace.remove(place.path)
+        served = self._writable(path)
+        if not served.workspace.stat(served.path, follow_symlinks=False).is_directory:
+            raise RejectedError("ENOTDIR")
+        served.workspace.remove(served.path)
         return {}, b""
 
     def _rename(self, path: str, target: str, _body: bytes) -> FileReply:
-        place, other = self._writable(path), self._writable(target)
-        with self.changes.of_moving(place.path, other.path):
-            place.workspace.move(place.path, other.path, overwrite=True)
-        self.versions.pop(other.key, None)
-        if (version := self.versions.pop(place.key, None)) is not None:
-            self.versions[other.key] = version
+        source, destination = self._writable(path), self._writable(target)
+        with self.changes.track_move(source.path, destination.path):
+            source.workspace.move(source.path, destination.path, overwrite=True)
+        self.versions.pop(destination.key, None)
+        if (version := self.versions.pop(source.key, None)) is not None:
+            self.versions[destination.key] = version
         return {}, b""
 
     def _climb(self, path: str, _target: str, _body: bytes) -> FileReply:
-        """The guest used a path that leads above its root, which was refused where it runs."""
-        raise RefusedError("EPERM", EscapeError(f"{path!r} leads out", path=path))
+        """Record a path above the root, which the worker has rejected."""
+        raise RejectedError("EPERM", EscapeError(f"{path!r} leads out", path=path))
 
 
 def _outside(path: str) -> OutsideError:
@@ -314,12 +314,12 @@ def _kind(info: FileInfo) -> str:
 
 
 def _listing(entries: list[tuple[str, str]]) -> bytes:
-    """Names and kinds as the body of an answer: a head cannot hold those of a large directory."""
+    """Render names and kinds as the body of an answer; a head cannot hold a large directory."""
     return json.dumps(entries).encode()
 
 
 def _is_text(name: str) -> bool:
-    """Whether a guest can be told the name: those that are not UTF-8 it could not say again."""
+    """Whether *name* is valid UTF-8; the guest could not refer to any other name."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -327,7 +327,7 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _name(error: CarrelError) -> str:
+def _errno_name(error: CarrelError) -> str:
     for kind, name in _ERRORS:
         if isinstance(error, kind):
             return name

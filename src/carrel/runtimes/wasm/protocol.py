@@ -1,14 +1,14 @@
-"""Control messages from the host to a worker process; an open message comes with a socket."""
+"""Control messages from the host to a worker process; an open message carries a socket."""
 
 from __future__ import annotations
 
 from struct import Struct
 
 MESSAGE = Struct("<BBxxII")
-"""What to do, whether it concerns a metered interpreter, its number, and the number of its script."""
+"""Action, whether the interpreter is metered, number of the interpreter, serial number of the script."""
 OPEN = 1
-"""Open an interpreter on the line that comes with the message."""
+"""Open an interpreter on the socket that the message carries."""
 OPEN_WARM = 2
-"""The same, and load what the first error of a script would load."""
+"""Open an interpreter, and preload what the first error of a script would load."""
 CANCEL = 3
-"""Stop a script, also if it has not come yet."""
+"""Stop a script, even if it has not arrived yet."""

@@ -11,13 +11,14 @@ from pathlib import Path
 from carrel.errors import SandboxExecutionError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.policy.rules import AccessMode, SandboxPolicy
-from carrel.runtimes.call import CancellableCall, NotStartedError, OnOutput, RunOutcome
+from carrel.runtimes.call import CancellableCall, OnOutput, RunOutcome
 from carrel.runtimes.frames import FrameSocketBroken
 from carrel.runtimes.outcome import build_result
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.runtimes.script import Script
 from carrel.runtimes.serializer import SessionSerializer
 from carrel.runtimes.wasm.build.compiled import CompiledGuest, OnProgress
+from carrel.runtimes.wasm.exchange import NotStartedError, run_script
 from carrel.runtimes.wasm.file_server import TEMPORARY, FileServer
 from carrel.runtimes.wasm.interpreter import InterpreterHandle, NotCompiledError
 from carrel.runtimes.wasm.pool import SHARED, Owner, Pool
@@ -25,37 +26,37 @@ from carrel.runtimes.wasm.stateful import StatefulInterpreters
 from carrel.workspace.workspace import Workspace
 
 _OPEN_SECONDS = 60.0
-"""Longest time until an interpreter is there; it takes a hundredth of that."""
+"""Timeout for opening an interpreter, which normally takes a hundredth of that."""
 _TRIES = 3
 _CHECK = ExecutionPolicy(timeout_seconds=10.0, file_operations=1)
-_UNREADABLE = (TrapReason.STACK, TrapReason.MEMORY)
-"""How source ends the check that no parser could take."""
+_UNPARSABLE = (TrapReason.STACK, TrapReason.MEMORY)
+"""Reasons with which the check of source that no parser can handle ends."""
 
 
 class NoFiles:
-    """Answers a guest that has no files."""
+    """Answers the file operations of a guest without files."""
 
     roots: tuple[str, ...] = ()
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> tuple[dict[str, object], bytes]:
-        """Nothing is there."""
+        """Return `ENOENT` for every path."""
         return {"error": "ENOENT"}, b""
 
 
 class PythonRuntime:
-    """Runs scripts in interpreters of a pool, one at a time in each session."""
+    """Runs scripts in interpreters of a pool, one at a time per session."""
 
     def __init__(self, guest: CompiledGuest, pool: Pool, kept: StatefulInterpreters | None = None) -> None:
-        """Run what *guest* is, in the interpreters of *pool* and of *kept*."""
+        """Run the compiled *guest* in the interpreters of *pool* and *kept*."""
         self._guest = guest
         self._pool = pool
         self._kept = kept or StatefulInterpreters()
-        self._turns = SessionSerializer()
+        self._serializer = SessionSerializer()
         self._compiled: set[bool] = set()
         self._owner = SHARED
 
     def owned_by(self, owner: Owner) -> PythonRuntime:
-        """The same, for scripts that run in no process in which those of another owner run."""
+        """Return a runtime on the same pool whose scripts share no process with those of another owner."""
         view = copy(self)
         view._owner = owner
         return view
@@ -75,60 +76,66 @@ class PythonRuntime:
         """Run *script* on the files of *workspace*.
 
         Args:
-            script: What to run.
-            workspace: Its files.
-            policy: What it may take.
-            key: Names the session; its scripts run one after another.
-            stateful: Whether the interpreter is kept for the next script of the session.
-            call: Lets another thread stop it.
-            on_output: Is given the output as it comes.
-            on_progress: Is told how far the guest is compiled, while the call waits for that.
+            script: The script to run.
+            workspace: The files that it sees.
+            policy: Its limits.
+            key: Identifies the session, whose scripts run one after another.
+            stateful: Whether to keep the interpreter for the next script of the session.
+            call: Lets another thread stop the script.
+            on_output: Receives the output as it is written.
+            on_progress: Receives the progress of compiling the guest, if the call waits for it.
 
         Raises:
             RuntimeMissingError: The engine is not installed.
-            SandboxExecutionError: There is no interpreter to be had.
-            MissingError: The data directory of the policy is not there, or the directory to begin in.
+            SandboxExecutionError: No interpreter is available.
+            MissingError: The data directory of the policy or the working directory does not exist.
         """
         call = call or CancellableCall()
         self._require_compiled(policy.fuel_budget is not None, on_progress)
         started = time.monotonic()
         with (
-            _data(policy) as data,
-            self._turns.hold(key, call, started + policy.timeout_seconds) as had,
+            _open_data(policy) as data,
+            self._serializer.hold(key, call, started + policy.timeout_seconds) as is_acquired,
         ):
-            mount = FileServer(
+            files = FileServer(
                 workspace, mount_path=policy.guest_mount_path, data=data, data_path=policy.guest_data_path
             )
             if script.cwd not in (policy.guest_mount_path, TEMPORARY):
-                mount.require_directory(script.cwd)
+                files.require_directory(script.cwd)
             state: dict[str, object] = {}
-            left = started + policy.timeout_seconds - time.monotonic()
-            if had and left > 0:
-                ending, state = self._run(
-                    script, policy, mount, key if stateful else None, call, on_output, timeout_seconds=left
+            remaining = started + policy.timeout_seconds - time.monotonic()
+            if is_acquired and remaining > 0:
+                outcome, state = self._run(
+                    script,
+                    policy,
+                    files,
+                    key if stateful else None,
+                    call,
+                    on_output,
+                    timeout_seconds=remaining,
                 )
             else:
-                ending = RunOutcome(reason=TrapReason.CANCELLED if call.is_cancelled else TrapReason.TIMEOUT)
+                outcome = RunOutcome(reason=TrapReason.CANCELLED if call.is_cancelled else TrapReason.TIMEOUT)
         duration_ms = (time.monotonic() - started) * 1000
-        return build_result(ending, policy, workspace, mount.changes, state, duration_ms)
+        return build_result(outcome, policy, workspace, files.changes, state, duration_ms)
 
     def validate(self, source: bytes) -> bool:
-        """Whether *source* is Python, as the guest's own compiler sees it; nothing is run."""
+        """Return whether the guest's Python compiles *source*, without running it."""
         script = Script(source=source, cwd="/")
         self._require_compiled(False, None)
         interpreter = self._open(metered=False)
         try:
             with self._pool.running(interpreter):
-                ending = CancellableCall().run(interpreter, script, _CHECK, NoFiles(), is_check=True)
+                outcome = run_script(CancellableCall(), interpreter, script, _CHECK, NoFiles(), is_check=True)
         finally:
             interpreter.close()
-        if ending.reason is not None and ending.reason not in _UNREADABLE:
-            raise SandboxExecutionError(f"the source could not be checked: {ending.reason}")
-        return ending.exit_code == 0
+        if outcome.reason is not None and outcome.reason not in _UNPARSABLE:
+            raise SandboxExecutionError(f"the source could not be checked: {outcome.reason}")
+        return outcome.exit_code == 0
 
     def reset(self, key: Hashable) -> bool:
-        """End the interpreter that is kept for a session; whether there was one."""
-        with self._turns.hold(key, CancellableCall(), float("inf")):
+        """End the kept interpreter of a session; return whether there was one."""
+        with self._serializer.hold(key, CancellableCall(), float("inf")):
             found = self._kept.take(key)
             if found is not None:
                 found.close()
@@ -141,8 +148,8 @@ class PythonRuntime:
         self._pool.close()
 
     def abandon(self) -> None:
-        """Begin anew in a child that was forked; what runs is the parent's."""
-        self._turns = SessionSerializer()
+        """Start empty in a forked child; what runs belongs to the parent."""
+        self._serializer = SessionSerializer()
         self._kept.abandon()
         self._pool.abandon()
 
@@ -155,7 +162,7 @@ class PythonRuntime:
         self,
         script: Script,
         policy: ExecutionPolicy,
-        mount: FileServer,
+        files: FileServer,
         key: Hashable | None,
         call: CancellableCall,
         on_output: OnOutput | None,
@@ -164,14 +171,15 @@ class PythonRuntime:
     ) -> tuple[RunOutcome, dict[str, object]]:
         for _ in range(_TRIES):
             interpreter, state = self._interpreter(key, metered=policy.fuel_budget is not None)
-            mount.versions = interpreter.versions
+            files.versions = interpreter.versions
             try:
                 with self._pool.running(interpreter):
-                    ending = call.run(
+                    outcome = run_script(
+                        call,
                         interpreter,
                         script,
                         policy,
-                        mount,
+                        files,
                         timeout_seconds=timeout_seconds,
                         is_last=key is None,
                         on_output=on_output,
@@ -182,12 +190,12 @@ class PythonRuntime:
             except BaseException:
                 self._drop(key, interpreter, "its caller gave up")
                 raise
-            if key is not None and ending.is_usable:
+            if key is not None and outcome.is_usable:
                 self._kept.put(key, interpreter, tenant=self._owner.tenant)
             else:
-                self._drop(key, interpreter, "it exited" if ending.reason is None else str(ending.reason))
-            return ending, state
-        raise SandboxExecutionError("every interpreter ended before it could begin")
+                self._drop(key, interpreter, "it exited" if outcome.reason is None else str(outcome.reason))
+            return outcome, state
+        raise SandboxExecutionError("every interpreter ended before the script started")
 
     def _drop(self, key: Hashable | None, interpreter: InterpreterHandle, reason: str) -> None:
         interpreter.close()
@@ -197,7 +205,7 @@ class PythonRuntime:
     def _interpreter(
         self, key: Hashable | None, *, metered: bool
     ) -> tuple[InterpreterHandle, dict[str, object]]:
-        """The interpreter of a session or a new one, and what to tell about it."""
+        """Return the kept interpreter of a session or a new one, and its state for the result."""
         if key is None:
             return self._open(metered=metered), {"state": "none"}
         found = self._kept.take(key)
@@ -206,13 +214,13 @@ class PythonRuntime:
         if found is not None:
             found.close()
             self._kept.forget(key, "it counted no fuel" if metered else "it counted fuel")
-        reason = self._kept.why_gone(key)
+        reason = self._kept.why_lost(key)
         if reason is None:
             return self._open(metered=metered), {"state": "new"}
         return self._open(metered=metered), {"state": "restarted", "state_lost": reason}
 
     def _open(self, *, metered: bool) -> InterpreterHandle:
-        """A new interpreter that can begin; what breaks before any script has run is tried again."""
+        """Open an interpreter that is ready; failures before any script has run are retried."""
         problem = ""
         for _ in range(_TRIES):
             interpreter = self._pool.take(metered=metered, owner=self._owner)
@@ -235,8 +243,8 @@ class PythonRuntime:
 
 
 @contextmanager
-def _data(policy: ExecutionPolicy) -> Iterator[Workspace | None]:
-    """The data directory of the policy, for reading."""
+def _open_data(policy: ExecutionPolicy) -> Iterator[Workspace | None]:
+    """Open the data directory of the policy read-only."""
     if policy.mount_data_dir is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""Worker processes and the zygote they are forked from, as the service sees them."""
+"""Handles in the service for worker processes and for the zygote that forks them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from threading import Lock
 
 from carrel.errors import SandboxExecutionError
 from carrel.runtimes.frames import FrameSocket
-from carrel.sandbox.workers.protocol import CANCEL, FRAME_BYTES, HANDED
-from carrel.sandbox.workers.zygote import ENDED, FORK, FORKED, ORDER, WAIT
+from carrel.sandbox.workers.protocol import CANCEL, FRAME_BYTES, SOCKET_SENT
+from carrel.sandbox.workers.zygote import FORK, FORKED, REAPED, REQUEST, WAIT
 
 _BOOT = (
     "import sys; n = int(sys.argv[3]); sys.path[:] = sys.argv[4 + n:];"
@@ -25,15 +25,15 @@ _BOOT = (
     " main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:4 + n])"
 )
 _START_SECONDS = 60.0
-"""Longest time until a worker is there; the first one waits until all commands are loaded."""
+"""Timeout for forking a worker; the first one waits until all commands are imported."""
 _SERIALS = count(1)
 
 
 class Zygote:
-    """Forks workers; started when the first is needed, and again if it ended."""
+    """Forks workers. Started on first use, and restarted if it has died."""
 
     def __init__(self, memory_bytes: int, preload: Sequence[str] = ()) -> None:
-        """Let workers grow by *memory_bytes*; they find the modules of *preload* loaded."""
+        """Let workers grow by *memory_bytes*, with the modules of *preload* already imported."""
         self._memory_bytes = memory_bytes
         self._preload = preload
         self._lock = Lock()
@@ -41,10 +41,10 @@ class Zygote:
         self._socket: socket.socket | None = None
 
     def fork(self, tenant: str) -> WorkerProcess:
-        """A new worker for *tenant*.
+        """Fork a worker for *tenant*.
 
         Raises:
-            SandboxExecutionError: The host does not let us.
+            SandboxExecutionError: The host cannot start a process.
         """
         with self._lock:
             try:
@@ -55,23 +55,23 @@ class Zygote:
         raise SandboxExecutionError(f"no worker process could be started: {problem}")
 
     def _fork(self, tenant: str) -> WorkerProcess:
-        host = self._started()
-        line, their_line = socket.socketpair()
+        zygote = self._require_started()
+        frames, their_frames = socket.socketpair()
         control, their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            with their_line, their_control:
-                theirs = [their_line.fileno(), their_control.fileno()]
-                socket.send_fds(host, [ORDER.pack(FORK, 0)], theirs)
-            answer, fds, _, _ = socket.recv_fds(host, FORKED.size, 1)
+            with their_frames, their_control:
+                theirs = [their_frames.fileno(), their_control.fileno()]
+                socket.send_fds(zygote, [REQUEST.pack(FORK, 0)], theirs)
+            answer, fds, _, _ = socket.recv_fds(zygote, FORKED.size, 1)
             if not answer:
                 raise ConnectionResetError
         except OSError:
-            line.close()
+            frames.close()
             control.close()
             raise
-        return WorkerProcess(self, tenant, FORKED.unpack(answer)[0], fds[0], line, control)
+        return WorkerProcess(self, tenant, FORKED.unpack(answer)[0], fds[0], frames, control)
 
-    def _started(self) -> socket.socket:
+    def _require_started(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
             self._end()
         if self._socket is None:
@@ -87,9 +87,9 @@ class Zygote:
             raise SandboxExecutionError("no worker process could be started: this Python has no program")
         paths = [os.path.abspath(path) for path in sys.path]
         numbers = [str(fd), str(self._memory_bytes), str(len(self._preload))]
-        return subprocess.Popen(  # noqa: S603  # our own module, in this very Python
+        return subprocess.Popen(  # noqa: S603  # our own module, in the running Python
             [sys.executable, "-I", "-S", "-c", _BOOT, *numbers, *self._preload, *paths],
-            # One pool of memory for all threads, as each reserves much.
+            # One malloc arena for all threads, because each arena reserves much memory.
             env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "MALLOC_ARENA_MAX": "1"},
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -100,21 +100,21 @@ class Zygote:
         )
 
     def wait(self, pid: int) -> tuple[int, int] | None:
-        """The wait status of a worker that was killed or hung up, and how much it grew; `None` if unknown."""
+        """Reap a worker that was killed or exited; return wait status and growth, `None` if unknown."""
         with self._lock:
             if self._socket is None:
                 return None
             try:
-                self._socket.send(ORDER.pack(WAIT, pid))
-                status, grown_bytes = ENDED.unpack(self._socket.recv(ENDED.size))
+                self._socket.send(REQUEST.pack(WAIT, pid))
+                status, grown_bytes = REAPED.unpack(self._socket.recv(REAPED.size))
             except (OSError, StructError):
-                # Its next answer could be to this question.
+                # Its next answer could belong to this request.
                 self._end()
                 return None
             return status, grown_bytes
 
     def close(self) -> None:
-        """End it, and with it all its workers."""
+        """End the zygote, and with it all its workers."""
         with self._lock:
             self._end()
 
@@ -128,31 +128,31 @@ class Zygote:
 
 
 class WorkerProcess:
-    """One worker process."""
+    """One worker process, as its host sees it."""
 
     def __init__(
-        self, zygote: Zygote, tenant: str, pid: int, pidfd: int, line: socket.socket, control: socket.socket
+        self, zygote: Zygote, tenant: str, pid: int, pidfd: int, frames: socket.socket, control: socket.socket
     ) -> None:
         self.tenant = tenant
         self.pid = pid
-        self.line = FrameSocket(line, body_bytes=FRAME_BYTES)
+        self.frames = FrameSocket(frames, body_bytes=FRAME_BYTES)
         self.is_usable = True
-        """Whether another line may run in it."""
+        """Whether another command line may run in it."""
         self.idle_since = 0.0
         self._zygote = zygote
         self._pidfd = pidfd
         self._control = control
         self._lock = Lock()
         self._is_ended = self._is_closed = False
-        self._how: tuple[int, int] | None = None
+        self._exit: tuple[int, int] | None = None
 
     @staticmethod
     def new_serial() -> int:
-        """A number for a line, which no other has."""
+        """Return a serial number for a command line."""
         return next(_SERIALS)
 
     def is_alive(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process is running."""
         if self._is_ended:
             return False
         poll = select.poll()
@@ -160,25 +160,25 @@ class WorkerProcess:
         return not poll.poll(0)
 
     def cancel(self, serial: int) -> None:
-        """Stop a line, if it still runs; from any thread."""
+        """Stop the command line with this serial number if it still runs; from any thread."""
         with suppress(OSError):
             self._control.send(CANCEL.pack(serial), socket.MSG_DONTWAIT)
 
-    def handed(self) -> socket.socket:
-        """The socket that comes with a request for guest code.
+    def receive_socket(self) -> socket.socket:
+        """Receive the socket that belongs to a request for guest code.
 
         Raises:
-            OSError: There is none.
+            OSError: The worker sent none.
         """
-        _, fds, _, _ = socket.recv_fds(self._control, len(HANDED), 1, socket.MSG_DONTWAIT)
+        _, fds, _, _ = socket.recv_fds(self._control, len(SOCKET_SENT), 1, socket.MSG_DONTWAIT)
         if not fds:
             raise ConnectionResetError
         return socket.socket(fileno=fds[0])
 
     def kill(self) -> tuple[int, int] | None:
-        """Kill the process, and wait until it is gone; its wait status and how much it grew, if known.
+        """Kill the process and reap it; return its wait status and growth in bytes, if known.
 
-        Whoever it is lent to hears that it hung up.
+        Whoever leases it sees its socket closed.
         """
         with self._lock:
             if not self._is_ended:
@@ -186,16 +186,16 @@ class WorkerProcess:
                 self.is_usable = False
                 with suppress(OSError):
                     signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-                self._how = self._zygote.wait(self.pid)
-            return self._how
+                self._exit = self._zygote.wait(self.pid)
+            return self._exit
 
     def end(self) -> tuple[int, int] | None:
-        """The same, by the one who has it, who then can use it no more."""
-        how = self.kill()
+        """Kill the process and close its sockets; for the one who leases it."""
+        result = self.kill()
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
                 os.close(self._pidfd)
                 self._control.close()
-                self.line.close()
-        return how
+                self.frames.close()
+        return result

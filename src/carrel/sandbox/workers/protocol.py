@@ -12,46 +12,46 @@ from carrel.shell.result import LineOutcome
 from carrel.shell.state import MAX_VARIABLES_CHARACTERS, ShellState
 
 PIECE_BYTES = 2**16
-"""Most bytes of standard input in one frame."""
+"""Maximum bytes of standard input in one frame."""
 FRAME_BYTES = 2**20
-"""Most bytes in one frame from a worker; larger ones end it."""
+"""Maximum bytes in one frame from a worker; a larger frame ends the worker."""
 EVENTS_BYTES = 2**19
-"""About so many bytes of records are sent in one frame."""
+"""Approximate bytes of journal records in one frame."""
 SOURCE_BYTES = 2**28
-"""Most bytes of guest code that standard input gave; the memory budget of a line allows less."""
+"""Maximum bytes of guest code read from standard input; the memory budget of a command allows less."""
 CANCEL = Struct("<Q")
-"""An order on the control socket: stop the line with this serial number."""
-HANDED = b"p"
-"""Comes with a socket on the control socket, before the frame `PYTHON` that is about it."""
+"""Message on the control socket: stop the command line with this serial number."""
+SOCKET_SENT = b"p"
+"""Accompanies a socket on the control socket, before the frame `PYTHON` that refers to it."""
 
 
 class ShellFrameKind(IntEnum):
-    """What a frame is about."""
+    """The kind of a frame."""
 
     RUN = 1
-    """Run a command line; the body is the beginning of its standard input."""
+    """Run a command line; the body is the start of its standard input."""
     INPUT = 2
-    """More of the standard input is wanted."""
+    """Request more standard input."""
     ANSWER = 3
-    """A piece of standard input; the head says if it was the last."""
+    """A chunk of standard input; the head says whether it was the last."""
     STDOUT = 4
     STDERR = 5
     EVENTS = 6
-    """Records of the journal that were written, one in a line."""
+    """New journal records, one per line."""
     LOG = 7
     """An event for the log of the service."""
     PYTHON = 8
-    """Guest code is to be run, over a socket of its own."""
+    """Run guest code, over a separate socket."""
     STOP_PYTHON = 9
-    """Guest code is to be stopped."""
+    """Stop guest code."""
     DONE = 10
-    """The line, or the guest code, has ended."""
+    """The command line or the guest code has ended."""
     FAILED = 11
-    """It could not be run, or failed by a mistake of ours."""
+    """It could not be run, or failed with an internal error."""
 
 
 def render_budget(budget: Budget, seconds: float | None) -> dict[str, object]:
-    """*budget* with the *seconds* that are left of it."""
+    """Render *budget* with the remaining *seconds*."""
     return {
         "seconds": seconds,
         "output_bytes": budget.output_bytes,
@@ -61,15 +61,15 @@ def render_budget(budget: Budget, seconds: float | None) -> dict[str, object]:
 
 
 def render_state(state: ShellState) -> list[object]:
-    """What a shell remembers."""
+    """Render the state of a shell."""
     return [state.cwd, state.variables, sorted(state.exported), state.status, state.pipefail]
 
 
 def parse_state(head: Any) -> ShellState:  # Any: whatever JSON can say
-    """What a shell remembers.
+    """Parse the state of a shell.
 
     Raises:
-        ValueError: It is something else, or more than a shell may remember.
+        ValueError: It is not a state, or exceeds the limits of one.
     """
     match head:
         case [str(cwd), dict(variables), list(exported), int(status), bool(pipefail)] if all(
@@ -78,14 +78,14 @@ def parse_state(head: Any) -> ShellState:  # Any: whatever JSON can say
             size = sum(map(len, variables)) + sum(map(len, variables.values()))
             if size <= MAX_VARIABLES_CHARACTERS:
                 return ShellState(cwd, variables, set(exported), status, pipefail)
-    raise ValueError("no state of a shell")
+    raise ValueError("not a shell state")
 
 
-def parse_ending(head: Any) -> LineOutcome:  # Any: whatever JSON can say
-    """How a line ended.
+def parse_outcome(head: Any) -> LineOutcome:  # Any: whatever JSON can say
+    """Parse the outcome of a command line.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: It is not an outcome.
     """
     match head:
         case [
@@ -96,17 +96,17 @@ def parse_ending(head: Any) -> LineOutcome:  # Any: whatever JSON can say
             bool(is_truncated),
         ]:
             return LineOutcome(status, code, message, exits, is_truncated)
-    raise ValueError("no ending of a command line")
+    raise ValueError("not an outcome of a command line")
 
 
 def render_error(error: CarrelError) -> dict[str, object]:
-    """What is told about an error."""
+    """Render an error."""
     return {"code": error.code, "message": error.message, "path": error.path}
 
 
 def parse_error(head: dict[str, object]) -> CarrelError:
-    """The error that is told about."""
+    """Parse an error."""
     code, message, path = head.get("code"), head.get("message"), head.get("path")
     if not isinstance(code, str) or not isinstance(message, str) or not isinstance(path, str | None):
-        raise ValueError("no error")
+        raise ValueError("not an error")
     return rebuild(class_of(code), message, path, {"code": code})

@@ -1,4 +1,4 @@
-"""`python` in a worker's command line: the service runs the guest and relays its streams."""
+"""`python` in a command line of a worker: the host runs the guest and relays its streams."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from carrel.workspace.workspace import Workspace
 
 
 class HostPython:
-    """In a worker: lets the host run guest code."""
+    """In the worker: has the host run guest code."""
 
     def __init__(
         self,
-        hand_over: Callable[[socket.socket, int], None],
+        send_socket: Callable[[socket.socket, int], None],
         send: Callable[[ShellFrameKind, dict[str, object]], None],
         flush: Callable[[], None],
     ) -> None:
-        """Ask by *hand_over*, after what was changed so far was told by *flush*."""
-        self._hand_over = hand_over
+        """Send requests with *send_socket*, after sending the changes so far with *flush*."""
+        self._send_socket = send_socket
         self._send = send
         self._flush = flush
         self._numbers = count(1)
 
     def run(self, workspace: Workspace, call: PythonCall) -> int:
-        """Run one call to its end, and return its exit status.
+        """Run one call and return its exit status.
 
         Raises:
             CarrelError: The host cannot run it.
@@ -45,10 +45,10 @@ class HostPython:
         ours, theirs = socket.socketpair()
         with closing(FrameSocket(ours)) as channel:
             with theirs:
-                self._hand_over(theirs, number)
+                self._send_socket(theirs, number)
             stop = partial(self._send, ShellFrameKind.STOP_PYTHON, {"number": number})
             try:
-                return _attend(channel, call, stop)
+                return _serve(channel, call, stop)
             except FrameSocketBroken:
                 raise SandboxExecutionError("the guest was stopped") from None
             except CarrelError:
@@ -58,8 +58,8 @@ class HostPython:
                 raise
 
 
-def _attend(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) -> int:
-    """Tell the host what to run, and serve its streams."""
+def _serve(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) -> int:
+    """Send the host the call, and serve its streams."""
     head: dict[str, object] = {
         "name": call.name,
         "file": call.file,
@@ -68,10 +68,10 @@ def _attend(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) 
         "cwd": call.cwd,
         "timeout_seconds": call.timeout_seconds,
     }
-    # A file of the workspace is read by who runs it.
+    # The host reads a file of the workspace itself.
     channel.send(ShellFrameKind.PYTHON, head, call.source if call.file is None else b"")
     call.on_start(stop)
-    pieces = iter(call.stdin)
+    chunks = iter(call.stdin)
     while (frame := channel.receive()) is not None:
         match frame.kind:
             case ShellFrameKind.STDOUT:
@@ -79,8 +79,8 @@ def _attend(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) 
             case ShellFrameKind.STDERR:
                 call.on_output("stderr", bytes(frame.body))
             case ShellFrameKind.INPUT:
-                piece = next(pieces, None)
-                channel.send(ShellFrameKind.ANSWER, {"has_more": piece is not None}, piece or b"")
+                chunk = next(chunks, None)
+                channel.send(ShellFrameKind.ANSWER, {"has_more": chunk is not None}, chunk or b"")
             case ShellFrameKind.DONE:
                 return int(str(frame.head["status"]))
             case _:
@@ -88,15 +88,15 @@ def _attend(channel: FrameSocket, call: PythonCall, stop: Callable[[], object]) 
     raise FrameSocketBroken("no answer")
 
 
-class _Gone(BaseException):
-    """Nobody in the worker wants the run any more; ends it quietly."""
+class _WorkerGone(BaseException):
+    """The worker has closed the socket; ends the run silently."""
 
 
 class GuestCall:
-    """In the host: one run of guest code for a worker, in a thread of its own."""
+    """In the host: one run of guest code for a worker, in a separate thread."""
 
     def __init__(self, connection: socket.socket, resources: ShellResources) -> None:
-        """Begin to serve *connection*; the run is recorded and watched as a part of what this thread does."""
+        """Start to serve *connection*; watchers of this thread see the changes of the run."""
         self._connection = connection
         self._channel = FrameSocket(connection, body_bytes=SOURCE_BYTES)
         self._resources = resources
@@ -114,21 +114,21 @@ class GuestCall:
             stop = self._stop
         if stop is not None:
             stop()
-        # Wakes it if it waits for input.
+        # Wakes the thread if it waits for input.
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RD)
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the run has ended."""
         return not self._thread.is_alive()
 
     def join(self) -> None:
-        """Wait for the end."""
+        """Wait for the run to end."""
         self._thread.join()
 
     def _run(self) -> None:
-        with closing(self._channel), suppress(FrameSocketBroken, _Gone):
+        with closing(self._channel), suppress(FrameSocketBroken, _WorkerGone):
             frame = self._channel.receive()
             if frame is None or self._resources.python is None:
                 return
@@ -140,7 +140,7 @@ class GuestCall:
                 self._channel.send(ShellFrameKind.DONE, {"status": status})
 
     def _call(self, frame: Frame) -> PythonCall:
-        head: dict[str, Any] = frame.head  # Any: checked where it is used, as what a caller gave
+        head: dict[str, Any] = frame.head  # Any: validated where it is used, like arguments of a caller
         return PythonCall(
             source=bytes(frame.body),
             name=head["name"],
@@ -151,14 +151,14 @@ class GuestCall:
             stdin=self._input(),
             timeout_seconds=head["timeout_seconds"],
             on_output=self._print,
-            on_start=self._begun,
+            on_start=self._on_start,
         )
 
-    def _begun(self, stop: Callable[[], object]) -> None:
+    def _on_start(self, stop: Callable[[], object]) -> None:
         with self._lock:
             self._stop = stop
-            is_late = self._is_stopped
-        if is_late:
+            is_stopped = self._is_stopped
+        if is_stopped:
             stop()
 
     def _print(self, stream: str, data: bytes) -> None:
@@ -167,7 +167,7 @@ class GuestCall:
                 ShellFrameKind.STDOUT if stream == "stdout" else ShellFrameKind.STDERR, None, data
             )
         except FrameSocketBroken:
-            raise _Gone from None
+            raise _WorkerGone from None
 
     def _input(self) -> Iterator[bytes]:
         while True:

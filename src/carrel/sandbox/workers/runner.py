@@ -20,8 +20,8 @@ from carrel.sandbox.workers.process import WorkerProcess
 from carrel.sandbox.workers.protocol import (
     PIECE_BYTES,
     ShellFrameKind,
-    parse_ending,
     parse_error,
+    parse_outcome,
     parse_state,
     render_budget,
     render_state,
@@ -40,13 +40,13 @@ from carrel.shell.text.records import split_chunk
 from carrel.values import MIB
 
 GRACE_SECONDS = 2.0
-"""How long a line that has to stop may take to do so; then its process is killed."""
+"""Time that a command line has to stop before its process is killed."""
 CHANGES_BYTES = 64 * MIB
-"""Most bytes of records that one line may report."""
+"""Maximum bytes of journal records that one command line may report."""
 _SLICE_SECONDS = 0.25
-"""How often to look whether a line is overdue."""
+"""Interval at which to check whether a command line is overdue."""
 _SIGNAL_STATUS = 128
-"""The exit status of a line whose process a signal ended is this and the signal, as in any shell."""
+"""Added to the signal number for the exit status of a killed process, as in any shell."""
 
 
 class SessionRunner:
@@ -55,7 +55,7 @@ class SessionRunner:
     def __init__(self, workers: ShellWorkers, manager: WorkspaceManager, session_id: str, actor: str) -> None:
         self._workers = workers
         self._tenant = str(manager.root)
-        self._place: dict[str, object] = {
+        self._session: dict[str, object] = {
             "manager": manager.description(),
             "session_id": session_id,
             "actor": actor,
@@ -71,21 +71,21 @@ class SessionRunner:
         *,
         pipelines: bool,
     ) -> LineOutcome:
-        """Run *command* in a worker; what passes a limit of the process is told as a limit of the line.
+        """Run *command* in a worker; exceeding a process limit is reported as exceeding a limit of the line.
 
         Raises:
-            ClosedError: The workspace was closed; one that is closed meanwhile cancels the line.
-            CarrelError: The session cannot be used, or no worker can be had.
-            RuntimeError: A mistake of ours, which is in the log.
+            ClosedError: The workspace is closed; closing it later cancels the line.
+            CarrelError: The session cannot be used, or no worker can be started.
+            RuntimeError: An internal error, which is logged.
         """
         gate = resources.workspace.gate
         gate.require_open()
         if gate.within == ():
-            # It shows nothing, which no path in a list could say.
+            # The view is empty, which the list of paths in a job cannot express.
             return InProcessRunner().run(command, resources, state, meter, streams, pipelines=pipelines)
         is_watched = gate.is_watched
         job: dict[str, object] = {
-            **self._place,
+            **self._session,
             "created_ns": resources.workspace.created_ns,
             "command": command,
             "pipelines": pipelines,
@@ -100,20 +100,20 @@ class SessionRunner:
         try:
             with ExitStack() as stack:
                 seen = stack.enter_context(gate.watching()) if is_watched else []
-                worker = stack.enter_context(self._workers.lent(self._tenant, meter))
+                worker = stack.enter_context(self._workers.lease(self._tenant, meter))
                 since = gate.position() if is_watched else 0
                 exchange = _Exchange(self._workers, worker, resources, state, meter, streams)
                 try:
                     return exchange.run(job)
                 finally:
                     if is_watched and not worker.is_usable:
-                        _recover(resources, str(self._place["actor"]), since, seen)
+                        _recover(resources, str(self._session["actor"]), since, seen)
         except Stopped as stopped:
             return LineOutcome.of(stopped)
 
 
 class _Exchange:
-    """One line in one worker."""
+    """The exchange of frames for one command line in one worker."""
 
     def __init__(
         self,
@@ -130,24 +130,24 @@ class _Exchange:
         self._state = state
         self._meter = meter
         self._streams = streams
-        self._input = _pieces(streams.stdin)
+        self._input = _chunks(streams.stdin)
         self._calls: dict[object, GuestCall] = {}
         self._changes_bytes = 0
         self._over_since: float | None = None
 
     def run(self, job: dict[str, object]) -> LineOutcome:
-        """Run it to its end."""
+        """Run the command line and return its outcome."""
         worker, meter = self._worker, self._meter
         serial = worker.new_serial()
-        # Not usable for another line before this one has ended as it should.
+        # Not usable for another line until this one has ended normally.
         worker.is_usable = False
         try:
             self._begin({**job, "serial": serial})
             meter.on_stop(partial(worker.cancel, serial))
             while True:
-                ending = self._take(self._next())
-                if ending is not None:
-                    return ending
+                outcome = self._handle(self._next())
+                if outcome is not None:
+                    return outcome
         except Stopped as stopped:
             worker.end()
             return LineOutcome.of(stopped)
@@ -164,29 +164,29 @@ class _Exchange:
     def _begin(self, job: dict[str, object]) -> None:
         first, has_more = next(self._input)
         job |= {"has_more": has_more, "budget": render_budget(self._meter.budget, self._remaining())}
-        self._worker.line.send(ShellFrameKind.RUN, job, first, is_overdue=self._is_overdue)
+        self._worker.frames.send(ShellFrameKind.RUN, job, first, is_overdue=self._is_overdue)
 
     def _remaining(self) -> float | None:
         return self._meter.remaining_seconds()
 
     def _next(self) -> Frame:
-        """The next frame of the worker.
+        """Return the next frame of the worker.
 
         Raises:
-            Stopped: The line was to stop, and has not.
+            Stopped: The command line did not stop in time.
         """
-        line = self._worker.line
+        frames = self._worker.frames
         frame = None
         while frame is None:
             if self._resources.workspace.gate.is_closed:
                 self._meter.cancel()
             if self._is_overdue():
                 self._meter.check()
-            frame = line.receive(time.monotonic() + _SLICE_SECONDS)
+            frame = frames.receive(time.monotonic() + _SLICE_SECONDS)
         return frame
 
     def _is_overdue(self) -> bool:
-        """Whether the line had to stop a while ago."""
+        """Whether the command line failed to stop within the grace period."""
         if self._meter.stopped is None and self._remaining() != 0.0:
             return False
         now = time.monotonic()
@@ -194,8 +194,8 @@ class _Exchange:
             self._over_since = now
         return now - self._over_since > GRACE_SECONDS
 
-    def _take(self, frame: Frame) -> LineOutcome | None:
-        """Do what a frame says; how the line ended, if it says that."""
+    def _handle(self, frame: Frame) -> LineOutcome | None:
+        """Handle a frame; return the outcome if the command line has ended."""
         match frame.kind:
             case ShellFrameKind.STDOUT:
                 self._streams.stdout.write(bytes(frame.body))
@@ -206,7 +206,7 @@ class _Exchange:
             case ShellFrameKind.INPUT:
                 piece, has_more = next(self._input)
                 head: dict[str, object] = {"has_more": has_more}
-                self._worker.line.send(ShellFrameKind.ANSWER, head, piece, is_overdue=self._is_overdue)
+                self._worker.frames.send(ShellFrameKind.ANSWER, head, piece, is_overdue=self._is_overdue)
             case ShellFrameKind.EVENTS:
                 self._relay(bytes(frame.body))
             case ShellFrameKind.LOG:
@@ -221,21 +221,21 @@ class _Exchange:
             case ShellFrameKind.FAILED:
                 raise self._failure(frame.head)
             case _:
-                raise ValueError("no frame of a worker")
+                raise ValueError("not a frame of a worker")
         return None
 
     def _run_python(self, number: object) -> None:
         """Run guest code for the worker."""
         self._calls = {each: call for each, call in self._calls.items() if not call.is_done}
         if len(self._calls) >= MAX_PIPELINE_COMMANDS:
-            raise ValueError("too many runs of guest code at one time")
-        self._calls[number] = GuestCall(self._worker.handed(), self._resources)
+            raise ValueError("too many concurrent runs of guest code")
+        self._calls[number] = GuestCall(self._worker.receive_socket(), self._resources)
 
     def _relay(self, body: bytes) -> None:
-        """Tell those who watch what the line changed.
+        """Pass the changes of the command line on to the watchers.
 
         Raises:
-            Stopped: It changed more than can be told.
+            Stopped: It changed more than it may report.
         """
         self._changes_bytes += len(body)
         if self._changes_bytes > CHANGES_BYTES:
@@ -247,22 +247,21 @@ class _Exchange:
     def _log(self, head: dict[str, object]) -> None:
         match head:
             case {"event": str(event), "level": int(level), "fields": dict(fields)}:
-                tell = self._workers.logger.log_event
-                tell(event, level, **fields)
+                self._workers.logger.log_event(event, level, **fields)
             case _:
-                raise ValueError("no event for the log")
+                raise ValueError("not a log event")
 
     def _done(self, head: dict[str, object]) -> LineOutcome:
-        ending, state = parse_ending(head.get("ending")), parse_state(head.get("state"))
+        outcome, state = parse_outcome(head.get("ending")), parse_state(head.get("state"))
         self._worker.is_usable = head.get("is_worn") is False
         for name in ("cwd", "variables", "exported", "status", "pipefail"):
             setattr(self._state, name, getattr(state, name))
-        if ending.error_code == CODE_TIME:
-            # The worker was given what was left of the time; what is told is the time that was asked for.
+        if outcome.error_code == CODE_TIME:
+            # The worker knows only the remaining time; the message names the requested timeout.
             with suppress(Stopped):
                 self._meter.check()
-            return ending if self._meter.stopped is None else LineOutcome.of(self._meter.stopped)
-        return ending
+            return outcome if self._meter.stopped is None else LineOutcome.of(self._meter.stopped)
+        return outcome
 
     def _failure(self, head: dict[str, object]) -> Exception:
         if "code" in head:
@@ -276,17 +275,17 @@ class _Exchange:
             error=head.get("error"),
             place=head.get("place"),
         )
-        return RuntimeError("a command line failed by a mistake of ours")
+        return RuntimeError("a command line failed with an internal error")
 
     def _crashed(self, *, hung_up: bool) -> LineOutcome:
-        """How a line ended whose process is gone, or makes no sense."""
-        how = self._worker.end()
+        """Return the outcome after the process died or broke the protocol."""
+        result = self._worker.end()
         if self._meter.stopped is not None:
             return LineOutcome.of(self._meter.stopped)
-        status, grown_bytes = how or (0, 0)
+        status, grown_bytes = result or (0, 0)
         number = os.WTERMSIG(status) if hung_up and os.WIFSIGNALED(status) else 0
         if number and (number == signal.SIGKILL or grown_bytes > self._workers.memory_bytes // 2):
-            # Killed by a kernel that is short of memory, or by a library that takes no refusal of memory.
+            # Killed by the OOM killer, or aborted by a library that cannot handle a failed allocation.
             return out_of_memory(self._meter.budget)
         return LineOutcome(
             _SIGNAL_STATUS + number if number else STATUS_LIMIT,
@@ -295,20 +294,20 @@ class _Exchange:
         )
 
 
-def _pieces(stdin: InputStream) -> Iterator[tuple[bytes, bool]]:
-    """Standard input in pieces that fit into a frame, each with whether there may be more."""
-    for piece in stdin:
-        for part in split_chunk(piece, PIECE_BYTES):
+def _chunks(stdin: InputStream) -> Iterator[tuple[bytes, bool]]:
+    """Yield standard input in chunks that fit into a frame, each with whether more may follow."""
+    for chunk in stdin:
+        for part in split_chunk(chunk, PIECE_BYTES):
             yield part, True
     while True:
         yield b"", False
 
 
 def _recover(resources: ShellResources, actor: str, since: int, seen: list[Event]) -> None:
-    """Tell those who watch what a line changed whose process was killed, as the journal has it."""
+    """Report the changes of a command line whose process was killed to the watchers, from the journal."""
     workspace = resources.workspace
     with suppress(CarrelError):
-        # Settles what was left half done.
+        # Completes or undoes interrupted changes.
         workspace.usage()
         known = set(seen)
         events = (replace(event, sequence=0) for event in workspace.gate.events(since))

@@ -1,10 +1,11 @@
 """`ShellWorker`: runs in a worker process; executes command lines of one tenant, one at a time.
 
-It opens the session for each line through the same gate as everybody, so rules, quota, ledger and journal
-hold. What it runs is our own code; the process is there so that a mistake in a command costs its own memory
-and time, not those of the service.
+It opens the session for each line through the same gate as every other caller, so rules, quota, ledger and
+journal apply. It runs only our own code; the separate process limits the damage of a faulty command to its
+own memory and time.
 
-Not covered: a worker can reach on the disk what the service can. It is no wall against code that breaks out.
+Not covered: a worker has the same access to the disk as the service. It does not contain code that breaks
+out.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from carrel.runtimes.frames import Frame, FrameSocket, FrameSocketBroken
 from carrel.sandbox.workers.protocol import (
     CANCEL,
     EVENTS_BYTES,
-    HANDED,
+    SOCKET_SENT,
     ShellFrameKind,
     parse_state,
     render_error,
@@ -44,18 +45,18 @@ from carrel.values import MIB
 from carrel.workspace.workspace import Workspace
 
 WORN_BYTES = 32 * MIB
-"""A worker that has grown by so much is not used again."""
+"""Memory growth above which a worker is not reused."""
 _STACK_BYTES = MIB
-"""Of the threads of a pipeline; they count for the memory limit."""
+"""Stack size of the threads of a pipeline, which counts against the memory limit."""
 _NO_THREAD = "can't start new thread"
-"""What Python says where a thread finds no memory for its stack."""
+"""Python's error message when a thread gets no memory for its stack."""
 
 
 class ShellWorker:
-    """Serves one host."""
+    """Executes command lines for the host process."""
 
-    def __init__(self, line: socket.socket, control: socket.socket) -> None:
-        self._line = FrameSocket(line)
+    def __init__(self, frames: socket.socket, control: socket.socket) -> None:
+        self._frames = FrameSocket(frames)
         self._control = control
         self._sending = threading.Lock()
         self._serial = self._cancelled = 0
@@ -65,34 +66,34 @@ class ShellWorker:
         self._wants_events = False
         self._first_bytes = _data_bytes()
         threading.stack_size(_STACK_BYTES)
-        threading.Thread(target=self._obey, daemon=True).start()
+        threading.Thread(target=self._handle_cancellations, daemon=True).start()
 
     def run(self) -> None:
-        """Run lines, until the host hangs up."""
+        """Run command lines until the host closes the socket."""
         with suppress(FrameSocketBroken):
-            while (frame := self._line.receive()) is not None:
+            while (frame := self._frames.receive()) is not None:
                 self._serve(frame)
 
-    def _obey(self) -> None:
-        """Stop lines as the host says."""
-        while order := self._control.recv(CANCEL.size):
-            (self._cancelled,) = CANCEL.unpack(order)
+    def _handle_cancellations(self) -> None:
+        """Stop command lines when the host cancels them."""
+        while message := self._control.recv(CANCEL.size):
+            (self._cancelled,) = CANCEL.unpack(message)
             if self._cancelled == self._serial and (meter := self._meter) is not None:
                 meter.cancel()
 
     def send(self, kind: ShellFrameKind, head: dict[str, object] | None = None, body: bytes = b"") -> None:
         """Send a frame, from any thread."""
         with self._sending:
-            self._line.send(kind, head, body)
+            self._frames.send(kind, head, body)
 
-    def hand_over(self, theirs: socket.socket, number: int) -> None:
-        """Give the host a socket, over which it is to run guest code."""
+    def send_socket(self, theirs: socket.socket, number: int) -> None:
+        """Send the host a socket over which it runs guest code."""
         with self._sending:
-            socket.send_fds(self._control, [HANDED], [theirs.fileno()])
-            self._line.send(ShellFrameKind.PYTHON, {"number": number})
+            socket.send_fds(self._control, [SOCKET_SENT], [theirs.fileno()])
+            self._frames.send(ShellFrameKind.PYTHON, {"number": number})
 
     def _serve(self, frame: Frame) -> None:
-        job: dict[str, Any] = frame.head  # Any: as `SessionRunner` made it
+        job: dict[str, Any] = frame.head  # Any: as `SessionRunner` sent it
         budget = Budget(**job["budget"])
         self._meter = meter = Meter(budget)
         self._serial = job["serial"]
@@ -101,7 +102,7 @@ class ShellWorker:
         state = parse_state(job["state"])
         is_worn = False
         try:
-            ending = self._ended(job, frame.body, state, meter)
+            outcome = self._run(job, frame.body, state, meter)
         except CarrelError as error:
             self.send(ShellFrameKind.FAILED, render_error(error))
             return
@@ -110,39 +111,39 @@ class ShellWorker:
                 self.send(ShellFrameKind.FAILED, {"error": type(error).__name__, "place": raised_at(error)})
                 return
             _open_reserve()
-            ending, is_worn = out_of_memory(budget), True
+            outcome, is_worn = out_of_memory(budget), True
         finally:
             self._meter = None
         is_worn = is_worn or _data_bytes() - self._first_bytes > WORN_BYTES
         self.send(
-            ShellFrameKind.DONE, {"ending": list(ending), "state": render_state(state), "is_worn": is_worn}
+            ShellFrameKind.DONE, {"ending": list(outcome), "state": render_state(state), "is_worn": is_worn}
         )
 
-    def _ended(
+    def _run(
         self, job: dict[str, Any], stdin: bytes | bytearray, state: ShellState, meter: Meter
     ) -> LineOutcome:
-        """Run a line, and tell meanwhile what it prints and changes."""
+        """Run a command line, and send its output and changes as they come."""
         with self._opened(job) as workspace, workspace.gate.watching() as events:
             changes = _Changes(self, events, is_wanted=job["watch"])
             stdout, stderr = (
-                OutputCollector(meter, self._teller(changes, kind))
+                OutputCollector(meter, self._sender(changes, kind))
                 for kind in (ShellFrameKind.STDOUT, ShellFrameKind.STDERR)
             )
             given = InputStream(self._input(bytes(stdin), has_more=job["has_more"]))
             streams = CommandStreams(given, OutputStream(stdout, meter), OutputStream(stderr, meter))
-            python = HostPython(self.hand_over, self.send, changes.flush) if job["python"] else None
+            python = HostPython(self.send_socket, self.send, changes.flush) if job["python"] else None
             resources = ShellResources(
                 _view(workspace, job), python, None, COMMANDS.keys() - set(job["denied"])
             )
-            ending = InProcessRunner().run(
+            outcome = InProcessRunner().run(
                 job["command"], resources, state, meter, streams, pipelines=job["pipelines"]
             )
             changes.flush()
-        return ending._replace(is_truncated=stdout.is_truncated or stderr.is_truncated)
+        return outcome._replace(is_truncated=stdout.is_truncated or stderr.is_truncated)
 
     @contextmanager
     def _opened(self, job: dict[str, Any]) -> Iterator[Workspace]:
-        """The session of a line, which must still be the one that the host has open."""
+        """Open the session of a command line, which must still be the one that the host has open."""
         self._wants_events = job["log"]
         if self._manager is None or self._described != job["manager"]:
             self._described = job["manager"]
@@ -152,32 +153,32 @@ class ShellWorker:
                 raise SessionMissingError(f"no such session: {job['session_id']!r}: it was deleted")
             yield workspace
 
-    def _teller(self, changes: _Changes, kind: ShellFrameKind) -> Callable[[bytes], None]:
-        def tell(data: bytes) -> None:
+    def _sender(self, changes: _Changes, kind: ShellFrameKind) -> Callable[[bytes], None]:
+        def send(data: bytes) -> None:
             changes.flush_many()
             self.send(kind, None, data)
 
-        return tell
+        return send
 
     def _input(self, first: bytes, *, has_more: bool) -> Iterator[bytes]:
-        """The standard input of the line, which the host gives piece by piece; only one command reads it."""
+        """Yield standard input as the host sends it in chunks; only one command reads it."""
         if first:
             yield first
         while has_more:
             self.send(ShellFrameKind.INPUT)
-            frame = self._line.receive()
-            assert frame is not None  # noqa: S101  # it waits for ever
+            frame = self._frames.receive()
+            assert frame is not None  # noqa: S101  # it waits without a timeout
             has_more = frame.head["has_more"] is True
             yield bytes(frame.body)
 
     @property
     def wants_events(self) -> bool:
-        """Whether the log of the host takes ordinary events."""
+        """Whether the host logs events of level INFO and below."""
         return self._wants_events
 
 
 class _Changes:
-    """Tells the host what a line has changed."""
+    """Sends the host the changes of a command line."""
 
     def __init__(self, worker: ShellWorker, events: list[Event], *, is_wanted: bool) -> None:
         self._worker = worker
@@ -185,14 +186,14 @@ class _Changes:
         self._is_wanted = is_wanted
 
     def flush_many(self) -> None:
-        """Tell what was changed, if that has become much."""
+        """Send the pending changes if there are many."""
         if len(self._events) > 1000:
             self.flush()
 
     def flush(self) -> None:
-        """Tell what was changed since the last time."""
+        """Send the pending changes."""
         events = self._events[:]
-        # Others may add some meanwhile, which are for the next time.
+        # Other threads may add events at the same time; those are sent next time.
         del self._events[: len(events)]
         if not self._is_wanted:
             return
@@ -209,7 +210,7 @@ class _Changes:
 
 
 class _HostLogger(SandboxLogger):
-    """Lets the host log."""
+    """Sends log events to the host."""
 
     def __init__(self, worker: ShellWorker) -> None:
         super().__init__()
@@ -225,7 +226,7 @@ class _HostLogger(SandboxLogger):
 
 
 def _view(workspace: Workspace, job: dict[str, Any]) -> Workspace:
-    """The workspace, narrowed as the host has it."""
+    """Return the workspace narrowed to the view of the host."""
     return workspace.narrowed(
         mode=AccessMode.READ_ONLY if job["read_only"] else AccessMode.READ_WRITE,
         within=["/".join(names) for names in job["within"] or ()],
@@ -233,12 +234,12 @@ def _view(workspace: Workspace, job: dict[str, Any]) -> Workspace:
 
 
 def _open_reserve() -> None:
-    """Let this process take a little more than its limit, to say that it met it."""
+    """Raise the memory limit of this process so that it can report having reached it."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def _data_bytes() -> int:
-    """The memory that counts for the limit."""
+    """Return the memory that counts against the limit."""
     with open("/proc/self/statm", "rb", buffering=0) as file:
         return int(file.read(100).split()[5]) * resource.getpagesize()

@@ -27,7 +27,7 @@ from carrel.runtimes.wasm.build.compiled import (
     CompiledGuest,
     CompileOutcome,
     Progress,
-    _corrected,
+    _corrected_estimate,
     _cpu_seconds,
 )
 from tests.conftest import NOBODY
@@ -145,9 +145,9 @@ def test_it_took_as_long_as_the_next_one_is_expected_to_take(cache: Path, place:
 
 
 def test_where_others_are_busy_too_it_is_expected_to_take_longer() -> None:
-    assert _corrected(55.0, 3.0, 1.0) == 55.0  # too early to tell
-    assert _corrected(55.0, 20.0, 40.0) == 55.0
-    assert _corrected(55.0, 40.0, 11.0) == 400.0
+    assert _corrected_estimate(55.0, 3.0, 1.0) == 55.0  # too early to tell
+    assert _corrected_estimate(55.0, 20.0, 40.0) == 55.0
+    assert _corrected_estimate(55.0, 40.0, 11.0) == 400.0
 
 
 def test_what_a_process_has_used_of_the_processors_is_known() -> None:

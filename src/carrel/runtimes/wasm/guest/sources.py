@@ -1,6 +1,6 @@
 """The source text of the modules that a guest can import, by name.
 
-They lie in the folder `sandbox_utils`. Nothing is read before somebody imports one.
+They are in the folder `sandbox_utils`, and read when a guest first imports them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FILES = {
 
 
 def source(name: str) -> bytes:
-    """The source of the module *name*; empty if there is none of that name."""
+    """Return the source of the module *name*; empty if it does not exist."""
     file = _FILES.get(name)
     return b"" if file is None else _content(file)
 

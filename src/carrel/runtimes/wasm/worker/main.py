@@ -1,4 +1,4 @@
-"""Entry point of a worker process: opens interpreters and cancels scripts as the host says."""
+"""Entry point of a worker process: opens interpreters and cancels scripts on request of the host."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PAUSE_SECONDS = 0.02
 
 
 class WorkerServer:
-    """Opens interpreters, each with a thread of its own, and stops their scripts."""
+    """Opens interpreters, each in a separate thread, and stops their scripts."""
 
     def __init__(self, control: socket.socket, directory: Path) -> None:
         wasi_patches.install()
-        # Every thread that is made here runs a guest.
+        # Every thread that is started here runs a guest.
         threading.stack_size(wasi_patches.STACK_BYTES)
         self._control = control
         self._directory = directory
@@ -37,26 +37,26 @@ class WorkerServer:
         self._interpreters: dict[int, Interpreter] = {}
 
     def run(self) -> None:
-        """Do what comes over the socket, until the host is gone."""
+        """Handle control messages until the host closes the socket."""
         while True:
             data, fds, _, _ = socket.recv_fds(self._control, MESSAGE.size, 1, socket.MSG_WAITALL)
             if len(data) < MESSAGE.size:
                 return
-            what, metered, number, serial = MESSAGE.unpack(data)
-            if what == CANCEL:
+            action, metered, number, serial = MESSAGE.unpack(data)
+            if action == CANCEL:
                 if (found := self._interpreters.get(number)) is not None:
                     found.cancel(serial)
                 continue
-            line = FrameSocket(socket.socket(fileno=fds[0]))
+            frames = FrameSocket(socket.socket(fileno=fds[0]))
             opened = Interpreter(
-                line,
+                frames,
                 self._flusher,
                 self._activity,
                 cache_directory=str(self._directory),
                 metered=bool(metered),
             )
             self._interpreters[number] = opened
-            arguments = number, opened, bool(metered), what == OPEN_WARM
+            arguments = number, opened, bool(metered), action == OPEN_WARM
             threading.Thread(target=self._serve, args=arguments, daemon=True).start()
 
     def _serve(self, number: int, interpreter: Interpreter, metered: bool, warm: bool) -> None:
@@ -70,7 +70,7 @@ class WorkerServer:
             interpreter.close()
 
     def _attach(self, metered: bool) -> None:
-        """Take up the compiled guest, once for each kind."""
+        """Load the compiled guest, once per flavour."""
         with self._lock:
             if metered not in self._attached:
                 attach(self._directory, metered)
@@ -78,7 +78,7 @@ class WorkerServer:
 
 
 def main(control_fd: int, directory: str) -> None:
-    """Serve the host at the other end of *control_fd*, with the guest that was compiled into *directory*."""
+    """Serve the host connected to *control_fd*, with the guest that was compiled into *directory*."""
     own = Path(os.environ["TMPDIR"])
     lock_down(Path(directory), own)
     try:
@@ -89,7 +89,7 @@ def main(control_fd: int, directory: str) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """Remove the worker's own directory, in which interpreters that are just being opened may still work."""
+    """Remove the worker's own directory, to which interpreters that are being opened may still write."""
     for _ in range(_TRIES):
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():

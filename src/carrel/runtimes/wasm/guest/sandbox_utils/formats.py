@@ -9,17 +9,17 @@ import json
 from .paths import Given, inside
 from .text import read_text
 
-TYPE_CHECKING = False  # to load `typing` would take longer than all of this
+TYPE_CHECKING = False  # importing `typing` would take longer than this module
 if TYPE_CHECKING:
     from typing import Any
 
 
 def csv_to_json(csv_file: Given, output: Given | None = None) -> str | None:
-    """The rows of a CSV as a JSON array of objects, whose keys are the first row.
+    """Convert CSV to a JSON array of objects, whose keys are the first row.
 
     Args:
-        csv_file: A file, or the CSV itself: text of more than one line.
-        output: A file to write to; without one, the JSON is returned.
+        csv_file: A file, or the CSV itself as text of more than one line.
+        output: The file to write; without it, the JSON is returned.
 
     Raises:
         ValueError: A row has more fields than the first one.
@@ -31,20 +31,20 @@ def csv_to_json(csv_file: Given, output: Given | None = None) -> str | None:
         if None in row:
             raise ValueError(f"line {reader.line_num} has more fields than the first row")
         rows.append(row)
-    return _give(json.dumps(rows, indent=2, ensure_ascii=False), output)
+    return _write(json.dumps(rows, indent=2, ensure_ascii=False), output)
 
 
 def json_to_csv(json_file: Given, output: Given | None = None) -> str | None:
-    """A JSON array of objects as CSV; the first row has all their keys.
+    """Convert a JSON array of objects to CSV; the first row has all their keys.
 
-    Text stays as it is, `null` and what is missing is empty, anything else is written as in JSON.
+    Text is written unchanged, `null` and missing values are empty, and other values are written as JSON.
 
     Args:
-        json_file: A file, or the JSON itself: text that begins with `[` or `{`.
-        output: A file to write to; without one, the CSV is returned.
+        json_file: A file, or the JSON itself as text that starts with `[` or `{`.
+        output: The file to write; without it, the CSV is returned.
 
     Raises:
-        ValueError: It is no JSON, or something else than objects.
+        ValueError: The input is not JSON, or not an array of objects.
     """
     is_text = isinstance(json_file, str) and json_file.lstrip().startswith(("[", "{"))
     rows = json.loads(_text(json_file, is_text=is_text))
@@ -56,7 +56,7 @@ def json_to_csv(json_file: Given, output: Given | None = None) -> str | None:
     writer = csv.DictWriter(made, keys, lineterminator="\n")
     writer.writeheader()
     writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
-    return _give(made.getvalue(), output)
+    return _write(made.getvalue(), output)
 
 
 def _cell(value: object) -> str:
@@ -69,8 +69,8 @@ def _text(given: Given, *, is_text: bool) -> str:
     return str(given) if is_text else read_text(inside(given))
 
 
-def _give(text: str, output: Given | None) -> str | None:
-    """*text* itself, or nothing if it went to a file."""
+def _write(text: str, output: Given | None) -> str | None:
+    """Write *text* to *output* if given; otherwise return it."""
     if output is None:
         return text
     with open(inside(output), "w", encoding="utf-8", newline="") as file:
@@ -78,15 +78,15 @@ def _give(text: str, output: Given | None) -> str | None:
     return None
 
 
-def xml_to_dict(xml_str: str | bytes) -> dict[str, Any]:  # Any: the values are as the XML is
-    """XML as a dict with one key, the name of its root.
+def xml_to_dict(xml_str: str | bytes) -> dict[str, Any]:  # Any: values depend on the XML
+    """Convert XML to a dict with one key, the name of the root element.
 
-    An element with text only is that text, an empty one is `None`, any other a dict: attributes have `@`
-    before their names, elements that come more than once are a list, and text beside them is `#text`.
+    An element with only text becomes that text, an empty one `None`, and any other a dict: attribute names
+    start with `@`, repeated elements become a list, and text next to elements is `#text`.
 
     Raises:
-        ValueError: It is not well-formed, or has a DOCTYPE: entities, which can grow without bound or name
-            files, are none that this knows.
+        ValueError: The XML is not well-formed, or has a DOCTYPE, whose entities could expand without limit or
+            refer to files.
     """
     from xml.parsers import expat
 
@@ -109,7 +109,7 @@ def _refuse_doctype(*_: object) -> None:
 
 
 class _Elements:
-    """Makes the dict as the parser goes, without calling itself, however deep it gets."""
+    """Builds the dict while parsing, without recursion, at any depth."""
 
     def __init__(self) -> None:
         self.root: dict[str, Any] = {}

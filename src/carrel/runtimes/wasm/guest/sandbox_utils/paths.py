@@ -1,7 +1,7 @@
-"""Which paths a helper takes: those of the session.
+"""Checks that the paths of a helper are in the session.
 
-This is a courtesy to scripts that slip, told before anything is touched. What keeps a script inside is the
-gate, which every file operation of the guest goes through.
+This only gives scripts an early, clear error. What confines a script is the gate, which every file operation
+of the guest goes through.
 """
 
 from __future__ import annotations
@@ -9,31 +9,31 @@ from __future__ import annotations
 import os
 
 Given = str | os.PathLike[str]
-"""A path as the caller of a helper writes it."""
+"""A path as the caller of a helper passes it."""
 
 
 def inside(path: Given) -> str:
-    """*path* made absolute, without `.` and `..`.
+    """Return *path* as absolute and normalized.
 
     Raises:
-        ValueError: It is empty, or leads out of the session.
+        ValueError: The path is empty, or leads out of the session.
     """
-    where = _absolute(path)
-    if not any(where == root or where.startswith(root.rstrip("/") + "/") for root in _roots()):
+    absolute = _absolute(path)
+    if not any(absolute == root or absolute.startswith(root.rstrip("/") + "/") for root in _roots()):
         raise ValueError(f"the path leads out of the session: {os.fspath(path)!r}")
-    return where
+    return absolute
 
 
 def below(path: Given) -> str:
-    """The same for what is to be moved or removed, which cannot be all that there is.
+    """Return *path* as absolute, if it may be moved or removed.
 
     Raises:
-        ValueError: It is empty, leads out of the session, or is a top directory such as `/app`.
+        ValueError: The path is empty, leads out of the session, or is a top directory such as `/app`.
     """
-    where = inside(path)
-    if where in _roots():
+    absolute = inside(path)
+    if absolute in _roots():
         raise ValueError(f"a top directory cannot be moved or removed: {os.fspath(path)!r}")
-    return where
+    return absolute
 
 
 def _absolute(path: Given) -> str:
@@ -46,8 +46,8 @@ def _absolute(path: Given) -> str:
 
 
 def _roots() -> list[str]:
-    """Where the session has files, and `/tmp`."""
+    """Return the top directories of the session, and `/tmp`."""
     import _host  # type: ignore[import-not-found]  # exists only in the guest
 
-    told: bytes = _host.call(b"roots")
-    return told.decode("utf-8", "replace").split("\0")
+    roots: bytes = _host.call(b"roots")
+    return roots.decode("utf-8", "replace").split("\0")

@@ -1,4 +1,4 @@
-"""What a shell has for single files and directories."""
+"""Shell-like helpers for single files and directories."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def ls(
     all: bool = False,
     long: bool = False,
 ) -> list[str] | list[dict[str, object]]:
-    """The names in the directory *path*, sorted; of a file, its own name.
+    """List the names in the directory *path*, sorted; for a file, its own name.
 
     Args:
-        path: What to list.
-        all: Whether names that begin with a dot are listed too.
-        long: Whether to return a dict for each name instead: `name`, `is_dir`, `size` in bytes, and
-            `modified` in seconds since 1970. Size and time of what must not be looked at are `None`.
+        path: The directory or file.
+        all: Whether to include names that start with a dot.
+        long: Whether to return a dict per name instead: `name`, `is_dir`, `size` in bytes, and `modified` in
+            seconds since 1970. Size and time are `None` where `stat` is not permitted.
     """
     where = inside(path)
     try:
@@ -43,22 +43,22 @@ def _row(place: str, name: str) -> dict[str, object]:
 
 
 def cat(*files: Given) -> str:
-    """The text of all *files*, one after another."""
+    """Return the text of all *files*, concatenated."""
     return "".join([read_text(place) for place in [inside(file) for file in files]])
 
 
 def touch(file: Given) -> None:
-    """Make an empty file; one that is there stays as it is, with its time, which the guest cannot set."""
+    """Create an empty file; an existing one is unchanged, including its time, which a guest cannot set."""
     with open(inside(file), "ab"):
         pass
 
 
 def mkdir(path: Given, parents: bool = True) -> None:
-    """Make a directory.
+    """Create a directory.
 
     Args:
-        path: What to make.
-        parents: Whether to make the directories above it as well, and to be content if it is there already.
+        path: The directory.
+        parents: Whether to create missing parents, and to accept an existing directory.
     """
     where = inside(path)
     if parents:
@@ -71,9 +71,9 @@ def rm(path: Given, recursive: bool = False, force: bool = False) -> None:
     """Remove a file, or a directory.
 
     Args:
-        path: What to remove.
-        recursive: Whether a directory is removed, with all that is in it.
-        force: Whether it is fine if nothing is there.
+        path: The file or directory.
+        recursive: Whether to remove a directory with its content.
+        force: Whether to ignore a missing path.
     """
     where = below(path)
     try:
@@ -91,9 +91,9 @@ def cp(src: Given, dst: Given, recursive: bool = False) -> None:
     """Copy a file to *dst*, or into it if it is a directory.
 
     Args:
-        src: What to copy.
-        dst: Where to.
-        recursive: Whether a directory is copied, with all that is in it.
+        src: The file or directory.
+        dst: The target path, or an existing directory.
+        recursive: Whether to copy a directory with its content.
     """
     source = inside(src)
     target = _target(source, inside(dst))
@@ -110,7 +110,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def mv(src: Given, dst: Given) -> None:
-    """Move a file or a directory to *dst*, or into it if it is a directory; a file there is replaced."""
+    """Move a file or a directory to *dst*, or into it if it is a directory; replaces an existing file."""
     source = below(src)
     target = _target(source, inside(dst))
     try:
@@ -130,12 +130,12 @@ def echo(text: object = "", file: Given | None = None, append: bool = False) -> 
     """Write *text* and a newline.
 
     Args:
-        text: What to write.
-        file: Where to; without one, the text is printed, and returned.
-        append: Whether what *file* has is kept, and the text put behind it.
+        text: The text.
+        file: The file to write; without it, the text is printed and returned.
+        append: Whether to append to *file* instead of replacing it.
     """
     if file is None:
-        print(text)  # noqa: T201  # that is what it is for
+        print(text)  # noqa: T201  # the purpose of this function
         return str(text)
     with open(inside(file), "a" if append else "w", encoding="utf-8", newline="") as opened:
         opened.write(f"{text}\n")

@@ -1,6 +1,6 @@
 """Text in files, line by line.
 
-Files are read as UTF-8; bytes that are none appear as U+FFFD.
+Files are read as UTF-8; invalid bytes appear as U+FFFD.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def grep(pattern: str, files: Given | Iterable[Given], regex: bool = True) -> list[tuple[str, int, str]]:
-    """The lines that match *pattern*, each as `(file, line number, text without the line's end)`.
+    """Return the lines that match *pattern*, as `(file, line number, text without the line end)`.
 
     Args:
-        pattern: A regular expression of `re`, found anywhere in a line.
+        pattern: A regular expression of `re`, searched anywhere in a line.
         files: One file, or several.
-        regex: `False` if *pattern* is to be found as it is written.
+        regex: `False` to search for *pattern* literally.
     """
     matches = re.compile(pattern if regex else re.escape(pattern)).search
     several = [files] if isinstance(files, str | PathLike) else list(files)
@@ -37,22 +37,22 @@ def grep(pattern: str, files: Given | Iterable[Given], regex: bool = True) -> li
 
 
 def sed(pattern: str, replacement: str, text: str) -> str:
-    r"""*text* with every match of the regular expression replaced; `\1` is its first group."""
+    r"""Replace every match of the regular expression in *text*; `\1` is its first group."""
     return re.sub(pattern, replacement, text)
 
 
 def head(file: Given, lines: int = 10) -> str:
-    """The first lines of *file*."""
+    """Return the first lines of *file*."""
     return "".join(islice(_lines(inside(file)), _count(lines)))
 
 
 def tail(file: Given, lines: int = 10) -> str:
-    """The last lines of *file*."""
+    """Return the last lines of *file*."""
     return "".join(deque(_lines(inside(file)), _count(lines)))
 
 
 def wc(file: Given) -> dict[str, int]:
-    """How many `lines`, `words` and `chars` *file* has; a last line counts also without its newline."""
+    """Count the `lines`, `words` and `chars` of *file*; a last line without a newline counts too."""
     counts = {"lines": 0, "words": 0, "chars": 0}
     for line in _lines(inside(file)):
         counts["lines"] += 1
@@ -62,16 +62,16 @@ def wc(file: Given) -> dict[str, int]:
 
 
 def diff(file1: Given, file2: Given) -> str:
-    """What differs from *file1* to *file2*, as a unified diff; empty if nothing does."""
+    """Return a unified diff of *file1* and *file2*; empty if they are equal."""
     import difflib
 
     old, new = list(_lines(inside(file1))), list(_lines(inside(file2)))
-    made = difflib.unified_diff(old, new, fspath(file1), fspath(file2))
-    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in made)
+    lines = difflib.unified_diff(old, new, fspath(file1), fspath(file2))
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
 
 
 def read_text(place: str) -> str:
-    """The text of a file whose place is known to be inside."""
+    """Return the text of a file; the path must have been checked."""
     with _open(place) as file:
         return file.read()
 
