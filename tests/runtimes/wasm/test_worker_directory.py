@@ -61,5 +61,5 @@ def test_what_killed_ones_left_there_is_swept_and_what_others_keep_there_is_not(
 
 def test_that_there_is_no_place_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", CLOSED)
-    with pytest.raises(SandboxExecutionError, match="no directory for a worker process could be made"):
+    with pytest.raises(SandboxExecutionError, match="no directory for a worker process could be created"):
         WorkerDirectory(CLOSED)
