@@ -10,9 +10,9 @@ from typing import NamedTuple
 import pytest
 
 from carrel.policy.execution import ExecutionPolicy
-from carrel.runtimes import call
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.runtimes.script import Script
+from carrel.runtimes.wasm import exchange
 from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
@@ -363,7 +363,7 @@ def test_a_large_listing_does_not_hold_up_the_process(
     """A script is stopped soon after its time, or its whole process would have to end."""
     for number in range(30_000):
         (tmp_path / f"{number:05d}{'x' * 200}").touch()
-    monkeypatch.setattr(call, "_GRACE_SECONDS", 1.0)
+    monkeypatch.setattr(exchange, "_GRACE_SECONDS", 1.0)
     with Workspace.open(tmp_path) as large:
         result = _run(engine, large, "import os\nwhile True: os.listdir('.')", policy=SHORT)
     assert result.metadata["trap_reason"] == TrapReason.TIMEOUT
