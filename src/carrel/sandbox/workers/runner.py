@@ -247,7 +247,8 @@ class _Exchange:
     def _log(self, head: dict[str, object]) -> None:
         match head:
             case {"event": str(event), "level": int(level), "fields": dict(fields)}:
-                self._workers.logger.log_event(event, level, **fields)
+                relay = self._workers.logger.log_event
+                relay(event, level, **fields)
             case _:
                 raise ValueError("not a log event")
 
