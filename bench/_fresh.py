@@ -10,9 +10,9 @@ from pathlib import Path
 from bench._markdown import table
 
 ABOUT = """
-What the first commands take where nothing is there yet but Python, make and an index of packages, and
-what most of that goes to. What was installed and compiled is kept for the next time. On a machine that
-has it already, this begins from nothing:
+The duration of the first commands on a machine with only Python, make and a package index, and the steps
+that take most of it. Installed and compiled files are reused the next time. To start from scratch on a
+machine that has them:
 
     XDG_CACHE_HOME=$(mktemp -d) make VENV=$(mktemp -d) demo
 """
@@ -70,7 +70,7 @@ def render(fresh: Fresh) -> Iterator[str]:
         yield f"On {fresh.date}: {fresh.machine}"
     for goal in fresh.goals:
         yield f"`{goal.command}`: {_whole(goal, fresh.goals[0])}"
-        yield table(("step", "takes", "share"), [*_steps(goal)])
+        yield table(("step", "duration", "share"), [*_steps(goal)])
 
 
 def _whole(goal: Goal, first: Goal) -> str:

@@ -1,4 +1,4 @@
-"""The page that tells what the benchmarks found; the same results always give the same page."""
+"""The page about the results of the benchmarks; the same results always give the same page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench._results import Result
 from bench._rows import OURS, Row, amount
 
 EVEN = 1.05
-"""Ratios up to this tell no difference."""
+"""Ratios up to this count as even."""
 SAME = "even"
 WORDS = {
     MISSED: "**missed**",
@@ -26,28 +26,27 @@ WORDS = {
 }
 TIMES = "\N{MULTIPLICATION SIGN}"
 INTRODUCTION = """
-`make bench` runs everything that is told here, side by side with what it is compared with, and writes
-this page. How each figure is measured, and what it leaves out, stands in
-`bench/README.md`.
+`make bench` runs all benchmarks, side by side with the alternatives that they are compared with, and
+writes this page. `bench/README.md` says how each figure is measured, and what it does not include.
 """
 READING = f"""
-Only ratios count: both sides of each were measured in the same minutes, taking turns, so that whatever
-else the machine did hit both. "2.0{TIMES} quicker than `x`" says that `x` takes 2.0 times the time of
-ours, "2.0{TIMES} slower" that ours takes 2.0 times the time of `x`, and "even" that they differ by less
-than 5 %, which noise can do. In the plots a bar goes to the right where ours is quicker and to the left
-where it is slower; from one line of the grid to the next it is ten times.
+`ours` is carrel. Only ratios are meaningful: both sides of each were measured in the same minutes, taking
+turns, so that other load on the machine affects both. "2.0{TIMES} quicker than `x`" means that `x` takes
+2.0 times the time of carrel, "2.0{TIMES} slower" that carrel takes 2.0 times the time of `x`, and "even"
+that they differ by less than 5 %, which may be noise. In the plots a bar points to the right where carrel
+is quicker and to the left where it is slower; each grid line is a factor of ten.
 
-Short operations go by their best batch (`best`), because what made another batch slower was not its own
-work; calls go by their median. Where `best` and `median` disagree much, the machine or its disk was
-busy. What confinement is worth, and what the others do not offer, is not measured.
+Short operations are compared by their best batch (`best`), because other batches were slowed down by other
+work; calls are compared by their median. Where `best` and `median` differ much, the machine or its disk was
+busy. The value of confinement, and features that the alternatives lack, are not measured.
 """
 LOAD = """
-Load is the mean number of processes that wanted a processor in the minute before a benchmark began, and
-in its last minute, its own among them. More than there are cores says that something else was at work.
+Load is the mean number of runnable processes in the minute before a benchmark started, and in its last
+minute, including its own. A load above the number of cores means that other work was running.
 """
 ENGINE = """
-It needs a Docker engine with the image of the tests: `scripts/engine start DIRECTORY`, as root, starts
-one and prints its address; `scripts/engine stop DIRECTORY` ends it.
+This needs a Docker engine with the image of the tests: `scripts/engine start DIRECTORY`, as root, starts
+one and prints its address; `scripts/engine stop DIRECTORY` stops it.
 """
 
 
@@ -59,14 +58,14 @@ def render(results: Mapping[str, Result], fresh: Fresh) -> str:
         "<!-- Made by `make bench` from bench/results.json and bench/fresh.json; do not edit. -->",
         INTRODUCTION,
         _occasion(results),
-        "## In short",
+        "## Summary",
         _summary(results),
         _image(drawn.get(SUMMARY)),
-        "## How to read it",
+        "## How to read the figures",
         READING,
         "## Aims",
         _aims(results),
-        "## Where it was measured",
+        "## Environment",
         _machine(results),
         *(part for area in AREAS for part in _area(area, results.get(area.name), drawn.get(area.name))),
         "## A fresh machine",
@@ -83,7 +82,7 @@ def _occasion(results: Mapping[str, Result]) -> str:
     loads = [result.machine[when] for result in measured for when in ("load_before", "load_after")]
     verdicts = Counter(aim.verdict for result in measured for aim in result.aims)
     return (
-        f"[Measured](#where-it-was-measured) on {dates} on {_values(measured, 'cores')} cores,"
+        f"[Measured](#environment) on {dates} on {_values(measured, 'cores')} cores,"
         f" with a load between {min(loads):.1f} and {max(loads):.1f}."
         f" Of {verdicts.total()} [aims](#aims), {verdicts[MET]} are met."
     )
@@ -101,10 +100,10 @@ def _summary(results: Mapping[str, Result]) -> str:
     return table(
         (
             "job",
-            "ours takes",
-            "beside the bare thing, unconfined",
-            "beside other ways and products",
-            "from",
+            "carrel",
+            "compared with unconfined",
+            "compared with alternatives",
+            "details",
         ),
         rows,
     )
@@ -170,7 +169,7 @@ def _aims(results: Mapping[str, Result]) -> str:
         told += f" Those of {', '.join(left_out)} were not measured."
     worst_first = sorted(aims, key=lambda each: list(WORDS).index(each[1].verdict))
     rows = [(area, aim.text, WORDS[aim.verdict], aim.found) for area, aim in worst_first]
-    return f"{told}\n\n{table(('from', 'aim', 'in this run', 'found'), rows)}"
+    return f"{told}\n\n{table(('area', 'aim', 'in this run', 'result'), rows)}"
 
 
 # The machine
@@ -193,10 +192,10 @@ def _machine(results: Mapping[str, Result]) -> str:
     return "\n\n".join(
         (
             table(("machine", ""), list(about.items())),
-            table(("version of", ""), ordered),
+            table(("versions", ""), ordered),
             LOAD.strip(),
             table(
-                ("benchmark", "on", "run", "took", "load before", "load after"),
+                ("benchmark", "date", "run", "duration", "load before", "load after"),
                 [_run(area.name, results.get(area.name)) for area in AREAS],
             ),
         )
@@ -211,7 +210,7 @@ def _run(name: str, result: Result | None) -> tuple[str, ...]:
     return (
         name,
         result.date,
-        "quick: small counts, rough ratios" if result.quick else "whole",
+        "quick: small counts, rough ratios" if result.quick else "full",
         f"{result.seconds:,.0f} s",
         f"{result.machine['load_before']:.1f}",
         f"{result.machine['load_after']:.1f}",
@@ -233,7 +232,7 @@ def _area(area: Area, result: Result | None, plot: Plot | None) -> Iterator[str]
         yield ENGINE
     quick = " --quick" if result is not None and result.quick else ""
     variable = "CARREL_TEST_ENGINE=ADDRESS " if in_containers else ""
-    yield f"Every figure below comes from\n\n    {variable}.venv/bin/python -m bench.{area.name}{quick}"
+    yield f"Every figure below was measured by\n\n    {variable}.venv/bin/python -m bench.{area.name}{quick}"
     if result is None or result.unmeasured:
         yield f"**Not measured**: {result.unmeasured if result else 'it was never run'}"
         return
@@ -262,4 +261,8 @@ def _details(rows: Sequence[Row]) -> str:
 
 
 def _image(plot: Plot | None) -> str:
-    return image(f"{plot.title}: how many times as quick ours is", f"images/{plot.file}") if plot else ""
+    return (
+        image(f"{plot.title}: speed of carrel relative to the alternatives", f"images/{plot.file}")
+        if plot
+        else ""
+    )
