@@ -1,4 +1,4 @@
-"""What stops a command line, and what is left then."""
+"""Limits that stop a command line, and the state after that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONG = "sleep 1000"
 
 
 class Clock:
-    """A clock that stands still until it is moved."""
+    """A clock that moves only when it is set."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -37,7 +37,7 @@ def shell(workspace: Workspace) -> BareShell:
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    """The threads of `arun` belong to the process and stay; the first test that uses them starts them."""
+    """Start the threads of `arun`, which belong to the process and stay."""
     before = set(threading.enumerate())
     yield
     started = (each for each in threading.enumerate() if each not in before)
@@ -47,7 +47,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def restless() -> Iterator[None]:
-    """Let threads take turns after a few steps each."""
+    """Switch threads after a few steps."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -55,7 +55,7 @@ def restless() -> Iterator[None]:
 
 
 class Gate:
-    """A piece of standard input that tells when it is asked for, so that a test knows a command waits."""
+    """Standard input that reports when it is read, so that a test knows that a command waits."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -279,7 +279,7 @@ def test_after_a_stop_the_shell_goes_on(shell: BareShell) -> None:
 
 
 def cancel_when_it_runs(shell: BareShell) -> None:
-    """Cancel as soon as there is something to cancel."""
+    """Cancel as soon as a line is running."""
     while not shell.cancel():
         threading.Event().wait(0.001)
 

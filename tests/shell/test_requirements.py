@@ -1,4 +1,4 @@
-"""What users were promised of the shell, row by row."""
+"""The requirements of the shell, one by one."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def shell(workspace: Workspace) -> BareShell:
 
 
 def printed(shell: BareShell, line: str) -> str:
-    """What *line* prints, if it succeeds."""
+    """Return the output of *line*, which must succeed."""
     result = shell.run(line)
     assert (result.exit_code, result.stderr) == (0, b""), result
     return result.stdout.decode()
 
 
 def failed(shell: BareShell, line: str) -> ShellResult:
-    """What became of *line*, which must fail."""
+    """Return the result of *line*, which must fail."""
     result = shell.run(line)
     assert result.exit_code != 0
     assert result.stdout == b""

@@ -1,4 +1,4 @@
-"""What every command prints for every option, as the real tools print it."""
+"""The output of every command and option, as recorded from the real tools."""
 
 from __future__ import annotations
 

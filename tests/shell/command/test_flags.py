@@ -1,4 +1,4 @@
-"""How the options of a command are read."""
+"""Parsing of command options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command has a row, a file, words for people, and nothing that the others do not have."""
+"""Every command has a row in the table, a module and a help text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What text cases cannot show of `diff`: large files, budgets, and that the changes are true."""
+"""`diff` beyond the recorded cases: large files, budgets, and that the changes are correct."""
 
 from __future__ import annotations
 

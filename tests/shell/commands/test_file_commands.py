@@ -1,4 +1,4 @@
-"""Commands on files where text cases cannot show it: odd names, limits, rules, times, links that lead out."""
+"""File commands beyond the recorded cases: special names, limits, rules, times, links that escape."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(top: Path) -> Iterator[Run]:
 
 
 def run_with(top: Path, line: str, **options: object) -> ShellResult:
-    """Run one line in a workspace that was opened in another way."""
+    """Run one line in a workspace opened with other options."""
     with Workspace.open(top, **options) as workspace:  # type: ignore[arg-type]  # any of its options
         return BareShell(workspace, pipelines=True).run(line)
 

@@ -1,4 +1,4 @@
-"""What text cases cannot show of `grep`: large files, long lines, odd names, budgets."""
+"""`grep` beyond the recorded cases: large files, long lines, special names, budgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def grep(top: Path, command: str, budget: Budget | None = None) -> tuple[bytes, 
 
 @pytest.fixture
 def numbered(tmp_path: Path) -> Path:
-    """A file of several chunks, whose lines tell their numbers."""
+    """Create a file of several chunks whose lines contain their numbers."""
     lines = [b"%d %s\n" % (number, b"x" * (number % 90)) for number in range(1, 60_001)]
     (tmp_path / "f").write_bytes(b"".join(lines))
     return tmp_path

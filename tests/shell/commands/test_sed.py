@@ -1,4 +1,4 @@
-"""What text cases cannot show of `sed`: loops without end, growing lines, large files."""
+"""`sed` beyond the recorded cases: endless loops, growing lines, large files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands print the same, however their input is cut into pieces."""
+"""Commands print the same for any division of their input into chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands for text hold, and what stops them."""
+"""Memory use and limits of the text commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`workspace` in the hands of an operator, who may change the rules, and of everybody else, who may not."""
+"""`workspace` for an operator, who may change the rules, and for others, who may not."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def operator(directory: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def agent(workspace: Workspace) -> Shell:
-    """The shell of somebody who is no operator, in the same directory."""
+    """Return a shell without an operator in the same directory."""
     return Shell(workspace, pipelines=True)
 
 
 def out(result: ShellResult) -> str:
-    """What a line printed that succeeded and did not complain."""
+    """Return the output of a line that must succeed without errors."""
     assert (result.stderr, result.exit_code, result.error_code) == (b"", 0, None)
     return result.stdout.decode()
 
 
 def denial(result: ShellResult) -> str:
-    """What a line was told that failed and printed nothing."""
+    """Return the error message of a line that must fail without output."""
     assert (result.stdout, result.error_code) == (b"", None)
     assert result.exit_code != 0
     return result.stderr.decode()

@@ -1,4 +1,4 @@
-"""Words in braces, beyond what the cases of bash show."""
+"""Brace expansion beyond the recorded cases of bash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from carrel.workspace.workspace import Workspace
 
 
 def texts(text: str) -> list[str]:
-    """What a word that is not quoted stands for."""
+    """Return the expansion of an unquoted word."""
     words = expand_braces(Word((LiteralText(text, False),), 1))
     return ["".join(piece.text for piece in word.parts if isinstance(piece, LiteralText)) for word in words]
 

@@ -1,4 +1,4 @@
-"""Which arguments a word stands for."""
+"""Expansion of words into arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shell(workspace: Workspace) -> BareShell:
 
 
 def arguments(shell: BareShell, words: str) -> list[str]:
-    """What *words* are expanded to."""
+    """Return the expansion of *words*."""
     (command,) = shell.analyze(f"cat {words}").commands
     return list(command[1:])
 

@@ -1,4 +1,4 @@
-"""Which paths a pattern stands for."""
+"""Pathname expansion."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_pattern_is_compiled_in_steps_linear_in_its_length(piece: str) -> None
 
 
 def compile_steps(pattern: str) -> int:
-    """How many lines of our own are run to compile *pattern*."""
+    """Count the lines of our code that run to compile *pattern*."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:  # as `sys.settrace` wants it

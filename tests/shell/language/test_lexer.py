@@ -1,4 +1,4 @@
-"""How a command line is cut into words and operators."""
+"""Splitting of a command line into words and operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANY_LINE = st.text(
 
 
 def words(text: str) -> list[str]:
-    """The words of a line in which there are only words without variables."""
+    """Return the words of a line without operators and variables."""
     found = []
     for token in lex(text):
         assert isinstance(token, Word)
@@ -203,7 +203,7 @@ def test_reading_takes_a_number_of_steps_that_is_linear_in_the_length(piece: str
 
 
 def steps(line: str) -> int:
-    """How many lines of the lexer are run to read *line*."""
+    """Count the lines of the lexer that run to read *line*."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:  # as `sys.settrace` wants it

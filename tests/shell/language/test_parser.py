@@ -1,4 +1,4 @@
-"""What commands a line holds, and what is refused."""
+"""Parsing of command lines, and the syntax that is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def text(word: Word) -> str:
 
 
 def shape(line: str) -> list[str]:
-    """Each pipeline as a line of text."""
+    """Render each pipeline as a line of text."""
     return [
         f"{pipeline.connector}{'!' if pipeline.negated else ''} " + " | ".join(map(simple, pipeline.commands))
         for pipeline in parse(line, pipelines=True)

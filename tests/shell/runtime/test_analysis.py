@@ -1,4 +1,4 @@
-"""What is told about a command line that is not run."""
+"""Analysis of a command line without running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What could follow on a line that somebody types."""
+"""Completions of a partly typed command line."""
 
 from __future__ import annotations
 

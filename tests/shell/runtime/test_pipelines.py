@@ -1,4 +1,4 @@
-"""Commands that are joined: what is run, in which order, and how it ends."""
+"""Pipelines and lists of commands: what runs, in which order, and how it ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 
 class Endless:
-    """Standard input that never ends, and counts what was taken of it."""
+    """Endless standard input that counts the chunks read from it."""
 
     def __init__(self, piece: bytes = b"line\n" * 1000) -> None:
         self.piece = piece

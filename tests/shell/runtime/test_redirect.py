@@ -1,4 +1,4 @@
-"""Files that commands read from and write to by `<`, `>` and `>>`."""
+"""Redirections with `<`, `>` and `>>`."""
 
 from __future__ import annotations
 

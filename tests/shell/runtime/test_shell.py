@@ -1,4 +1,4 @@
-"""A shell as a whole: what it remembers, refuses and records."""
+"""The shell as a whole: its state, what it refuses, and what it records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How names are shown in messages."""
+"""Quoting of names in messages."""
 
 from __future__ import annotations
 
