@@ -166,7 +166,7 @@ def test_a_hole_is_not_copied_to_the_host_nor_waited_for(
                 print(name, operation())
             assert raised.value.code == "container.too_large", name
     assert huge.stat().st_blocks == 0
-    assert not _steps(files)._spools
+    assert not _primitives(files)._spools
     assert files.read(where("d/huge"), limit=None, length=10) == bytes(10)
     assert read(files, "d/small") == b"text"
     write(files, "d/huge", b"mine", existing=Existing.REPLACE)
@@ -177,13 +177,13 @@ def test_entries_beneath_a_directory_are_not_kept_in_memory(files: ContainerFile
     (inside / "d").mkdir()
     for number in range(500):
         (inside / "d" / str(number)).touch()
-    with _steps(files)._archive._tar(()) as tar:
+    with _primitives(files)._archive._tar(()) as tar:
         assert len(list(archive.members(tar))) == 502
         assert len(tar.members) <= 1  # type: ignore[attr-defined]  # typeshed lacks it
 
 
-def _steps(files: ContainerFiles) -> ArchivePrimitives:
-    steps = files._steps
+def _primitives(files: ContainerFiles) -> ArchivePrimitives:
+    steps = files._primitives
     assert isinstance(steps, ArchivePrimitives)
     return steps
 
@@ -198,7 +198,7 @@ def test_what_was_swapped_after_it_was_looked_at_is_left_alone(
     for top in (inside / "d", slot.base / "d"):
         top.mkdir()
         (top / "f").write_text("text")
-    steps, parts = _steps(files), (b"d", b"f")
+    steps, parts = _primitives(files), (b"d", b"f")
     found = steps.look(parts, Links.KEEP)
     assert isinstance(found, FoundEntry)
     (inside / swapped).rename(inside / "away")
@@ -221,7 +221,7 @@ class ArchiveArena(ContainerArena):
         (self.top / "ws").mkdir(parents=True)
         root = f"{self.slot.outer}/arena/ws"
         container = self.slot.container
-        return on_container(ContainerFiles(container, root, steps=ArchivePrimitives(container, root)))
+        return on_container(ContainerFiles(container, root, primitives=ArchivePrimitives(container, root)))
 
 
 @pytest.mark.race
@@ -243,8 +243,8 @@ def test_a_container_that_somebody_else_froze_is_not_relied_on(monkeypatch: pyte
     monkeypatch.setattr(archive_primitives, "FREEZE_SECONDS", 0)
     slot = take_slot("container")
     ours, theirs = (ArchivePrimitives(slot.container, slot.root) for _ in range(2))
-    files = ContainerFiles(slot.container, slot.root, steps=ours)
-    with theirs._quiet():
+    files = ContainerFiles(slot.container, slot.root, primitives=ours)
+    with theirs._paused():
         with pytest.raises(BusyError):
             write(files, "f", b"text")
         assert slot.container.state().paused
@@ -263,6 +263,6 @@ def test_what_was_seen_while_a_container_was_let_go_on_is_not_told() -> None:
 
 def _let_go_on(slot: Slot, steps: ArchivePrimitives) -> None:
     """Look at a file, as part of a step in whose middle somebody lets the container go on."""
-    with steps._quiet():
+    with steps._paused():
         assert steps.look((b"f",), Links.KEEP)
         slot.container.unpause()

@@ -68,9 +68,9 @@ def run(container: Container, *argv: str) -> None:
 
 def pid_of(files: ContainerFiles) -> str:
     """The process that works in the container."""
-    steps = files._steps
-    assert isinstance(steps, ShellPrimitives)
-    return steps._attendant._pid.decode()
+    primitives = files._primitives
+    assert isinstance(primitives, ShellPrimitives)
+    return primitives._agent._pid.decode()
 
 
 # Both images
@@ -244,7 +244,7 @@ def test_somebody_who_answers_instead_is_not_believed(slot: Slot, lie: str) -> N
     liar = FileAgent(slot.container, slot.root, user=None)
     liar._stream = slot.container.exec(["sh", "-c", script], env={"LIE": lie})
     assert _said(liar._stream, b"start:ok:0\n")
-    files = ContainerFiles(slot.container, slot.root, steps=ShellPrimitives(liar))
+    files = ContainerFiles(slot.container, slot.root, primitives=ShellPrimitives(liar))
     with pytest.raises(ContainerError) as caught:
         files.list(where("."), limit=None)
     assert caught.value.code == "container.garbled"
@@ -411,10 +411,10 @@ def test_without_a_shell_files_are_read_written_listed_and_stated_and_the_rest_s
 
 
 def test_a_running_container_is_paused_while_the_engine_works_on_its_files(slot: Slot) -> None:
-    steps = ArchivePrimitives(slot.container, slot.root)
-    files = ContainerFiles(slot.container, slot.root, steps=steps)
+    primitives = ArchivePrimitives(slot.container, slot.root)
+    files = ContainerFiles(slot.container, slot.root, primitives=primitives)
     write(files, "f", b"text")
-    with steps._quiet():
+    with primitives._paused():
         assert slot.container.state().paused
         assert read(files, "f") == b"text"
         assert slot.container.state().paused

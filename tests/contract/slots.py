@@ -68,7 +68,7 @@ class Slot:
 
     def open(self) -> ContainerFiles:
         """The files there."""
-        return ContainerFiles(self.container, self.root, steps=self._directory.steps)
+        return ContainerFiles(self.container, self.root, primitives=self._directory.steps)
 
 
 def take_slot(kind: str) -> Slot:

@@ -308,8 +308,8 @@ MUTANTS = [
     Mutant(
         "container: only those that nobody uses are swept",
         "containers/usage_lock.py",
-        "fd = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)",
-        "fd = _locked(path, fcntl.LOCK_SH)",
+        "fd = _open_locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fd = _open_locked(path, fcntl.LOCK_SH)",
         f"{KEEPER}::test_a_sweep_leaves_what_is_used_and_removes_what_a_killed_process_left",
     ),
     Mutant(
@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         "container: other settings",
         "containers/manager.py",
-        "if not hold.alone():",
+        "if not lock.alone():",
         "if False:",
         f"{KEEPER}::test_other_settings_wait_for_those_who_use_the_container",
     ),
@@ -386,7 +386,7 @@ MUTANTS = [
     Mutant(
         "archive: a container that others unpaused",
         "containers/fs/archive_primitives.py",
-        "if not was_frozen:",
+        "if not was_paused:",
         "if False:",
         f"{ARCHIVE}::test_what_was_seen_while_a_container_was_let_go_on_is_not_told",
     ),

@@ -1,4 +1,4 @@
-"""`Container`: one container of an engine; operations that end something can be repeated."""
+"""`Container`: one Docker container; operations that stop or remove something can be repeated."""
 
 from __future__ import annotations
 
@@ -20,58 +20,58 @@ if TYPE_CHECKING:
 
 STOP_SECONDS = 2
 _NOT_STARTED = (126, 127)
-"""The statuses that the engine notes if the first program is not in the image, or cannot be run."""
+"""Exit codes that Docker reports if the first program is not in the image or cannot be executed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """How a container is."""
+    """State of a container."""
 
     running: bool
     paused: bool
     exit_code: int
     oom_killed: bool
-    """Whether the kernel ended it because it had too much memory."""
+    """Whether the kernel killed it for using too much memory."""
     first_pid: int
-    """Of the process that keeps it running, on the engine's host; 0 if it does not run."""
+    """PID on the engine's host of the process that keeps it running; 0 if it is not running."""
     first_user: str
-    """Whose that is."""
+    """User of that process."""
     started_at: str
-    """As the engine writes it; another text after it was started again."""
+    """Start time as Docker reports it; changes with every start."""
     labels: Mapping[str, str]
     memory_bytes: int
-    """Its ceiling for memory; 0 for none."""
+    """Memory limit in bytes; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStat:
-    """What the engine says about a path in a container."""
+    """What Docker reports about a path in a container."""
 
     name: str
     size: int
     mode: int
-    """As Go has it: permissions in the lowest nine bits, the kind in the highest."""
+    """Go's `FileMode`: permissions in the lowest nine bits, the kind in the highest."""
     modified: str
-    """As the engine writes it, in ISO 8601 with nanoseconds."""
+    """Modification time as Docker reports it, in ISO 8601 with nanoseconds."""
     target: str
-    """Where a link leads, as an absolute path; empty for what is no link."""
+    """Where a link leads, as an absolute path; empty if it is not a link."""
 
 
 class Container:
     """One container, by its id."""
 
     def __init__(self, engine: Engine, container_id: str, name: str, *, user: str | None = None) -> None:
-        """Use a container whose programs run as *user*, or as the engine says."""
+        """Use a container whose programs run as *user*, or as the container's own user."""
         self.engine = engine
         self.id = container_id
         self.name = name
         self._user = user
 
     def state(self) -> ContainerState:
-        """How it is now.
+        """Return the current state.
 
         Raises:
-            ContainerError: It is gone.
+            ContainerError: The container does not exist.
         """
         with self._translated("looking at it"):
             found = self.engine.api.inspect_container(self.id)
@@ -89,7 +89,7 @@ class Container:
         )
 
     def volume(self) -> Volume | None:
-        """The volume at its `/workspace`, which its user owns; `None` if there is something else."""
+        """Return the volume at `/workspace`, which its user owns; `None` if it is not a volume."""
         with self._translated("looking at it"):
             found = self.engine.api.inspect_container(self.id)
         for mount in found["Mounts"]:
@@ -97,13 +97,13 @@ class Container:
                 return Volume(name=mount["Name"], owner=found["Config"]["Labels"].get(USER_LABEL, "0:0"))
         return None
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
-        """Let it run, if it does not.
+        """Start it, unless it is running.
 
         Raises:
-            ContainerError: It is gone, cannot be started, or its image has not what keeps it running.
+            ContainerError: It does not exist, cannot be started, or its image lacks the first program.
         """
         try:
             with self._translated("starting it"):
@@ -118,45 +118,45 @@ class Container:
         raise problem
 
     def stop(self, seconds: int = STOP_SECONDS) -> None:
-        """Ask it to end, and end it after *seconds*."""
+        """Stop it: SIGTERM, then SIGKILL after *seconds*."""
         with _unless("missing"), self._translated("stopping it"):
             self.engine.api.stop(self.id, timeout=seconds)
 
     def kill(self) -> None:
-        """End everything in it at once."""
+        """Kill everything in it at once."""
         with _unless("missing", "conflict"), self._translated("killing it"):
             self.engine.api.kill(self.id)
 
     def restart(self) -> None:
-        """End everything in it at once, and let it run again; its `/tmp` is empty then."""
+        """Kill everything in it at once and start it again, with an empty `/tmp`."""
         with self._translated("restarting it"):
             self.engine.api.restart(self.id, timeout=0)
 
     def pause(self) -> bool:
-        """Freeze everything in it; whether it ran until now."""
+        """Pause everything in it; returns false if it was not running or already paused."""
         return self._changed("pausing it", self.engine.api.pause, "conflict")
 
     def unpause(self) -> bool:
-        """Let it go on; whether it was frozen until now."""
+        """Unpause it; returns whether it was paused."""
         return self._changed("unpausing it", self.engine.api.unpause, "conflict", "failed")
 
     def remove(self) -> None:
-        """End it and take it away; volumes stay."""
+        """Kill and remove it; volumes stay."""
         with _unless("missing", "conflict"), self._translated("removing it"):
             self.engine.api.remove_container(self.id, force=True, v=True)
 
     def processes(self) -> dict[int, str]:
-        """The users of all its processes, as the engine's host sees them; also of those that have ended.
+        """Return the user of each process by its PID on the engine's host, zombies included.
 
         Raises:
-            ContainerError: It does not run, or the engine's host has no `ps`.
+            ContainerError: It is not running, or the engine's host has no `ps`.
         """
         with self._translated("listing its processes"):
             rows = self.engine.api.top(self.id, ps_args="-eo pid,uid")["Processes"] or ()
         return {int(pid): user for pid, user in rows}
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """Give it another ceiling for memory, none of which is swapped; it stays when it is restarted."""
+        """Change its memory limit, without swap; the limit survives a restart."""
         with self._translated("limiting its memory"):
             self.engine.api.update_container(self.id, mem_limit=memory_bytes, memswap_limit=memory_bytes)
 
@@ -171,13 +171,13 @@ class Container:
         cwd: str | None = None,
         stdin: bool = True,
     ) -> ExecStream:
-        """Run a program in it.
+        """Start a program in it.
 
         Raises:
             ContainerError: It is not running.
-            EngineError: The engine does not answer.
+            EngineError: The engine does not respond.
         """
-        order = {
+        body = {
             "AttachStdin": stdin,
             "AttachStdout": True,
             "AttachStderr": True,
@@ -189,37 +189,37 @@ class Container:
         }
         with self._translated("running a program in it"):
             path = self.engine.api._url("/containers/{0}/exec", self.id)
-            answer = self.engine.api._post_json(path, data=order)
-            exec_id = str(self.engine.api._result(answer, json=True)["Id"])
+            response = self.engine.api._post_json(path, data=body)
+            exec_id = str(self.engine.api._result(response, json=True)["Id"])
         line = self.engine.hijack(f"/exec/{exec_id}/start", {"Detach": False, "Tty": False})
         return ExecStream(self.engine, exec_id, line)
 
     # Archives
 
     def get_archive(self, path: str) -> Iterator[bytes]:
-        """A tar stream of what is at *path*."""
+        """Yield a tar stream of everything at *path*."""
         return self.engine.stream(f"/containers/{self.id}/archive", {"path": path})
 
     def put_archive(self, path: str, tar: Iterable[bytes] | bytes) -> None:
-        """Unpack a tar stream into the directory *path*, with the owners that it names."""
+        """Extract a tar stream into the directory *path*, with the owners in the archive."""
         url = self.engine.api._url("/containers/{0}/archive", self.id)
         parameters = {"path": path, "noOverwriteDirNonDir": "true"}
         with self._translated("storing in it"):
             self.engine.api._raise_for_status(self.engine.api._put(url, params=parameters, data=tar))
 
     def look(self, path: str) -> PathStat | None:
-        """What the engine says about *path*, a link at its end kept; `None` if nothing is there."""
+        """Return what Docker reports about *path*, without following a link; `None` if it does not exist."""
         url = self.engine.api._url("/containers/{0}/archive", self.id) + f"?path={quote(path, safe='/')}"
         with self._translated("looking into it"):
-            answer = self.engine.api.head(url, timeout=self.engine.timeout_seconds)
-            if answer.status_code == 404 and "X-Docker-Container-Path-Stat" not in answer.headers:
+            response = self.engine.api.head(url, timeout=self.engine.timeout_seconds)
+            if response.status_code == 404 and "X-Docker-Container-Path-Stat" not in response.headers:
                 self.state()
                 return None
-            self.engine.api._raise_for_status(answer)
-        return _path_stat(answer.headers["X-Docker-Container-Path-Stat"])
+            self.engine.api._raise_for_status(response)
+        return _path_stat(response.headers["X-Docker-Container-Path-Stat"])
 
     def _changed(self, doing: str, act: Callable[[str], object], *problems: str) -> bool:
-        """Whether *act* changed anything; errors that say that it is so already are passed over."""
+        """Run *act* and return whether it changed anything; errors in *problems* mean that it did not."""
         try:
             with self._translated(doing):
                 act(self.id)
@@ -246,7 +246,7 @@ def _path_stat(header: str) -> PathStat:
 
 @contextmanager
 def _unless(*problems: str) -> Iterator[None]:
-    """Pass over errors that say that it is so already."""
+    """Ignore errors with one of these problems."""
     try:
         yield
     except ContainerError as error:

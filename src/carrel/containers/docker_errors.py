@@ -1,7 +1,6 @@
 """Translate errors of the Docker engine and its client into errors of carrel.
 
-What the engine says in its own words may name paths of the host, so it is kept apart in `detail`, for the
-operator alone.
+The engine's own message may contain host paths, so it is kept in `detail`, for the operator only.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from carrel.errors import CarrelError, ContainerError, EngineError
 from carrel.fs.nonblocking import blocking
 
-_UNSTARTED = {
+_START_FAILURES = {
     "too_long": ("argument list too long",),
     "missing": ("executable file", "no such file or directory"),
     "unrunnable": (
@@ -25,22 +24,24 @@ _UNSTARTED = {
         "too many levels of symbolic links",
     ),
 }
-"""How the engine says why a program of an image could not be started."""
+"""Docker's wording for why a program could not be started."""
 
 
-def start_failure_reason(told: str) -> str | None:
-    """What was wrong with a program that did not start: `missing`, `unrunnable` or `too_long`.
+def start_failure_reason(message: str) -> str | None:
+    """Return why a program could not be started: `missing`, `unrunnable` or `too_long`.
 
-    `None` if the engine speaks of something else, as of the container. It answers all of them with the same
-    status, so this is the one place that goes by its words.
+    `None` if the message is about something else, such as the container. Docker reports all of these with the
+    same status, so this is the one place that parses its messages.
     """
-    told = told.lower()
-    return next((why for why, words in _UNSTARTED.items() if any(each in told for each in words)), None)
+    message = message.lower()
+    return next(
+        (why for why, words in _START_FAILURES.items() if any(each in message for each in words)), None
+    )
 
 
 @contextmanager
 def translate_docker_errors(doing: str) -> Iterator[None]:
-    """Let what is *doing* raise errors of ours only: `EngineError` or `ContainerError`.
+    """Raise only `EngineError` or `ContainerError`; *doing* describes the operation in their messages.
 
     Waiting for the engine counts as blocking.
     """
@@ -56,19 +57,19 @@ def translate_docker_errors(doing: str) -> Iterator[None]:
 
 
 def translate_docker_error(error: Exception, doing: str) -> EngineError | ContainerError:
-    """What *error* means for somebody who was *doing* something.
+    """Return the error of carrel for *error*; *doing* describes the operation.
 
     Raises:
-        Exception: The same error, if it is none of the engine or of its client.
+        Exception: *error* itself, if it comes neither from the engine nor from its client.
     """
     import requests
     from docker import errors
 
     if isinstance(error, errors.APIError):
-        return _answered(error, doing)
+        return _response_error(error, doing)
     if isinstance(error, requests.exceptions.Timeout | TimeoutError):
         return EngineError("slow", f"the Docker engine does not answer in time: {doing}", detail=str(error))
-    behind = list(_chain(error))
+    behind = list(_causes(error))
     for each in behind:
         if isinstance(each, PermissionError):
             return EngineError("refused", "the Docker engine refuses this user", detail=str(error))
@@ -79,30 +80,34 @@ def translate_docker_error(error: Exception, doing: str) -> EngineError | Contai
         if isinstance(each, FileNotFoundError | ConnectionRefusedError):
             return EngineError("missing", "no Docker engine answers there; is it running?", detail=str(error))
     if isinstance(error, errors.DockerException | requests.exceptions.RequestException | OSError):
-        return EngineError("failed", f"the Docker engine broke off: {doing}", detail=str(error))
+        return EngineError(
+            "failed", f"the connection to the Docker engine failed: {doing}", detail=str(error)
+        )
     raise error
 
 
-def _answered(error: object, doing: str) -> EngineError | ContainerError:
-    """What the engine means by an answer that is an error."""
+def _response_error(error: object, doing: str) -> EngineError | ContainerError:
+    """Translate an error response of the engine."""
     from docker import errors
 
     assert isinstance(error, errors.APIError)  # noqa: S101  # for the type checker
-    told = str(error.explanation or error)
+    message = str(error.explanation or error)
     status = error.status_code
     if isinstance(error, errors.ImageNotFound):
-        return ContainerError("image", f"the image is not on the engine: {doing}", detail=told)
+        return ContainerError("image", f"the image is not on the engine: {doing}", detail=message)
     if status == 404:
-        return ContainerError("missing", f"no such container: {doing}", detail=told)
+        return ContainerError("missing", f"no such container: {doing}", detail=message)
     if status == 409:
-        return ContainerError("conflict", f"the container is not in a state for that: {doing}", detail=told)
+        return ContainerError(
+            "conflict", f"the container is not in a state for that: {doing}", detail=message
+        )
     if status in (401, 403):
-        return EngineError("refused", "the Docker engine refuses this user", detail=told)
-    return ContainerError("failed", f"the Docker engine could not do that: {doing}", detail=told)
+        return EngineError("refused", "the Docker engine refuses this user", detail=message)
+    return ContainerError("failed", f"the Docker engine failed: {doing}", detail=message)
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and all behind it, also those that urllib3 and requests carry as arguments."""
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and its causes, including those that urllib3 and requests keep as arguments."""
     todo: list[object] = [error]
     seen: set[int] = set()
     while todo:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 OLDEST = "1.41"
-"""The oldest version of the engine's interface that has all we ask for: Docker 20.10."""
+"""Oldest supported version of the Docker API: that of Docker 20.10."""
 TIMEOUT_SECONDS = 30.0
 
 
@@ -32,10 +32,10 @@ class Engine:
 
     @classmethod
     def connect(cls, address: str | None = None, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Engine:
-        """Find the engine at *address*, or where `DOCKER_HOST` says, or at the usual socket.
+        """Connect to the engine at *address*, at `DOCKER_HOST`, or at the default socket.
 
         Raises:
-            EngineError: The client is not installed, or no engine answers that we can use.
+            EngineError: The Docker client is not installed, or no usable engine responds.
         """
         try:
             from docker import APIClient
@@ -54,7 +54,7 @@ class Engine:
                 "address", f"a Docker engine is reached by unix:// or tcp://, not by {found[:80]!r}"
             )
         with translate_docker_errors("connecting to it"):
-            # The client would leave a socket behind that could not be connected.
+            # The client leaks its socket if it cannot connect.
             connect_socket(found, timeout_seconds).close()
             api = APIClient(version=OLDEST, timeout=timeout_seconds, **options)
         try:
@@ -71,11 +71,11 @@ class Engine:
         self.close()
 
     def close(self) -> None:
-        """Let go of all connections; what runs goes on."""
+        """Close all connections; containers keep running."""
         self.api.close()
 
     def facts(self) -> dict[str, Any]:
-        """What the engine tells about itself."""
+        """Return version and features of the engine."""
         with translate_docker_errors("asking about it"):
             version, info = self.api.version(), self.api.info()
         return {
@@ -101,19 +101,19 @@ class Engine:
         return True
 
     def image_volumes(self, image: str) -> list[str]:
-        """The directories that an image declares as volumes.
+        """Return the directories that an image declares as volumes.
 
         Raises:
-            ContainerError: There is no such image.
+            ContainerError: The image does not exist.
         """
         with translate_docker_errors(f"looking for {image!r}"):
             return list(self.api.inspect_image(image)["Config"].get("Volumes") or ())
 
     def pull(self, image: str) -> None:
-        """Fetch an image from its registry.
+        """Pull an image from its registry.
 
         Raises:
-            ContainerError: There is none of that name, or it cannot be fetched.
+            ContainerError: The image does not exist or cannot be pulled.
         """
         from docker.utils import parse_repository_tag
 
@@ -126,7 +126,7 @@ class Engine:
                     )
 
     def listed(self, labels: dict[str, str], *, volume: str | None = None) -> list[dict[str, Any]]:
-        """The containers with these labels and, if it is given, that *volume*; running or not."""
+        """List the containers with these labels and, if given, that *volume*, running or not."""
         filters = {"label": [f"{name}={value}" for name, value in labels.items()]}
         if volume is not None:
             filters["volume"] = [volume]
@@ -134,11 +134,11 @@ class Engine:
             return list(self.api.containers(all=True, filters=filters))
 
     def hijack(self, path: str, body: dict[str, object]) -> HijackedConnection:
-        """Ask for a connection in both directions.
+        """Open a bidirectional connection.
 
         Raises:
-            EngineError: It does not answer, or in another way.
-            ContainerError: It says no.
+            EngineError: The engine does not respond, or with something else than HTTP.
+            ContainerError: The engine refuses.
         """
         with translate_docker_errors("opening a stream"):
             return HijackedConnection.open(
@@ -150,7 +150,7 @@ class Engine:
             )
 
     def _tls(self) -> Any:
-        """How to speak TLS as the client does; `None` if it does not."""
+        """Return the TLS settings of the client; `None` if it does not use TLS."""
         if not str(self.api.base_url).startswith("https"):
             return None
         import ssl
@@ -166,7 +166,7 @@ class Engine:
         return context
 
     def stream(self, path: str, parameters: dict[str, str]) -> Iterator[bytes]:
-        """The body of an answer by pieces."""
+        """Yield the body of a response in chunks."""
         url = f"{self.api.base_url}/v{self.api.api_version}{path}"
         with translate_docker_errors("reading a stream"):
             response = self.api.get(url, params=parameters, stream=True, timeout=self.timeout_seconds)
@@ -179,21 +179,23 @@ class Engine:
 
 
 def _agree_on_version(api: APIClient) -> None:
-    """Speak the newest version that both sides know.
+    """Use the newest API version that both sides support.
 
     Raises:
-        EngineError: The engine knows none that has all we ask for, or does not answer.
+        EngineError: The engine is too old or does not respond.
     """
     from docker.constants import DEFAULT_DOCKER_API_VERSION
 
     with translate_docker_errors("asking for its version"):
-        answer = api.version(api_version=False)
-    told = str(answer.get("ApiVersion")) if isinstance(answer, dict) else ""
-    if not re.fullmatch(r"\d{1,4}\.\d{1,4}", told):
-        raise EngineError("failed", "what answers there is no Docker engine")
-    newest = min(told, DEFAULT_DOCKER_API_VERSION, key=_numbers)
+        response = api.version(api_version=False)
+    version = str(response.get("ApiVersion")) if isinstance(response, dict) else ""
+    if not re.fullmatch(r"\d{1,4}\.\d{1,4}", version):
+        raise EngineError("failed", "the server at that address is not a Docker engine")
+    newest = min(version, DEFAULT_DOCKER_API_VERSION, key=_numbers)
     if _numbers(newest) < _numbers(OLDEST):
-        raise EngineError("version", f"the Docker engine speaks version {told}, {OLDEST} or newer is needed")
+        raise EngineError(
+            "version", f"the Docker engine supports API version {version}; {OLDEST} or newer is required"
+        )
     api._version = newest
 
 

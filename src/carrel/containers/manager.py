@@ -1,7 +1,8 @@
-"""`Containers`: one container per key, however many threads and processes use it.
+"""`Containers`: one container per key, shared by all threads and processes.
 
-The engine lets only one container have a name, so of all who make it at the same time one does, and the
-others find it. A `UsageLock` says who uses it; what nobody alive uses is an orphan, and `sweep` removes it.
+Container names are unique on an engine, so of several concurrent creators one succeeds and the others find
+its container. Each user holds a `UsageLock`; a container without a living user is an orphan, which `sweep`
+removes.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from carrel.containers.volume import create_volume
 from carrel.errors import ContainerError, EngineError
 from carrel.paths.session_id import require_session_id
 
-_HOME = "carrel.home"
-_KEY = "carrel.key"
-_SPEC = "carrel.spec"
+_DIRECTORY_LABEL = "carrel.home"
+_KEY_LABEL = "carrel.key"
+_SPEC_LABEL = "carrel.spec"
 _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerStatus:
-    """What is known about the container of a name."""
+    """Status of the container of one key."""
 
     registered: bool
     exists: bool
@@ -39,56 +40,56 @@ class ContainerStatus:
 
 
 class Containers:
-    """The containers of one directory, in which it is written who uses which."""
+    """The containers of one directory, which holds their usage locks."""
 
     def __init__(self, engine: Engine, directory: Path) -> None:
-        """Keep them on *engine*; all who name the same *directory* on this host share them."""
+        """Manage containers on *engine*; processes of this host with the same *directory* share them."""
         self.engine = engine
         self._directory = directory
-        self._home = _home(directory)
+        self._directory_id = _directory_id(directory)
         self._lock = Lock()
         self._specs: dict[str, ContainerSpec] = {}
-        self._turns: dict[str, RLock] = {}
-        self._holds: dict[str, UsageLock] = {}
+        self._key_locks: dict[str, RLock] = {}
+        self._usage_locks: dict[str, UsageLock] = {}
 
     def register(self, key: str, spec: ContainerSpec) -> None:
-        """Say what the container of *key* is made of; nothing is made yet.
+        """Register the specification for *key*; nothing is created yet.
 
         Raises:
-            SessionIdError: A key is spelled like the id of a session, and this is not.
+            SessionIdError: The key is not valid; keys follow the rule for session ids.
         """
         require_session_id(key)
         with self._lock:
             self._specs[key] = spec
 
     def name(self, key: str) -> str:
-        """What the engine knows the container of *key* by."""
-        return f"carrel-{self._home}-{require_session_id(key)}"
+        """Return the name of the container of *key*."""
+        return f"carrel-{self._directory_id}-{require_session_id(key)}"
 
     def ensure(self, key: str) -> Container:
-        """The container of *key*, which runs: made, started or found, once for all who ask.
+        """Return the running container of *key*, creating or starting it if needed.
 
         Raises:
-            ContainerError: Nothing is registered under *key*, its image is missing, it cannot be started, or
-                another process uses it with another specification.
-            EngineError: The engine does not answer.
+            ContainerError: *key* is not registered, its image is missing, it cannot be started, or another
+                process uses it with another specification.
+            EngineError: The engine does not respond.
         """
         spec = self._specs.get(key)
         if spec is None:
             raise ContainerError("unregistered", f"container {key!r} is not registered: register it first")
-        with self._turn(key):
-            container = self._made(key, spec, self._held(key))
+        with self._key_lock(key):
+            container = self._find_or_create(key, spec, self._usage_lock(key))
             if spec.command is not None:
-                _run(container)
+                _ensure_running(container)
             return container
 
     def start(self, key: str) -> Container:
-        """The same as `ensure`."""
+        """Alias of `ensure`."""
         return self.ensure(key)
 
     def stop(self, key: str) -> bool:
-        """End what runs in the container and leave it there; whether it ran."""
-        with self._turn(key):
+        """Stop the container without removing it; returns whether it was running."""
+        with self._key_lock(key):
             container = self._find(key)
             if container is None or not container.state().running:
                 return False
@@ -96,28 +97,28 @@ class Containers:
             return True
 
     def remove(self, key: str) -> bool:
-        """Take the container away, whoever uses it; whether there was one. Volumes stay."""
-        with self._turn(key):
+        """Remove the container, even if it is in use; returns whether there was one. Volumes stay."""
+        with self._key_lock(key):
             container = self._find(key)
             if container is not None:
                 container.remove()
-            hold = self._holds.pop(key, None)
-            if hold is not None:
-                hold.release(forget=hold.alone())
+            lock = self._usage_locks.pop(key, None)
+            if lock is not None:
+                lock.release(forget=lock.alone())
             elif container is not None:
                 with suppress(OSError):
-                    self._file(key).unlink()
+                    self._lock_file(key).unlink()
             return container is not None
 
     def end_left(self, key: str) -> None:
-        """End what programs left running in the container of *key*, which stays."""
-        with self._turn(key):
+        """Kill what programs left running in the container of *key*."""
+        with self._key_lock(key):
             container = self._find(key)
             if container is not None:
                 kill_leftovers(container)
 
     def status(self, key: str) -> ContainerStatus:
-        """What is known about the container of *key*."""
+        """Return the status of the container of *key*."""
         container = self._find(key)
         running = False
         if container is not None:
@@ -135,15 +136,18 @@ class Containers:
         )
 
     def known(self) -> list[str]:
-        """The keys that have a container on the engine, whoever made it."""
-        return sorted(found["Labels"][_KEY] for found in self.engine.listed({_HOME: self._home}))
+        """Return the keys that have a container on the engine, from any process."""
+        return sorted(
+            found["Labels"][_KEY_LABEL]
+            for found in self.engine.listed({_DIRECTORY_LABEL: self._directory_id})
+        )
 
     def sweep(self) -> list[str]:
-        """Remove the containers that nobody alive uses, and locks without one; the keys of the former."""
+        """Remove orphaned containers and locks without a container; returns the keys of the containers."""
         removed = []
         for key in sorted({*self.known(), *recorded_keys(self._directory)}):
-            with exclusive_usage_lock(self._file(key)) as hold:
-                if hold is None:
+            with exclusive_usage_lock(self._lock_file(key)) as lock:
+                if lock is None:
                     continue
                 container = self._find(key)
                 if container is not None:
@@ -152,25 +156,25 @@ class Containers:
         return removed
 
     def close(self) -> None:
-        """Let go of all containers; those that nobody else uses are removed, or left to the next sweep."""
-        for key in list(self._holds):
+        """Release all containers; those with no other user are removed, or left to the next sweep."""
+        for key in list(self._usage_locks):
             self.release(key)
 
     def release(self, key: str) -> None:
-        """Let go of one; if nobody else uses it, it is removed, or left to the next sweep."""
-        with self._turn(key):
-            hold = self._holds.pop(key, None)
-            if hold is not None:
-                hold.release(forget=hold.alone() and self._is_removed(key))
+        """Release one container; without another user it is removed, or left to the next sweep."""
+        with self._key_lock(key):
+            lock = self._usage_locks.pop(key, None)
+            if lock is not None:
+                lock.release(forget=lock.alone() and self._is_removed(key))
 
     def abandon(self) -> None:
-        """Let go in a child that was forked, where the parent goes on: nothing is removed nor asked."""
-        holds, self._holds = self._holds, {}
-        for hold in holds.values():
-            hold.release()
+        """Release all locks in a forked child, whose parent keeps using them; does not touch the engine."""
+        locks, self._usage_locks = self._usage_locks, {}
+        for lock in locks.values():
+            lock.release()
 
     def _is_removed(self, key: str) -> bool:
-        """Remove a container, if the engine can do that now."""
+        """Remove a container; returns false if the engine fails."""
         try:
             container = self._find(key)
             if container is not None:
@@ -179,21 +183,21 @@ class Containers:
             return False
         return True
 
-    def _held(self, key: str) -> UsageLock:
-        """Say that we use the container, as long as this is not closed."""
-        hold = self._holds.get(key)
-        if hold is not None and not hold.is_there():
-            hold.release()
-            hold = None
-        if hold is None:
-            hold = self._holds[key] = UsageLock.share(self._file(key))
-        return hold
+    def _usage_lock(self, key: str) -> UsageLock:
+        """Return our usage lock of the container, taking it if needed."""
+        lock = self._usage_locks.get(key)
+        if lock is not None and not lock.is_there():
+            lock.release()
+            lock = None
+        if lock is None:
+            lock = self._usage_locks[key] = UsageLock.share(self._lock_file(key))
+        return lock
 
-    def _turn(self, key: str) -> RLock:
+    def _key_lock(self, key: str) -> RLock:
         with self._lock:
-            return self._turns.setdefault(key, RLock())
+            return self._key_locks.setdefault(key, RLock())
 
-    def _file(self, key: str) -> Path:
+    def _lock_file(self, key: str) -> Path:
         return self._directory / f"{require_session_id(key)}{LOCK_SUFFIX}"
 
     def _find(self, key: str) -> Container | None:
@@ -208,40 +212,47 @@ class Containers:
         user = (found["Config"]["Labels"] or {}).get(USER_LABEL)
         return Container(self.engine, found["Id"], name, user=user)
 
-    def _made(self, key: str, spec: ContainerSpec, hold: UsageLock) -> Container:
-        """The container with this specification, found or made."""
+    def _find_or_create(self, key: str, spec: ContainerSpec, lock: UsageLock) -> Container:
+        """Find or create the container with this specification."""
         for _ in range(_TRIES):
             container = self._find(key)
-            if container is not None and container.state().labels.get(_SPEC) == spec.digest:
+            if container is not None and container.state().labels.get(_SPEC_LABEL) == spec.digest:
                 return container
             if container is not None:
-                self._remove_other(key, container, hold)
+                self._remove_other(key, container, lock)
             try:
-                return self._make(key, spec)
+                return self._create(key, spec)
             except ContainerError as error:
                 if error.problem != "conflict":
                     raise
-        raise ContainerError("conflict", f"container {key!r} is made and removed again and again")
+        raise ContainerError(
+            "conflict", f"container {key!r} is created and removed again and again; try again later"
+        )
 
-    def _remove_other(self, key: str, container: Container, hold: UsageLock) -> None:
-        """Take away a container that was made otherwise, if nobody else uses it."""
-        if not hold.alone():
+    def _remove_other(self, key: str, container: Container, lock: UsageLock) -> None:
+        """Remove a container with another specification, unless someone else uses it."""
+        if not lock.alone():
             raise ContainerError("in_use", f"container {key!r} is in use with other settings")
         try:
             container.remove()
         finally:
-            hold.share_again()
+            lock.share_again()
 
-    def _make(self, key: str, spec: ContainerSpec) -> Container:
+    def _create(self, key: str, spec: ContainerSpec) -> Container:
         name = self.name(key)
-        labels = {"carrel": "1", _HOME: self._home, _KEY: key, _SPEC: spec.digest}
+        labels = {
+            "carrel": "1",
+            _DIRECTORY_LABEL: self._directory_id,
+            _KEY_LABEL: key,
+            _SPEC_LABEL: spec.digest,
+        }
         if spec.pull and not self.engine.has_image(spec.image):
             self.engine.pull(spec.image)
         try:
             config = spec.to_engine(labels, self.engine.image_volumes(spec.image))
             create_volume(self.engine, spec)
-            with translate_docker_errors(f"{name}: making it of {spec.image!r}"):
-                made = self.engine.api.create_container_from_config(config, name)
+            with translate_docker_errors(f"{name}: creating it from {spec.image!r}"):
+                created = self.engine.api.create_container_from_config(config, name)
         except ContainerError as error:
             if error.problem not in ("image", "missing"):
                 raise
@@ -249,12 +260,12 @@ class Containers:
                 "image", f"the image {spec.image!r} is not on the engine, and may not be pulled"
             )
         else:
-            return Container(self.engine, made["Id"], name, user=spec.user)
+            return Container(self.engine, created["Id"], name, user=spec.user)
         raise problem
 
 
-def _run(container: Container) -> None:
-    """Let it run, whatever it does now."""
+def _ensure_running(container: Container) -> None:
+    """Start or unpause the container."""
     state = container.state()
     if state.paused:
         container.unpause()
@@ -262,8 +273,8 @@ def _run(container: Container) -> None:
         container.start()
 
 
-def _home(directory: Path) -> str:
-    """Tells the containers of one directory on one host from all others on the engine."""
+def _directory_id(directory: Path) -> str:
+    """Return an id for one directory on one host, which is part of the names of its containers."""
     try:
         machine = Path("/etc/machine-id").read_text("ascii", "replace").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""`ContainerSpec`: what a container is created from, locked down unless the operator loosens it."""
+"""`ContainerSpec`: the configuration of a container, locked down by default."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from carrel.errors import ContainerError
 from carrel.values import MIB
 
 WORKSPACE = "/workspace"
-"""Where a container finds its files."""
+"""Mount point of the workspace in a container."""
 NOBODY = "65532:65532"
-"""A user and a group that no image gives anything to."""
+"""A user and group that own nothing in any image."""
 WAIT = ("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 2147483647 & wait $!; done")
-"""Keeps a container running, and takes in the processes that lose their parents."""
+"""Keeps a container running and reaps orphaned processes."""
 WAITING_PROCESSES = 2
-"""How many that is: the shell and its `sleep`."""
+"""Number of processes of `WAIT`: the shell and its `sleep`."""
 _WAITING_USERS = ("65533:65533", "65531:65531")
-"""Who that is: never the user of the programs, who could stop or replace it and so outlive their run."""
+"""Users for `WAIT`, never that of the programs, which could kill or replace it and so outlive their run."""
 USER_LABEL = "carrel.user"
-"""Tells who programs run as; the engine's own field has the user of what waits."""
+"""Label with the user that programs run as; Docker's own field has the user of `WAIT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,71 +34,73 @@ class Bind:
     source: str
 
     def to_engine(self) -> dict[str, Any]:
-        """As the engine wants it: what is mounted in it later, or was before, is not seen inside."""
+        """Return the mount for Docker; other mounts inside the directory are not visible in the container."""
         options = {"Propagation": "rprivate", "NonRecursive": True}
         return {"Type": "bind", "Source": self.source, "Target": WORKSPACE, "BindOptions": options}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """A volume of the engine at `/workspace`; it stays when the container goes."""
+    """A Docker volume at `/workspace`; it outlives the container."""
 
     name: str
     memory_bytes: int | None = None
-    """Keep it in memory, with this as its size, which the kernel holds to; gone with its last container."""
+    """Keep it in memory, with this size enforced by the kernel; it is lost with its last container."""
     entries: int | None = None
-    """Of a volume in memory: most files and directories."""
+    """Most files and directories, for a volume in memory."""
     owner: str = NOBODY
 
     def to_engine(self) -> dict[str, Any]:
-        """As the engine wants it, which makes it if it is missing."""
+        """Return the mount for Docker, which creates the volume if it is missing."""
         options: dict[str, Any] = {"NoCopy": True, "Labels": {"carrel": "1"}}
         if self.memory_bytes is not None:
             user, _, group = self.owner.partition(":")
             inodes = "" if self.entries is None else f",nr_inodes={self.entries + 1}"
-            told = f"size={self.memory_bytes}{inodes},mode=0755,uid={user},gid={group or user},nosuid,nodev"
+            mount_options = (
+                f"size={self.memory_bytes}{inodes},mode=0755,uid={user},gid={group or user},nosuid,nodev"
+            )
             options["DriverConfig"] = {
                 "Name": "local",
-                "Options": {"type": "tmpfs", "device": "tmpfs", "o": told},
+                "Options": {"type": "tmpfs", "device": "tmpfs", "o": mount_options},
             }
         return {"Type": "volume", "Source": self.name, "Target": WORKSPACE, "VolumeOptions": options}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerSpec:
-    """What a container is made of.
+    """Configuration of a container.
 
-    The defaults lock it down: no network, no capabilities, no new privileges, a root that cannot be written,
-    a user that is not root, and the engine's own filter of system calls.
+    The defaults lock it down: no network, no capabilities, no new privileges, a read-only root file system,
+    a user other than root, and Docker's default seccomp profile.
     """
 
     image: str
     user: str = NOBODY
     mount: Bind | Volume | None = None
-    """What is at `/workspace`."""
+    """What is mounted at `/workspace`."""
     command: tuple[str, ...] | None = WAIT
-    """What keeps it running; with `None` it is made and never started."""
+    """The command that keeps it running; with `None` it is created and never started."""
     memory_bytes: int = 512 * MIB
-    """Of all its processes and of its `/tmp`; none of it is swapped."""
+    """Memory limit of all its processes and of its `/tmp`, without swap."""
     cpus: float = 1.0
     pids: int = 128
     open_files: int = 1024
     file_bytes: int | None = None
-    """The size that one file may reach."""
+    """Largest size of one file (RLIMIT_FSIZE)."""
     tmp_bytes: int = 64 * MIB
-    """What its `/tmp` may hold, in memory."""
+    """Size of its `/tmp`, which is in memory."""
     network: str = "none"
-    """The engine's network that it is in."""
+    """Name of its Docker network."""
     read_only: bool = True
-    """Whether its root cannot be written."""
+    """Whether its root file system is read-only."""
     capabilities: tuple[str, ...] = ()
-    """Those that it keeps."""
+    """Linux capabilities that it keeps."""
     new_privileges: bool = False
     seccomp: str | None = None
-    """Another filter of system calls than the engine's own: `unconfined`, or its text as JSON."""
+    """A seccomp profile instead of Docker's default: `unconfined`, or JSON text."""
     env: Mapping[str, str] = field(default_factory=dict)
     pull: bool = False
-    """Whether a missing image is fetched from its registry."""
+    """Whether a missing image is pulled from its registry."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "env", MappingProxyType(dict(self.env)))
@@ -110,15 +112,15 @@ class ContainerSpec:
 
     @property
     def digest(self) -> str:
-        """Tells whether a container was made in the same way."""
+        """A hash that is equal for containers created from the same configuration."""
         text = json.dumps(self.to_engine({}), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def to_engine(self, labels: Mapping[str, str], volumes: Iterable[str] = ()) -> dict[str, Any]:
-        """As the engine wants it, for an image that declares *volumes*, which are in memory as `/tmp` is.
+        """Return the configuration for Docker; *volumes* declared by the image are in memory, as `/tmp` is.
 
         Raises:
-            ContainerError: One of them would hide a part of what is mounted at `/workspace`.
+            ContainerError: One of them would hide files of the workspace.
         """
         return {
             "Image": self.image,
@@ -139,7 +141,7 @@ class ContainerSpec:
         limits.append({"Name": "core", "Soft": 0, "Hard": 0})
         if self.file_bytes is not None:
             limits.append({"Name": "fsize", "Soft": self.file_bytes, "Hard": self.file_bytes})
-        # The engine would make a volume of its own, on its disk, for what nothing is mounted at.
+        # Docker would create a volume on disk for each declared path where nothing is mounted.
         in_memory = {"/tmp", *map(normpath, volumes)} - ({WORKSPACE} if self.mount else set())  # noqa: S108
         if self.mount and any(each.startswith(f"{WORKSPACE}/") for each in in_memory):
             raise ContainerError(

@@ -1,7 +1,7 @@
 """Streams of a program in a container: a connection hijacked from HTTP, and `ExecStream` on top of it.
 
-The client's own way reads the head of the answer through a buffer and hands on the socket beneath it, so
-what came with the head would be lost.
+The Docker client reads the response head through a buffer and returns the socket beneath it, which loses any
+output that arrived together with the head.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class HijackedConnection:
     """One connection; used by one thread to send and one to receive."""
 
     def __init__(self, connection: socket.socket, received: bytes) -> None:
-        """Take over a connection on which *received* came already."""
+        """Take over a connection from which *received* was already read."""
         connection.setblocking(False)
         self._socket = connection
         self._received = received
@@ -45,22 +45,22 @@ class HijackedConnection:
         timeout_seconds: float,
         context: ssl.SSLContext | None = None,
     ) -> HijackedConnection:
-        """Post *body* to *path* and ask to go over.
+        """Post *body* to *path* and upgrade the connection.
 
         Raises:
-            ContainerError: The engine answers with an error.
-            EngineError: It answers with something else.
-            OSError: It does not answer.
+            ContainerError: The engine responds with an error.
+            EngineError: The response is not HTTP.
+            OSError: The engine does not respond.
         """
         connection = connect_socket(address, timeout_seconds, context)
         try:
-            head = (
+            request = (
                 f"POST {path} HTTP/1.1\r\nHost: engine\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             )
-            connection.sendall(head.encode() + body)
-            answer, rest = _read_head(connection)
-            _require_upgrade(answer, rest)
+            connection.sendall(request.encode() + body)
+            head, rest = _read_head(connection)
+            _require_upgrade(head, rest)
             return cls(connection, rest)
         except BaseException:
             connection.close()
@@ -70,21 +70,21 @@ class HijackedConnection:
         """Send all of *data*.
 
         Raises:
-            EngineError: It was not taken before *deadline*, by the monotonic clock.
-            OSError: The other side is gone.
+            EngineError: It was not accepted before *deadline* (monotonic clock).
+            OSError: The connection is closed.
         """
         view = memoryview(data)
         while view:
             taken = self.send_some(view, deadline)
             if not taken:
-                raise EngineError("slow", "what was sent to the container is not taken")
+                raise EngineError("slow", "the container did not accept the input in time")
             view = view[taken:]
 
     def send_some(self, data: bytes | memoryview, deadline: float) -> int:
-        """Send the beginning of *data*; how much was taken, nothing if none was before *deadline*.
+        """Send as much of *data* as the socket accepts; returns the number of bytes, 0 at *deadline*.
 
         Raises:
-            OSError: The other side is gone.
+            OSError: The connection is closed.
         """
         while True:
             try:
@@ -94,7 +94,7 @@ class HijackedConnection:
                     return 0
 
     def receive(self, deadline: float) -> bytes | None:
-        """The next bytes, none at the end; `None` if nothing comes before *deadline*."""
+        """Return the next bytes, `b""` at the end; `None` if nothing arrives before *deadline*."""
         if self._received:
             received, self._received = self._received, b""
             return received
@@ -106,16 +106,16 @@ class HijackedConnection:
                     return None
 
     def end_input(self) -> None:
-        """Say that nothing more will be sent."""
+        """Shut down the sending side."""
         self._socket.shutdown(socket.SHUT_WR)
 
     def end(self) -> None:
-        """Say that nothing more will be sent or received; a thread that does either sees the end."""
+        """Shut down both sides; a thread that is sending or receiving sees the end."""
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _wait(self, event: int, deadline: float) -> bool:
@@ -127,10 +127,10 @@ class HijackedConnection:
 def connect_socket(
     address: str, timeout_seconds: float, context: ssl.SSLContext | None = None
 ) -> socket.socket:
-    """A connection to an address as Docker writes them.
+    """Connect to an address in the format of `DOCKER_HOST`.
 
     Raises:
-        OSError: Nobody is there, or we may not.
+        OSError: Nothing listens there, or permissions forbid it.
     """
     found = urlsplit(address)
     if found.scheme in ("unix", "http+unix"):
@@ -151,12 +151,12 @@ def connect_socket(
 
 
 def _read_head(connection: socket.socket) -> tuple[bytes, bytes]:
-    """The head of the answer, and what came after it."""
+    """Read the response head; returns it and any bytes after it."""
     received = b""
     while b"\r\n\r\n" not in received:
         piece = connection.recv(4096)
         if not piece or len(received) > _MAX_RESPONSE_HEAD_BYTES:
-            raise EngineError("failed", "the Docker engine broke off: opening a stream")
+            raise EngineError("failed", "the connection to the Docker engine failed: opening a stream")
         received += piece
     head, _, rest = received.partition(b"\r\n\r\n")
     return head, rest
@@ -166,11 +166,11 @@ def _require_upgrade(head: bytes, rest: bytes) -> None:
     status = head.split(b" ", 2)[1:2]
     if status in ([b"101"], [b"200"]):
         return
-    told = rest.decode("utf-8", "replace")[:1000]
+    message = rest.decode("utf-8", "replace")[:1000]
     problem = {b"404": "missing", b"409": "stopped"}.get(status[0] if status else b"", "failed")
-    if problem != "stopped" and start_failure_reason(told):
+    if problem != "stopped" and start_failure_reason(message):
         problem = "program"
-    raise ContainerError(problem, "the container cannot run that now", detail=told)
+    raise ContainerError(problem, "the container cannot run the program now", detail=message)
 
 
 STDOUT = 1
@@ -180,7 +180,7 @@ _SLICE_SECONDS = 0.002
 
 
 class ExecStream:
-    """Both directions of one program; the engine marks which stream every piece of output is from."""
+    """Standard streams of one program; the engine frames its output as chunks of stdout and stderr."""
 
     def __init__(self, engine: Engine, exec_id: str, line: HijackedConnection) -> None:
         self._engine = engine
@@ -189,37 +189,37 @@ class ExecStream:
         self._buffer = b""
         self._stream = STDOUT
         self._left = 0
-        """How much of the piece that is being received is still to come."""
+        """Bytes of the current frame still to be received."""
 
     def send(self, data: bytes, *, deadline: float) -> None:
-        """Write to its standard input.
+        """Write to the program's standard input.
 
         Raises:
-            EngineError: It was not taken before *deadline*, by the monotonic clock, or the engine is gone.
+            EngineError: It was not accepted before *deadline* (monotonic clock), or the connection is closed.
         """
         with translate_docker_errors("sending to a program"):
             self._line.send(data, deadline)
 
     def send_some(self, data: bytes | memoryview, *, deadline: float) -> int:
-        """Write the beginning of *data* to its standard input; how much was taken before *deadline*.
+        """Write as much of *data* as standard input accepts before *deadline*; returns the number of bytes.
 
         Raises:
-            EngineError: The program or the engine is gone.
+            EngineError: The program has ended or the connection is closed.
         """
         with translate_docker_errors("sending to a program"):
             return self._line.send_some(data, deadline)
 
     def close_input(self) -> None:
-        """End its standard input."""
+        """Close the program's standard input."""
         with translate_docker_errors("sending to a program"):
             self._line.end_input()
 
     def receive(self, deadline: float) -> tuple[int, bytes] | None:
-        """What it wrote next, and whether to `STDOUT` or `STDERR`; `None` if nothing came until *deadline*.
+        """Return the next output with `STDOUT` or `STDERR`; `None` if nothing arrives before *deadline*.
 
         Raises:
-            EOFError: Nothing more will come.
-            EngineError: The engine is gone.
+            EOFError: The output has ended.
+            EngineError: The connection broke.
         """
         while True:
             if self._left and self._buffer:
@@ -239,26 +239,26 @@ class ExecStream:
             self._buffer = self._buffer + received if self._buffer else received
 
     def exit_code(self) -> int | None:
-        """The status it ended with; `None` while it runs."""
+        """Return the exit status; `None` while it is running."""
         with translate_docker_errors("asking how a program ended"):
             found = self._engine.api.exec_inspect(self._id)
         return None if found.get("Running") else found.get("ExitCode")
 
     def has_begun(self) -> bool:
-        """Whether there ever was a process; of one that has ended, whether it could be started."""
+        """Whether the program was started, even if it has ended since."""
         with translate_docker_errors("asking how a program began"):
             return bool(self._engine.api.exec_inspect(self._id).get("Pid"))
 
     def wait(self, deadline: float) -> int | None:
-        """The status it ends with; `None` if it still runs at *deadline*."""
+        """Wait for the exit status; `None` if it is still running at *deadline*."""
         while (code := self.exit_code()) is None and time.monotonic() < deadline:
             time.sleep(_SLICE_SECONDS)
         return code
 
     def end(self) -> None:
-        """Take no more of its output, and let the engine know; what runs goes on."""
+        """Stop receiving and shut down the connection; the program keeps running."""
         self._line.end()
 
     def close(self) -> None:
-        """Let go of the connection; what runs goes on."""
+        """Close the connection; the program keeps running."""
         self._line.close()

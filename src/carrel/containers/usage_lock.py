@@ -1,7 +1,7 @@
-"""`UsageLock`: tells all processes of this host that a container is in use.
+"""`UsageLock`: shows all processes of this host that a container is in use.
 
-Everybody who uses it holds a shared lock on a file. The kernel lets go of it when a process ends, however it
-ends, so whoever gets the lock alone knows that nobody alive uses the container.
+Every user holds a shared lock on a file. The kernel releases the lock when a process ends, however it ends,
+so a process that gets the exclusive lock knows that no living process uses the container.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TRIES = 100
 
 
 class UsageLock:
-    """The lock of one container, shared with others or held alone."""
+    """The usage lock of one container, shared or exclusive."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self._path = path
@@ -27,29 +27,29 @@ class UsageLock:
 
     @classmethod
     def share(cls, path: Path) -> UsageLock:
-        """Hold it with others, waiting for one who has it alone."""
-        return cls(path, _locked(path, fcntl.LOCK_SH))
+        """Take the shared lock, waiting for a process that holds it exclusively."""
+        return cls(path, _open_locked(path, fcntl.LOCK_SH))
 
     def alone(self) -> bool:
-        """Whether nobody else holds it; if so, nobody else gets it until `share_again` or `release`."""
+        """Try to make the lock exclusive; if true, no one else gets it until `share_again` or `release`."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # The kernel may have let go of the shared one to try.
+            # The kernel may have released the shared lock in the attempt.
             fcntl.flock(self._fd, fcntl.LOCK_SH)
             return False
         return True
 
     def is_there(self) -> bool:
-        """Whether this still is what others would hold; somebody may have taken the file away."""
+        """Whether the lock file still exists at its path; someone may have removed it."""
         return _is_at(self._fd, self._path)
 
     def share_again(self) -> None:
-        """Let others hold it too."""
+        """Go back to the shared lock."""
         fcntl.flock(self._fd, fcntl.LOCK_SH)
 
     def release(self, *, forget: bool = False) -> None:
-        """Let go; with *forget*, which wants it held alone, the file goes too."""
+        """Release the lock; with *forget*, which requires the exclusive lock, remove the file too."""
         if forget:
             with suppress(FileNotFoundError):
                 self._path.unlink()
@@ -58,23 +58,23 @@ class UsageLock:
 
 @contextmanager
 def exclusive_usage_lock(path: Path) -> Iterator[UsageLock | None]:
-    """Hold it alone if nobody else holds it; `None` if somebody does."""
+    """Take the exclusive lock, or give `None` if someone holds the lock."""
     try:
-        fd = _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fd = _open_locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         yield None
         return
-    hold = UsageLock(path, fd)
+    lock = UsageLock(path, fd)
     forget = False
     try:
-        yield hold
+        yield lock
         forget = True
     finally:
-        hold.release(forget=forget)
+        lock.release(forget=forget)
 
 
 def recorded_keys(directory: Path) -> list[str]:
-    """The names whose locks are in *directory*, held or not."""
+    """Return the keys whose lock files are in *directory*, held or not."""
     try:
         found = sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
@@ -84,7 +84,7 @@ def recorded_keys(directory: Path) -> list[str]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody alive holds it; looking changes nothing."""
+    """Whether a living process holds the lock; does not change anything."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -98,27 +98,27 @@ def is_held(path: Path) -> bool:
     return False
 
 
-def _locked(path: Path, how: int) -> int:
-    """The file with a lock on it, which still is at *path*."""
+def _open_locked(path: Path, operation: int) -> int:
+    """Open and lock the file that is at *path* when the lock is taken."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     for _ in range(_TRIES):
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(fd, how)
+            fcntl.flock(fd, operation)
             if _is_at(fd, path):
                 return fd
         except BaseException:
             os.close(fd)
             raise
-        # Whoever had it alone took the file away meanwhile.
+        # A process with the exclusive lock removed the file in the meantime.
         os.close(fd)
-    raise BlockingIOError(f"the lock {path.name!r} is taken away again and again")
+    raise BlockingIOError(f"the lock {path.name!r} is removed again and again; try again later")
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    mine = os.fstat(fd)
+    held = os.fstat(fd)
     try:
         found = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return (found.st_dev, found.st_ino) == (mine.st_dev, mine.st_ino)
+    return (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino)

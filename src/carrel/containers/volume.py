@@ -1,4 +1,4 @@
-"""Create and remove volumes of the engine, owned by the user who will write to them."""
+"""Create and remove Docker volumes owned by the user who will write to them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from carrel.errors import ContainerError
 
 
 def create_volume(engine: Engine, spec: ContainerSpec) -> None:
-    """Make the volume of *spec*, if it has one that is missing.
+    """Create the volume of *spec*, if it has one that does not exist yet.
 
-    A new volume belongs to root, and only root could give it away. The engine is root: it unpacks an archive
-    that names the owner into a container that never runs.
+    A new volume belongs to root, and only root could change that. The engine runs as root: it extracts an
+    archive with the right owner into a container that is never started.
     """
     volume = spec.mount
     if not isinstance(volume, Volume) or volume.memory_bytes is not None or _exists(engine, volume.name):
         return
-    with translate_docker_errors(f"making the volume {volume.name!r}"):
+    with translate_docker_errors(f"creating the volume {volume.name!r}"):
         unlocked = replace(spec, command=None, read_only=False).to_engine({"carrel": "1"})
-        made = engine.api.create_container_from_config(unlocked)
-    container = Container(engine, made["Id"], f"the maker of {volume.name}")
+        created = engine.api.create_container_from_config(unlocked)
+    container = Container(engine, created["Id"], f"the container that creates {volume.name}")
     try:
-        container.put_archive("/", _directory(volume.owner))
+        container.put_archive("/", _owned_directory(volume.owner))
     finally:
         container.remove()
 
 
 def remove_volume(engine: Engine, name: str) -> bool:
-    """Take a volume away with all that is in it and our containers that use it; whether there was one.
+    """Remove a volume, its content and our containers that use it; returns whether it existed.
 
     Raises:
-        ContainerError: A container of somebody else uses it.
+        ContainerError: A container that is not ours uses it.
     """
     for found in engine.listed({"carrel": "1"}, volume=name):
         Container(engine, found["Id"], f"a user of {name}").remove()
@@ -61,8 +61,8 @@ def _exists(engine: Engine, name: str) -> bool:
     return True
 
 
-def _directory(owner: str) -> bytes:
-    """An archive with nothing but `/workspace`, and whose it is."""
+def _owned_directory(owner: str) -> bytes:
+    """Return an archive that contains only `/workspace`, with its owner."""
     user, _, group = owner.partition(":")
     info = tarfile.TarInfo(f"{WORKSPACE[1:]}/")
     info.type, info.mode = tarfile.DIRTYPE, 0o755

@@ -1,7 +1,7 @@
 """`Archive`: reads and writes files beneath one directory of a container as tar archives.
 
-Paths are names that were looked at one by one: the engine would follow a link on the way, though never out of
-the container.
+Paths consist of names that were checked one by one: Docker would follow a link on the way, though never out
+of the container.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _KINDS = {
     1 << 25: stat.S_IFIFO,
     1 << 24: stat.S_IFSOCK,
 }
-"""Go's bits for what is no regular file."""
+"""Bits of Go's `FileMode` for anything but a regular file."""
 PIECE_BYTES = 2**16
 MOST_BYTES = 2**30
-"""Most bytes that the engine may send for one request: it sends all of a hole, which costs a program none."""
+"""Most bytes of one response: Docker sends holes in full, which cost a program in the container nothing."""
 
 
 class Archive:
-    """The archives of one container."""
+    """Files of one container, read and written as archives."""
 
     def __init__(self, container: Container, root: str) -> None:
         self._container = container
@@ -45,7 +45,7 @@ class Archive:
         self._owner: tuple[int, int] | None = None
 
     def head(self, parts: Parts) -> os.stat_result | None:
-        """What stands there, if anything; a link speaks of itself."""
+        """Return the entry, if it exists; a link is not followed."""
         path = self._path(parts)
         try:
             found = self._container.look(path)
@@ -54,7 +54,7 @@ class Archive:
                 raise
         else:
             return None if found is None else _stat_of(found, path)
-        # It fails on a link that leads in a circle, because it wants to tell where that leads.
+        # Docker fails on a circular link, because it tries to resolve it.
         with self._tar(parts[:-1]) as tar:
             member = _below(tar, parts[-1])
         if member is None or not member.issym():
@@ -63,7 +63,7 @@ class Archive:
         return _stat(path, stat.S_IFLNK | 0o777, len(text), int(member.mtime) * 10**9)
 
     def _path(self, parts: Parts) -> str:
-        # The engine and its client take a path as bytes too, the only way to name what is not UTF-8.
+        # Docker and its client accept bytes too, the only way to name a path that is not UTF-8.
         path = b"/".join((self._root, *parts))
         try:
             return path.decode()
@@ -83,10 +83,10 @@ class Archive:
 
     @contextmanager
     def _one(self, parts: Parts) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo | None]]:
-        """The archive with what is at *parts*, opened there.
+        """Open the archive at the entry *parts*.
 
-        The engine sends nothing of a name that is not UTF-8, nor of a link in a circle, if it is asked for
-        just that; but with all that is in the directory, it does.
+        Docker cannot send a name that is not UTF-8, nor a circular link, on its own, but it does send them
+        with the whole directory.
         """
         alone = True
         if parts:
@@ -99,12 +99,12 @@ class Archive:
             yield tar, tar.next() if alone else _below(tar, parts[-1])
 
     def link_text(self, parts: Parts) -> bytes:
-        """The text of a link; the engine tells only where it leads otherwise."""
+        """Return the target text of a link; Docker's stat has only the resolved target."""
         with self._one(parts) as (_, member):
             return b"" if member is None else os.fsencode(member.linkname)
 
     def names(self, parts: Parts) -> Generator[bytes]:
-        """The names in a directory; the engine sends all that is beneath with them."""
+        """Yield the names in a directory; Docker sends everything beneath it too."""
         with self._tar(parts) as tar:
             for member in members(tar):
                 below = os.fsencode(member.name).split(b"/")[1:]
@@ -112,10 +112,10 @@ class Archive:
                     yield below[0]
 
     def content(self, parts: Parts, offset: int = 0) -> Generator[bytes]:
-        """What a file holds from *offset* on."""
+        """Yield the content of a file from *offset* on."""
         with self._one(parts) as (tar, member):
             if member is not None and member.islnk():
-                # Another name of a file whose content came with the first one.
+                # A hard link: the content is stored under the first name.
                 first = os.fsencode(member.linkname).split(b"/")[1:]
                 yield from self.content((*parts[:-1], *first), offset)
                 return
@@ -129,7 +129,7 @@ class Archive:
                 yield piece
 
     def member(self, name: bytes, mode: int, modified_ns: int | None = None) -> tarfile.TarInfo:
-        """The head of something to be stored; its owner is that of the root."""
+        """Return the archive member for an entry to be stored; its owner is that of the root."""
         if self._owner is None:
             with self._tar(()) as tar:
                 top = tar.next()
@@ -143,35 +143,35 @@ class Archive:
         return member
 
     def put(self, directory: Parts, member: tarfile.TarInfo, content: Iterator[bytes]) -> None:
-        """Store one thing in a directory, in place of what is no directory there."""
+        """Store one entry in a directory, replacing anything but a directory."""
         self._container.put_archive(self._path(directory), _packed(member, content))
 
 
 def members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """What *tar* holds; none of it is kept."""
+    """Yield the members of *tar* without keeping them in memory."""
     while (member := tar.next()) is not None:
         tar.members.clear()  # type: ignore[attr-defined]  # typeshed lacks it
         yield member
 
 
 def _below(tar: tarfile.TarFile, name: bytes) -> tarfile.TarInfo | None:
-    """The entry *name* of the directory that *tar* holds."""
+    """Find the entry *name* of the directory in *tar*."""
     return next((each for each in members(tar) if os.fsencode(each.name).split(b"/")[1:] == [name]), None)
 
 
 class _Stream(RawIOBase):
-    """What comes from the engine, as a file that is read once."""
+    """A response of the engine as a file that can be read once."""
 
-    def __init__(self, pieces: Iterator[bytes], most: int) -> None:
+    def __init__(self, pieces: Iterator[bytes], max_bytes: int) -> None:
         self._pieces = pieces
         self._left = b""
-        self._room = most
+        self._room = max_bytes
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """At least one byte, unless it has ended; never more than *size*."""
+        """Read at least one byte, unless at the end; never more than *size*."""
         if not self._left:
             self._left = next(self._pieces, b"")
             self._room -= len(self._left)
@@ -185,7 +185,7 @@ class _Stream(RawIOBase):
         return piece
 
     def close(self) -> None:
-        """End the request, though there may be more."""
+        """End the request, even if there is more."""
         close = getattr(self._pieces, "close", None)
         if close is not None:
             close()
@@ -193,7 +193,7 @@ class _Stream(RawIOBase):
 
 
 def _packed(member: tarfile.TarInfo, content: Iterator[bytes]) -> Iterator[bytes]:
-    """A tar archive with one member."""
+    """Yield a tar archive with one member."""
     yield member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
     yield from content
     yield b"\0" * (-member.size % tarfile.BLOCKSIZE)
@@ -213,7 +213,7 @@ def _stat(path: str, mode: int, size: int, modified_ns: int) -> os.stat_result:
 
 
 def _nanoseconds(text: str) -> int:
-    """Since the epoch, from ISO 8601 as Go writes it: `2026-01-02T03:04:05.123456789Z`, or with an offset."""
+    """Parse Go's ISO 8601, such as `2026-01-02T03:04:05.123456789Z` or with an offset, into nanoseconds."""
     whole, _, rest = text.partition(".")
     digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
     zone = rest[len(digits) :] if rest else ""

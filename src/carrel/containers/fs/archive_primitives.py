@@ -1,13 +1,13 @@
-"""`ArchivePrimitives`: the primitives by the engine's archives alone, for images without a shell.
+"""`ArchivePrimitives`: primitives by Docker's archive API alone, for images without a shell.
 
-The image needs no program at all, and the container need not run. If it runs, it is paused for the length of
-a step, so that nobody in it can swap what was looked at; a step looks at the whole way again. A step fails if
-somebody else unpauses the container before its end.
+The image needs no programs at all, and the container need not run. If it runs, it is paused during a step, so
+that no program in it can swap what was checked; every step checks the whole path again. A step fails if
+someone else unpauses the container before its end.
 
-Not covered: the engine tells neither inodes nor hard links, so a file's inode is made up from its path. It
-sends no sockets, so none is listed or counted. What it cannot do at all is to remove or move something. A
-container that somebody starts in the middle of a step is not paused, and neither is another one that has the
-same volume: a program there can lead a step to other files of the container, not out of it.
+Not covered: Docker reports neither inodes nor hard links, so the inode of a file is derived from its path. It
+does not send sockets, so they are not listed or counted. It cannot remove or move anything. A container that
+someone starts during a step is not paused, and neither is another one with the same volume: a program there
+can redirect a step to other files of the container, but not out of it.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from carrel.fs.api import Existing, Links
 if TYPE_CHECKING:
     from carrel.containers.container import Container
 
-FREEZE_SECONDS = 30.0
-"""How long to wait for a container that somebody else has paused."""
-_FREEZE_PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 30.0
+"""Seconds to wait for a container that someone else has paused."""
+_PAUSE_POLL_SECONDS = 0.01
 _NAME_BYTES = 255
 _SPOOL_BYTES = 2**20
 _TOUCHED = b"touched"
@@ -57,7 +57,7 @@ _DIRECTORY_MODE = 0o755
 
 
 class ArchivePrimitives:
-    """Each step is a few requests to the engine."""
+    """Each primitive is a few requests to the engine."""
 
     confinement = "archive"
 
@@ -70,29 +70,29 @@ class ArchivePrimitives:
         self._container = container
         self._archive = Archive(container, root)
         self._lock = RLock()
-        self._is_quiet = False
-        self._numbers = numbers(1)
+        self._is_paused = False
+        self._handles = numbers(1)
         self._spools: dict[bytes, IO[bytes]] = {}
-        """Drafts, and files that are kept open."""
+        """Drafts and files that are kept open, by name."""
         top = self._archive.head(())
         if top is None or not stat.S_ISDIR(top.st_mode):
-            raise ContainerError("root", "the directory for files is not in the container")
+            raise ContainerError("root", "the directory for files does not exist in the container")
 
     def close(self) -> None:
-        """Let go of what was copied out."""
+        """Remove everything that was copied out."""
         for name in builtins.list(self._spools):
-            self._forget(name)
+            self._delete(name)
 
     # Looking
 
     def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
-        """What is there; `None` if only the last name is missing."""
-        with self._quiet():
+        """Return the entry; `None` if only the last name is missing."""
+        with self._paused():
             return self._walk(parts, links)
 
     def read(self, parts: Parts, offset: int, count: int) -> FileContent | FoundEntry | LinkInPath:
-        """A file and some of its content."""
-        with self._quiet():
+        """Read part of a file."""
+        with self._paused():
             found = self._require(parts, Links.FOLLOW)
             if isinstance(found, LinkInPath) or not stat.S_ISREG(found.stat.st_mode):
                 return found
@@ -102,15 +102,15 @@ class ArchivePrimitives:
     def list(
         self, parts: Parts, limit: int | None
     ) -> builtins.list[tuple[bytes, os.stat_result]] | LinkInPath:
-        """The entries of a directory, of which the engine sends all content as well."""
-        with self._quiet():
+        """List the entries of a directory; Docker sends all of their content too."""
+        with self._paused():
             found = self._require(parts, Links.FOLLOW)
             if isinstance(found, LinkInPath):
                 return found
             if not stat.S_ISDIR(found.stat.st_mode):
                 raise os_error(errno.ENOTDIR)
-            with closing(self._archive.names(parts)) as told:
-                names = builtins.list(islice(told, None if limit is None else limit + 1))
+            with closing(self._archive.names(parts)) as listed:
+                names = builtins.list(islice(listed, None if limit is None else limit + 1))
             return [
                 (name, seen) for name in names if (seen := self._archive.head((*parts, name))) is not None
             ]
@@ -119,107 +119,107 @@ class ArchivePrimitives:
 
     def hold(self, parts: Parts) -> HeldFile | FoundEntry | LinkInPath:
         """Copy a regular file out of the container."""
-        with self._quiet():
+        with self._paused():
             found = self._require(parts, Links.FOLLOW)
             if isinstance(found, LinkInPath) or not stat.S_ISREG(found.stat.st_mode):
                 return found
-            handle = b"%d" % next(self._numbers)
+            handle = b"%d" % next(self._handles)
             self._copy_out(parts, handle, None)
             return HeldFile(found.stat, handle)
 
     def read_held(self, held: HeldFile, offset: int, count: int) -> bytes:
-        """Some content of a file that was copied out."""
+        """Read part of a file that was copied out."""
         with self._lock:
             spool = self._spools[held.handle]
             spool.seek(offset)
             return spool.read(count)
 
     def drop(self, held: HeldFile) -> None:
-        """Forget the copy."""
-        self._forget(held.handle)
+        """Delete the copy."""
+        self._delete(held.handle)
 
     # Content
 
     def store(self, parts: Parts, data: bytes, mode: int | None, existing: Existing) -> os.stat_result:
-        """Make a file at once."""
-        with self._quiet():
-            self._require_place(parts, existing)
+        """Create or replace a file in one step."""
+        with self._paused():
+            self._require_target(parts, existing)
             member = self._archive.member(parts[-1], _FILE_MODE if mode is None else mode & 0o777)
             member.size = len(data)
             self._archive.put(parts[:-1], member, iter((data,)))
-            return self._seen(parts)
+            return self._stored(parts)
 
     def begin(self, draft: bytes) -> os.stat_result:
-        """Begin a draft on this host."""
+        """Create a draft on this host."""
         self._spools[draft] = _spool()
-        return _drafted(0)
+        return _draft_stat(0)
 
-    def add(self, draft: bytes, made: os.stat_result, data: bytes) -> os.stat_result:
-        """Add to a draft."""
+    def add(self, draft: bytes, created: os.stat_result, data: bytes) -> os.stat_result:
+        """Append to a draft."""
         self._spools[draft].write(data)
-        return _drafted(made.st_size + len(data))
+        return _draft_stat(created.st_size + len(data))
 
-    def copy(self, parts: Parts, draft: bytes, most: int | None) -> Copied | FoundEntry | LinkInPath:
-        """Make a draft with the content of a file."""
-        with self._quiet():
+    def copy(self, parts: Parts, draft: bytes, max_bytes: int | None) -> Copied | FoundEntry | LinkInPath:
+        """Create a draft with the content of a file."""
+        with self._paused():
             found = self._require(parts, Links.FOLLOW)
             if isinstance(found, LinkInPath) or not stat.S_ISREG(found.stat.st_mode):
                 return found
-            return Copied(found.stat, _drafted(self._copy_out(parts, draft, most)))
+            return Copied(found.stat, _draft_stat(self._copy_out(parts, draft, max_bytes)))
 
     def publish(
-        self, draft: bytes, made: os.stat_result, parts: Parts, mode: int | None, existing: Existing
+        self, draft: bytes, created: os.stat_result, parts: Parts, mode: int | None, existing: Existing
     ) -> os.stat_result:
-        """Put a draft in its place."""
-        with self._quiet():
-            self._require_place(parts, existing)
+        """Move a draft to its target."""
+        with self._paused():
+            self._require_target(parts, existing)
             member = self._archive.member(parts[-1], _FILE_MODE if mode is None else mode & 0o777)
-            member.size = made.st_size
-            self._archive.put(parts[:-1], member, self._spooled(draft))
-            return self._seen(parts)
+            member.size = created.st_size
+            self._archive.put(parts[:-1], member, self._read_spool(draft))
+            return self._stored(parts)
 
     def discard(self, draft: bytes) -> None:
-        """Forget a draft."""
-        self._forget(draft)
+        """Delete a draft."""
+        self._delete(draft)
 
     def append(self, parts: Parts, before: os.stat_result, data: bytes) -> os.stat_result:
-        """Store the file with more at its end."""
+        """Store the file again with *data* at its end."""
         if not data:
             return before
-        draft = b"%d" % next(self._numbers)
+        draft = b"%d" % next(self._handles)
         try:
-            with self._quiet():
+            with self._paused():
                 self._require_same(parts, before)
                 size = self._copy_out(parts, draft, None)
                 self._spools[draft].write(data)
-                made = _drafted(size + len(data))
-                return self.publish(draft, made, parts, before.st_mode, Existing.REPLACE)
+                created = _draft_stat(size + len(data))
+                return self.publish(draft, created, parts, before.st_mode, Existing.REPLACE)
         finally:
             self.discard(draft)
 
     # Other changes
 
     def touch(self, parts: Parts, before: os.stat_result, modified_ns: int) -> os.stat_result:
-        """Store the same with another time."""
+        """Store the entry again with another time."""
         if not parts:
             raise self._unsupported("touch the top of the files")
-        with self._quiet():
+        with self._paused():
             self._require_same(parts, before)
             member = self._archive.member(parts[-1], before.st_mode & 0o777, modified_ns)
             if stat.S_ISDIR(before.st_mode):
                 member.type = tarfile.DIRTYPE
                 self._archive.put(parts[:-1], member, iter(()))
             else:
-                # All of it is taken out first: the engine does one thing with a container at a time.
+                # Copied out completely first: Docker handles one archive request per container at a time.
                 member.size = self._copy_out(parts, _TOUCHED, None)
-                self._archive.put(parts[:-1], member, self._spooled(_TOUCHED))
-                self._forget(_TOUCHED)
-            return self._seen(parts)
+                self._archive.put(parts[:-1], member, self._read_spool(_TOUCHED))
+                self._delete(_TOUCHED)
+            return self._stored(parts)
 
     def mkdirs(self, near: Parts, missing: Parts) -> None:
-        """Make directories, one in the other."""
-        with self._quiet():
-            self._require_place((*near, missing[0]), Existing.REFUSE)
+        """Create nested directories."""
+        with self._paused():
+            self._require_target((*near, missing[0]), Existing.REFUSE)
             for count in range(len(missing)):
                 member = self._archive.member(missing[count], _DIRECTORY_MODE)
                 member.type = tarfile.DIRTYPE
@@ -227,27 +227,27 @@ class ArchivePrimitives:
 
     def link(self, parts: Parts, text: bytes, existing: Existing) -> None:
         """Create a link."""
-        with self._quiet():
-            self._require_place(parts, existing)
-            # Into the root, since the engine refuses a link that leads out of where it is put.
+        with self._paused():
+            self._require_target(parts, existing)
+            # Extracted at the root, because Docker refuses a link that leads out of its target directory.
             member = self._archive.member(b"/".join(parts), 0o777)
             member.type, member.linkname = tarfile.SYMTYPE, os.fsdecode(text)
             self._archive.put((), member, iter(()))
 
     def unlink(self, parts: Parts) -> None:
-        """The engine has no way to remove anything."""
+        """Refuse: Docker cannot remove files."""
         raise self._unsupported("remove files")
 
     def rmdir(self, parts: Parts) -> None:
-        """The engine has no way to remove anything."""
+        """Refuse: Docker cannot remove files."""
         raise self._unsupported("remove directories")
 
     def purge(self, parts: Parts) -> None:
-        """The engine has no way to remove anything."""
+        """Refuse: Docker cannot remove files."""
         raise self._unsupported("remove directories")
 
     def move(self, source: Parts, target: Parts, existing: Existing) -> None:
-        """The engine has no way to rename anything."""
+        """Refuse: Docker cannot rename files."""
         raise self._unsupported("move files")
 
     def _unsupported(self, what: str) -> ContainerError:
@@ -258,34 +258,34 @@ class ArchivePrimitives:
     # The way to things
 
     @contextmanager
-    def _quiet(self) -> Iterator[None]:
-        """Let nothing run in the container meanwhile."""
+    def _paused(self) -> Iterator[None]:
+        """Pause the container during the block."""
         with self._lock:
-            if self._is_quiet or not self._freeze():
+            if self._is_paused or not self._pause():
                 yield
                 return
-            self._is_quiet = True
+            self._is_paused = True
             try:
                 yield
             finally:
-                self._is_quiet = False
-                was_frozen = self._container.unpause()
-            if not was_frozen:
+                self._is_paused = False
+                was_paused = self._container.unpause()
+            if not was_paused:
                 raise os_error(errno.EAGAIN)
 
-    def _freeze(self) -> bool:
-        """Pause the container; whether it runs. One that others paused would go on when they want it to."""
-        deadline = time.monotonic() + FREEZE_SECONDS
+    def _pause(self) -> bool:
+        """Pause the container; returns false if it is not running. Waits while others have paused it."""
+        deadline = time.monotonic() + PAUSE_SECONDS
         while not self._container.pause():
             if not self._container.state().running:
                 return False
             if time.monotonic() >= deadline:
                 raise os_error(errno.EAGAIN)
-            time.sleep(_FREEZE_PAUSE_SECONDS)
+            time.sleep(_PAUSE_POLL_SECONDS)
         return True
 
     def _walk(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
-        """Look at one name after the other."""
+        """Look up one name after the other."""
         here: builtins.list[bytes] = []
         seen = self._archive.head(())
         for at, name in enumerate(parts, 1):
@@ -316,8 +316,8 @@ class ArchivePrimitives:
             raise os_error(errno.ENOENT)
         return found
 
-    def _require_place(self, parts: Parts, existing: Existing) -> None:
-        """Refuse to put something where it cannot be; a link in the way was not there before."""
+    def _require_target(self, parts: Parts, existing: Existing) -> None:
+        """Refuse a target that is taken; a link on the way must have been created since the lookup."""
         found = self._walk(parts, Links.KEEP)
         if isinstance(found, LinkInPath):
             raise os_error(errno.EAGAIN)
@@ -325,12 +325,12 @@ class ArchivePrimitives:
             raise os_error(errno.EEXIST)
 
     def _require_same(self, parts: Parts, before: os.stat_result) -> None:
-        """Refuse to change something else than what was seen there."""
+        """Refuse to change another entry than the one in *before*."""
         found = self._walk(parts, Links.KEEP)
-        if not isinstance(found, FoundEntry) or _what(found.stat) != _what(before):
+        if not isinstance(found, FoundEntry) or _fingerprint(found.stat) != _fingerprint(before):
             raise ConcurrentChangeError
 
-    def _seen(self, parts: Parts) -> os.stat_result:
+    def _stored(self, parts: Parts) -> os.stat_result:
         found = self._archive.head(parts)
         if found is None:
             raise os_error(errno.EAGAIN)
@@ -338,12 +338,12 @@ class ArchivePrimitives:
 
     # Copies on this host
 
-    def _copy_out(self, parts: Parts, name: bytes, most: int | None) -> int:
-        """Copy a file, or at most so much of it, to a place of ours; its size."""
+    def _copy_out(self, parts: Parts, name: bytes, max_bytes: int | None) -> int:
+        """Copy a file, or its first *max_bytes* bytes, to this host; returns the size of the copy."""
         spool = _spool()
         try:
             with closing(self._archive.content(parts)) as pieces:
-                for piece in _limited(pieces, most):
+                for piece in _limited(pieces, max_bytes):
                     spool.write(piece)
         except BaseException:
             spool.close()
@@ -351,26 +351,26 @@ class ArchivePrimitives:
         self._spools[name] = spool
         return spool.tell()
 
-    def _forget(self, name: bytes) -> None:
+    def _delete(self, name: bytes) -> None:
         spool = self._spools.pop(name, None)
         if spool is not None:
             spool.close()
 
-    def _spooled(self, name: bytes) -> Iterator[bytes]:
+    def _read_spool(self, name: bytes) -> Iterator[bytes]:
         spool = self._spools[name]
         spool.seek(0)
         return iter(lambda: spool.read(PIECE_BYTES), b"")
 
 
-def _what(found: os.stat_result) -> tuple[int, ...]:
-    """What the engine tells of one thing and not of another that took its place."""
+def _fingerprint(found: os.stat_result) -> tuple[int, ...]:
+    """Return what distinguishes an entry from one that replaced it, as far as Docker reports it."""
     if stat.S_ISDIR(found.st_mode):
         return (stat.S_IFDIR,)
     return stat.S_IFMT(found.st_mode), found.st_size, found.st_mtime_ns
 
 
-def _limited(pieces: Iterator[bytes], most: int | None) -> Iterator[bytes]:
-    left = most
+def _limited(pieces: Iterator[bytes], max_bytes: int | None) -> Iterator[bytes]:
+    left = max_bytes
     for piece in pieces:
         if left is None:
             yield piece
@@ -385,5 +385,5 @@ def _spool() -> IO[bytes]:
     return SpooledTemporaryFile(_SPOOL_BYTES)
 
 
-def _drafted(size: int) -> os.stat_result:
+def _draft_stat(size: int) -> os.stat_result:
     return os.stat_result((stat.S_IFREG | _FILE_MODE, 0, 0, 1, 0, 0, size, 0, 0, 0))

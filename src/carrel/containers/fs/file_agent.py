@@ -1,7 +1,7 @@
-"""`FileAgent`: a shell script that stays in a container and answers one request after the other.
+"""`FileAgent`: a shell script that keeps running in a container and handles one request after the other.
 
-It is one `exec` for as long as it is used, so that a request costs a message and a few processes instead of
-a start of everything. It is started again when it has ended; one that does not answer in time is ended.
+One `exec` serves many requests, so that a request costs one message and a few processes instead of a new
+`exec`. The script is restarted if it has ended; one that does not reply in time is killed.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ _TIDY_BYTES = 2**20
 _SAFE = re.compile(rb"[A-Za-z0-9._+,@:-]+")
 _NO_SHELL = (126, 127)
 _LOST = "lost"
-"""The answer of a script that failed and ended, because content was left that it could not take."""
+"""Reply of a script that failed and ended, because it could not read the rest of the content."""
 _ENDED = ("container.ended", "engine.failed")
-"""How it shows that the script is no longer there."""
+"""Error codes that mean that the script has ended."""
 
 
 class AgentReply(NamedTuple):
-    """What the attendant said."""
+    """Reply to one request."""
 
     code: str
     at: int
-    """How many names it went through."""
+    """Number of names that were resolved."""
     payload: bytes
 
 
 class FileAgent:
-    """One running script; used by any number of threads, one at a time."""
+    """One running script; threads take turns."""
 
     def __init__(
         self, container: Container, root: str, *, user: str | None, timeout_seconds: float = ANSWER_SECONDS
     ) -> None:
-        """Begin nothing yet; the first request starts the script."""
+        """Create an agent; the first request starts the script."""
         self._container = container
         self._root = root
         self._user = user
@@ -57,55 +57,55 @@ class FileAgent:
         self._stream: ExecStream | None = None
         self._pid = b""
         self._name = f"carrel-{os.urandom(8).hex()}"
-        self._lost: list[bytes] = []
-        """Processes of those that did not answer."""
+        self._unresponsive: list[bytes] = []
+        """PIDs of scripts that did not reply in time."""
 
     def start(self) -> None:
-        """Start it, if it does not run.
+        """Start the script, unless it is running.
 
         Raises:
-            ContainerError: The image has no shell, or not the tools that the script needs, or not the root.
+            ContainerError: The image lacks a shell, a tool that the script needs, or the root directory.
         """
         with self._lock:
             self._ready()
 
     def ask(
-        self, *fields: bytes, content: bytes = b"", most: int | None = None, repeat: bool = False
+        self, *fields: bytes, content: bytes = b"", max_bytes: int | None = None, repeat: bool = False
     ) -> AgentReply:
-        """Send a request and wait for the answer, of at most so many bytes.
+        """Send a request and wait for the reply, of at most *max_bytes*.
 
-        If the script ends meanwhile, a request that changes nothing can be asked to *repeat* itself.
+        If the script has ended, the request is sent again if *repeat* says that this is safe.
 
         Raises:
-            OSError: EAGAIN if it does not answer in time; EFBIG if the answer is too long.
-            ContainerError: It ended while it worked, or it cannot be started.
-            EngineError: The engine does not answer.
+            OSError: EAGAIN if there is no reply in time; EFBIG if the reply is too long.
+            ContainerError: The script ended during the request, or cannot be started.
+            EngineError: The engine does not respond.
         """
         with self._lock:
             if repeat:
                 try:
-                    return self._ask(fields, content, most)
+                    return self._send(fields, content, max_bytes)
                 except (ContainerError, EngineError) as error:
                     if error.code not in _ENDED:
                         raise
-            return self._ask(fields, content, most)
+            return self._send(fields, content, max_bytes)
 
-    def _ask(self, fields: tuple[bytes, ...], content: bytes, most: int | None) -> AgentReply:
+    def _send(self, fields: tuple[bytes, ...], content: bytes, max_bytes: int | None) -> AgentReply:
         stream = self._ready()
         done = False
         try:
-            answer = self._exchange(stream, fields, content, most)
+            reply = self._exchange(stream, fields, content, max_bytes)
             done = True
         finally:
             if not done:
                 self._abandon()
-        if answer.code == _LOST:
+        if reply.code == _LOST:
             self._close_stream()
-            return answer._replace(code="fail")
-        return answer
+            return reply._replace(code="fail")
+        return reply
 
     def close(self) -> None:
-        """Let it end; a request starts it again."""
+        """Stop the script; the next request starts it again."""
         with self._lock:
             self._close_stream()
 
@@ -116,7 +116,7 @@ class FileAgent:
                 stream.close()
 
     def _exchange(
-        self, stream: ExecStream, fields: tuple[bytes, ...], content: bytes, most: int | None
+        self, stream: ExecStream, fields: tuple[bytes, ...], content: bytes, max_bytes: int | None
     ) -> AgentReply:
         mark = os.urandom(12).hex().encode()
         deadline = time.monotonic() + self._timeout_seconds
@@ -129,28 +129,28 @@ class FileAgent:
             request = b""
         if not request:
             raise os_error(errno.EAGAIN)
-        return _receive(stream, mark, deadline, most)
+        return _receive(stream, mark, deadline, max_bytes)
 
     def _ready(self) -> ExecStream:
         if self._stream is not None and _has_ended(self._stream):
             self._close_stream()
         if self._stream is None:
-            self._stream = self._tidied(self._started())
+            self._stream = self._clean_up(self._launch())
         return self._stream
 
-    def _tidied(self, stream: ExecStream) -> ExecStream:
-        """End those that did not answer, and remove what was left by those that died."""
+    def _clean_up(self, stream: ExecStream) -> ExecStream:
+        """Kill scripts that did not reply, and remove what dead scripts left."""
         try:
-            for pid in self._lost:
+            for pid in self._unresponsive:
                 self._exchange(stream, (b"end", pid, self._name.encode()), b"", _TIDY_BYTES)
-            self._lost.clear()
+            self._unresponsive.clear()
             self._exchange(stream, (b"sweep",), b"", _TIDY_BYTES)
         except BaseException:
             stream.close()
             raise
         return stream
 
-    def _started(self) -> ExecStream:
+    def _launch(self) -> ExecStream:
         script = resources("carrel.containers.fs").joinpath("file_agent.sh").read_text()
         try:
             stream = self._container.exec(["sh", "-c", script, self._name, self._root], user=self._user)
@@ -165,12 +165,12 @@ class FileAgent:
                 raise
             self._pid = hello.payload
             return stream
-        raise _no_shell() if problem.problem == "program" else problem
+        raise _no_shell_error() if problem.problem == "program" else problem
 
     def _abandon(self) -> None:
-        """Never use this one again: what it sends may belong to another request."""
+        """Stop using this script: what it still sends may belong to an earlier request."""
         if self._stream is not None:
-            self._lost.append(self._pid)
+            self._unresponsive.append(self._pid)
             self._close_stream()
 
     def _close_stream(self) -> None:
@@ -180,7 +180,7 @@ class FileAgent:
 
 
 def field(name: bytes) -> bytes:
-    """A name as the script wants it."""
+    """Encode a name for the script."""
     if name == UP:
         return name
     if _SAFE.fullmatch(name):
@@ -189,16 +189,16 @@ def field(name: bytes) -> bytes:
 
 
 def fields(parts: Parts) -> list[bytes]:
-    """Names as the script wants them."""
+    """Encode names for the script."""
     return [field(name) for name in parts]
 
 
 def number(value: int) -> bytes:
-    """A number as the script wants it."""
+    """Encode a number for the script."""
     return b"%d" % value
 
 
-def _receive(stream: ExecStream, mark: bytes, deadline: float, most: int | None) -> AgentReply:
+def _receive(stream: ExecStream, mark: bytes, deadline: float, max_bytes: int | None) -> AgentReply:
     received = bytearray()
     end = None
     ended = False
@@ -211,54 +211,56 @@ def _receive(stream: ExecStream, mark: bytes, deadline: float, most: int | None)
         if piece is None:
             raise os_error(errno.EAGAIN)
         received += piece[1]
-        if most is not None and len(received) > most:
+        if max_bytes is not None and len(received) > max_bytes:
             raise os_error(errno.EFBIG)
         end = _end(received, mark)
     if ended or end is None:
-        raise _gone(stream, mark, bytes(received))
+        raise _ended_error(stream, mark, bytes(received))
     at, code, count = end
     return AgentReply(code, count, bytes(received[:at]))
 
 
 def _end(received: bytearray, mark: bytes) -> tuple[int, str, int] | None:
-    """Where the answer ends that *received* may be, with the code and the count of its last line."""
+    """Find the last line of a complete reply; returns its position, code and count."""
     if not received.endswith(b"\n"):
         return None
     at = received.rfind(mark + b":", max(0, len(received) - _TAIL_BYTES))
     if at < 0:
         return None
-    told = received[at:].split(b":")
-    if len(told) != 3 or not told[2].strip().isdigit():
+    parts = received[at:].split(b":")
+    if len(parts) != 3 or not parts[2].strip().isdigit():
         return None
-    return at, told[1].decode("ascii", "replace"), int(told[2])
+    return at, parts[1].decode("ascii", "replace"), int(parts[2])
 
 
-def _gone(stream: ExecStream, mark: bytes, received: bytes) -> CarrelError:
+def _ended_error(stream: ExecStream, mark: bytes, received: bytes) -> CarrelError:
     if mark != b"start":
-        return ContainerError("ended", "what works on the files in the container has ended")
+        return ContainerError("ended", "the file agent in the container has ended")
     code = stream.wait(time.monotonic() + 1)
     detail = received.decode("utf-8", "replace")[:1000]
     if code in _NO_SHELL:
-        return _no_shell(detail)
-    return ContainerError("failed", "what works on the files in the container cannot start", detail=detail)
+        return _no_shell_error(detail)
+    return ContainerError("failed", "the file agent cannot start in the container", detail=detail)
 
 
-def _no_shell(detail: str = "") -> ContainerError:
-    return ContainerError("shell", "the image has no shell to work on its files with", detail=detail)
+def _no_shell_error(detail: str = "") -> ContainerError:
+    return ContainerError("shell", "the image has no shell for file operations", detail=detail)
 
 
 def _require_ready(hello: AgentReply) -> None:
     if hello.code == "tools":
         names = ", ".join(hello.payload.decode("ascii", "replace").split())
-        raise ContainerError("tools", f"the image lacks programs to work on its files with: {names}")
+        raise ContainerError("tools", f"the image lacks tools for file operations: {names}")
     if hello.code == "features":
-        raise ContainerError("tools", "the programs of the image cannot do what work on its files needs")
+        raise ContainerError("tools", "the tools in the image lack options that file operations need")
     if hello.code != "ok":
-        raise ContainerError("root", "the directory for files is not in the container, or shut")
+        raise ContainerError(
+            "root", "the directory for files does not exist in the container or is not accessible"
+        )
 
 
 def _has_ended(stream: ExecStream) -> bool:
-    """Whether the script ended since it last answered; what it said meanwhile is to no request of ours."""
+    """Whether the script has ended, or sent output that belongs to no request."""
     try:
         return stream.receive(0.0) is not None
     except (EOFError, EngineError):

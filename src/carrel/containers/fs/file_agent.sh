@@ -1,7 +1,7 @@
-# Does file operations beneath one directory of a container, as its host asks for them.
+# Carries out file operations beneath one directory of a container, as requested by the host.
 #
-# A request is a line of fields; content follows it as counted bytes. An answer is any bytes and then a line
-# `MARK:CODE:AT`, where MARK is new with every request and AT counts the names that were gone through.
+# A request is a line of fields; content follows it as counted bytes. A reply is any bytes and then a line
+# `MARK:CODE:AT`, where MARK is new with every request and AT counts the names that were resolved.
 # Needs a POSIX sh, and stat, find, mv, ln, rm, mkdir, rmdir, readlink, touch, chmod, truncate and dd of
 # busybox or coreutils.
 #
@@ -158,7 +158,7 @@ list() {
     [ -r . ] || return 1
     code=ok
     find . -maxdepth 1 -mindepth 1 -exec stat -c "$format %n//" {} + 2>/dev/null
-    return 0 # what went meanwhile is not listed
+    return 0 # an entry removed in the meantime is not listed
 }
 
 # Reading
@@ -459,7 +459,7 @@ move_from() {
     act put "$moved" "$existing"
 }
 
-end() { # the attendant before this one, if it is still there
+end() { # kill the previous agent, if it is still running
     case $(tr '\000' ' ' <"/proc/$1/cmdline") in
     *"$2"*) kill -9 "$1" ;;
     esac

@@ -1,7 +1,7 @@
 """`FilePrimitives`: the primitive operations on files in a container, and resolving links on the host.
 
-A step is given the names that lead from the root to something, and follows no link. One that is in the way
-is reported as `LinkInPath`, and `reach` decides where it leads: only the host does that, never the
+A primitive takes the names that lead from the root to an entry, and follows no links. A link on the way is
+returned as `LinkInPath`, and `resolve_links` decides where it leads: only the host resolves links, never the
 container's kernel.
 """
 
@@ -16,30 +16,30 @@ from carrel.fs.api import Existing, Links
 from carrel.fs.rules import DRAFT_PREFIX, MAX_LINKS, skip_missing
 
 Parts = tuple[bytes, ...]
-"""Names from the root on, and `..` where a caller wrote or a link says so."""
+"""Names beneath the root, and `..` from the caller or from a link."""
 UP = b".."
 _STEPS = 20_000
-"""Most names that one path may become by its links."""
+"""Most names that one path may expand to through its links."""
 
 Result = TypeVar("Result")
 
 
 class LinkInPath(NamedTuple):
-    """A link was in the way."""
+    """A link on the way to the entry."""
 
     at: int
-    """How many names led to it, itself included."""
+    """Number of names up to and including it."""
     text: bytes
 
 
 class FoundEntry(NamedTuple):
-    """What stands at a name."""
+    """An existing entry."""
 
     stat: os.stat_result
     text: bytes | None = None
-    """The text of a link."""
+    """The target text of a link."""
     writable: bool = False
-    """Whether whoever acts for us may write it."""
+    """Whether the user that acts in the container may write it."""
 
 
 class FileContent(NamedTuple):
@@ -50,120 +50,120 @@ class FileContent(NamedTuple):
 
 
 class HeldFile(NamedTuple):
-    """A file that something in the container keeps open for us."""
+    """A file kept open in the container."""
 
     stat: os.stat_result
     handle: bytes
 
 
 class Copied(NamedTuple):
-    """A file and the draft that has its content."""
+    """A file and a draft with its content."""
 
     source: os.stat_result
     draft: os.stat_result
 
 
 class ResolvedParts(NamedTuple, Generic[Result]):
-    """What came of a step, and the names that led there without any link."""
+    """The result of a primitive, and the names without links that led there."""
 
     parts: Parts
     must_dir: bool
-    """Whether a link at the end said that only a directory can be meant."""
+    """Whether a link at the end requires a directory."""
     result: Result
 
 
 class StoppedError(OSError):
-    """A name on the way is missing or no directory."""
+    """A name on the way is missing or not a directory."""
 
     def __init__(self, number: int, at: int) -> None:
         super().__init__(number, os.strerror(number))
         self.at = at
-        """How many names led to it, itself included."""
+        """Number of names up to and including it."""
 
 
 class MissingNameError(StoppedError, FileNotFoundError):
-    """There is nothing."""
+    """A name on the way is missing."""
 
     def __init__(self, at: int) -> None:
         super().__init__(errno.ENOENT, at)
 
 
 class PlainNameError(StoppedError, NotADirectoryError):
-    """There is something else than a directory."""
+    """A name on the way is not a directory."""
 
     def __init__(self, at: int) -> None:
         super().__init__(errno.ENOTDIR, at)
 
 
 class ConcurrentChangeError(Exception):
-    """Somebody in the container changed what was being used, so that it has to be looked at again."""
+    """A program in the container changed the entry during the operation, which must be repeated."""
 
 
 class FilePrimitives(Protocol):
-    """Acts on names beneath one directory of a container; raises `OSError` with the number of the reason."""
+    """Operations on names beneath one directory of a container; they raise `OSError` with an errno."""
 
     confinement: str
 
     def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
-        """What is there; `None` if only the last name is missing."""
+        """Return the entry; `None` if only the last name is missing."""
         ...
 
     def read(self, parts: Parts, offset: int, count: int) -> FileContent | FoundEntry | LinkInPath:
-        """A file and some of its content; what is no regular file is told as `FoundEntry`."""
+        """Read part of a file; anything but a regular file is returned as `FoundEntry`."""
         ...
 
     def list(self, parts: Parts, limit: int | None) -> list[tuple[bytes, os.stat_result]] | LinkInPath:
-        """The entries of a directory in no order; more than *limit* need not be told all."""
+        """List the entries of a directory in no order; may stop after more than *limit*."""
         ...
 
     def hold(self, parts: Parts) -> HeldFile | FoundEntry | LinkInPath:
-        """Keep a regular file open."""
+        """Open a regular file and keep it open."""
         ...
 
     def read_held(self, held: HeldFile, offset: int, count: int) -> bytes:
-        """Some content of a file that is kept open."""
+        """Read part of a file that is kept open."""
         ...
 
     def drop(self, held: HeldFile) -> None:
-        """Let go of a file that is kept open, soon."""
+        """Close a file that is kept open, soon."""
         ...
 
     def store(self, parts: Parts, data: bytes, mode: int | None, existing: Existing) -> os.stat_result:
-        """Make a small file at once."""
+        """Create or replace a small file in one step."""
         ...
 
     def begin(self, draft: bytes) -> os.stat_result:
-        """Make an empty draft."""
+        """Create an empty draft."""
         ...
 
-    def add(self, draft: bytes, made: os.stat_result, data: bytes) -> os.stat_result:
-        """Add to a draft."""
+    def add(self, draft: bytes, created: os.stat_result, data: bytes) -> os.stat_result:
+        """Append to a draft."""
         ...
 
-    def copy(self, parts: Parts, draft: bytes, most: int | None) -> Copied | FoundEntry | LinkInPath:
-        """Make a draft with the content of a file, or at most so much of it."""
+    def copy(self, parts: Parts, draft: bytes, max_bytes: int | None) -> Copied | FoundEntry | LinkInPath:
+        """Create a draft with the content of a file, or with its first *max_bytes* bytes."""
         ...
 
     def publish(
-        self, draft: bytes, made: os.stat_result, parts: Parts, mode: int | None, existing: Existing
+        self, draft: bytes, created: os.stat_result, parts: Parts, mode: int | None, existing: Existing
     ) -> os.stat_result:
-        """Put a draft in its place."""
+        """Move a draft to its target."""
         ...
 
     def discard(self, draft: bytes) -> None:
-        """Remove a draft, if it is there."""
+        """Remove a draft, if it exists."""
         ...
 
     def append(self, parts: Parts, before: os.stat_result, data: bytes) -> os.stat_result:
-        """Add to the file that was seen there."""
+        """Append to the file, which must still be the one in *before*."""
         ...
 
     def touch(self, parts: Parts, before: os.stat_result, modified_ns: int) -> os.stat_result:
-        """Set the times of what was seen there."""
+        """Set the times of the entry, which must still be the one in *before*."""
         ...
 
     def mkdirs(self, near: Parts, missing: Parts) -> None:
-        """Make directories in the one at *near*, one in the other, or none."""
+        """Create nested directories in *near*, all or none."""
         ...
 
     def link(self, parts: Parts, text: bytes, existing: Existing) -> None:
@@ -179,24 +179,24 @@ class FilePrimitives(Protocol):
         ...
 
     def purge(self, parts: Parts) -> None:
-        """Remove a directory that holds no others, and what is in it."""
+        """Remove a directory without subdirectories, and everything in it."""
         ...
 
     def move(self, source: Parts, target: Parts, existing: Existing) -> None:
-        """Rename; nothing is ever put inside of what is at the target."""
+        """Rename; never moves the source into a directory at the target."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held in the container."""
+        """Release everything that is held in the container."""
         ...
 
 
 def resolve_links(
     step: Callable[[Parts], Result | LinkInPath], parts: Parts, *, must_dir: bool = False
 ) -> ResolvedParts[Result]:
-    """Take *step* at the end of *parts*, through the links on the way as far as they stay inside.
+    """Run *step* at the end of *parts*, through the links on the way as long as they stay inside.
 
-    *step* only looks: where something is missing, it is taken again above that, to see whether the path
+    *step* must not change anything: if a name is missing, it is run again above that, to see whether the path
     leads out from there.
     """
     missing: OSError | None = None
@@ -227,7 +227,7 @@ def resolve_links(
 
 
 def collapse_parents(parts: Parts) -> Parts:
-    """The same place without `..`, for names that are known to be directories and no links."""
+    """Return *parts* without `..`; the names must be known to be directories, not links."""
     found: list[bytes] = []
     for name in parts:
         if name != UP:
@@ -240,10 +240,10 @@ def collapse_parents(parts: Parts) -> Parts:
 
 
 def os_error(number: int) -> OSError:
-    """The error that a kernel would answer with."""
+    """Return the error that a kernel would raise."""
     return OSError(number, os.strerror(number))
 
 
 def new_draft() -> bytes:
-    """A name for a draft that nobody can guess."""
+    """Return an unguessable name for a draft."""
     return DRAFT_PREFIX + os.urandom(8).hex().encode()

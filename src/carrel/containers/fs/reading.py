@@ -1,4 +1,4 @@
-"""Reading, listing, walking and measuring files in a container: the half that changes nothing."""
+"""Read, list, walk and measure files in a container: the operations that change nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from carrel.paths.parsed_path import ParsedPath, child, entry_prefix, parse
 from carrel.values import FileInfo, Limits, Named, Usage
 
 TRIES = 64
-"""How often an operation begins again when somebody in the container swaps what it uses."""
+"""Most attempts of an operation while programs in the container swap the files that it uses."""
 
 _TOP = parse(".")
 
@@ -56,7 +56,7 @@ Answer = TypeVar("Answer")
 def retried(
     method: Callable[Concatenate[Self, ParsedPath, Params], Answer],
 ) -> Callable[Concatenate[Self, ParsedPath, Params], Answer]:
-    """Begin again while others swap what is used, at most `TRIES` times."""
+    """Repeat *method* after `ConcurrentChangeError`, at most `TRIES` times."""
 
     @wraps(method)
     def call(self: Self, path: ParsedPath, /, *args: Params.args, **kwargs: Params.kwargs) -> Answer:
@@ -73,22 +73,22 @@ def retried(
 def retried_and_translated(
     method: Callable[Concatenate[Self, ParsedPath, Params], Answer],
 ) -> Callable[Concatenate[Self, ParsedPath, Params], Answer]:
-    """The same, and raise errors of ours only."""
+    """Repeat *method* like `retried`, and raise only errors of `carrel.errors`."""
     return translated(retried(method))
 
 
 class ContainerReading:
-    """Everything that can be told about files in a container."""
+    """The read operations on files in a container."""
 
-    def __init__(self, steps: FilePrimitives) -> None:
-        self._steps: FilePrimitives | None = steps
-        self._confinement = steps.confinement
+    def __init__(self, primitives: FilePrimitives) -> None:
+        self._primitives: FilePrimitives | None = primitives
+        self._confinement = primitives.confinement
         self._drafts: set[bytes] = set()
-        """Those that are being written just now; nobody else is shown them."""
+        """Names of drafts being written, which listings omit."""
 
     @property
     def confinement(self) -> str:
-        """Names are walked one by one in the container."""
+        """How the primitives keep paths inside."""
         return self._confinement
 
     # Reading
@@ -110,89 +110,89 @@ class ContainerReading:
     def _read(
         self, path: ParsedPath, limit: int | None, offset: int, length: int | None
     ) -> tuple[os.stat_result, bytes]:
-        steps = self._use(path)
+        primitives = self._require_open(path)
         if path.must_dir:
-            raise self._no_file(path)
+            raise self._not_a_file(path)
         first = PIECE_BYTES if length is None else min(length, PIECE_BYTES)
         first = first if limit is None else min(first, limit + 1)
-        reached: ResolvedParts[FileContent | FoundEntry] = resolve_links(
-            lambda parts: steps.read(parts, offset, first), encoded(path)
+        resolved: ResolvedParts[FileContent | FoundEntry] = resolve_links(
+            lambda parts: primitives.read(parts, offset, first), encoded(path)
         )
-        found, data = self._require_file(reached, path)
+        found, data = self._require_file(resolved, path)
         wanted = max(0, found.st_size - offset)
         if length is not None:
             wanted = min(wanted, length)
         if limit is not None and wanted > limit:
             raise size_limit_error("read_bytes", limit, wanted, path)
         if len(data) < wanted:
-            data = self._rest(steps, reached.parts, found, offset, data, wanted)
+            data = self._read_rest(primitives, resolved.parts, found, offset, data, wanted)
         return found, data[:wanted]
 
-    def _rest(
+    def _read_rest(
         self,
-        steps: FilePrimitives,
+        primitives: FilePrimitives,
         parts: Parts,
         found: os.stat_result,
         offset: int,
         data: bytes,
         wanted: int,
     ) -> bytes:
-        """The same content and what follows it, up to so much or to the end of the file."""
-        held = steps.hold(parts)
+        """Return *data* and the content after it, up to *wanted* bytes or the end of the file."""
+        held = primitives.hold(parts)
         if isinstance(held, LinkInPath | FoundEntry):
             raise ConcurrentChangeError
         try:
             if identity(held.stat) != identity(found):
                 raise ConcurrentChangeError
             pieces, size = [data], len(data)
-            while size < wanted and (data := steps.read_held(held, offset + size, wanted - size)):
+            while size < wanted and (data := primitives.read_held(held, offset + size, wanted - size)):
                 pieces.append(data)
                 size += len(data)
             return b"".join(pieces)
         finally:
-            steps.drop(held)
+            primitives.drop(held)
 
     def _require_file(
-        self, reached: ResolvedParts[FileContent | FoundEntry], path: ParsedPath
+        self, resolved: ResolvedParts[FileContent | FoundEntry], path: ParsedPath
     ) -> tuple[os.stat_result, bytes]:
-        result = reached.result
+        result = resolved.result
         is_file = not isinstance(result, FoundEntry)
-        if reached.must_dir and (is_file or not stat.S_ISDIR(result[0].st_mode)):
+        if resolved.must_dir and (is_file or not stat.S_ISDIR(result[0].st_mode)):
             raise os_error(errno.ENOTDIR)
         if isinstance(result, FoundEntry):
             raise not_a_file_error(result.stat, path)
         return result
 
-    def _no_file(self, path: ParsedPath) -> Exception:
-        """Why something that ends in a slash or in dots is no file."""
+    def _not_a_file(self, path: ParsedPath) -> Exception:
+        """Return why a path that ends in a slash or in dots is not a file."""
         self._directory(path, encoded(path))
         return os_error(errno.EISDIR)
 
     @retried_and_translated
     def reader(self, path: ParsedPath) -> ContainerReader:
         """Open a regular file for reading in chunks."""
-        steps = self._use(path)
+        primitives = self._require_open(path)
         if path.must_dir:
-            raise self._no_file(path)
-        reached = self._look(path, Links.FOLLOW)
-        if not stat.S_ISREG(reached.result.stat.st_mode):
-            raise not_a_file_error(reached.result.stat, path)
-        if reached.result.stat.st_size <= PIECE_BYTES:
-            opened: FileContent | HeldFile | FoundEntry | LinkInPath = steps.read(
-                reached.parts, 0, PIECE_BYTES
+            raise self._not_a_file(path)
+        resolved = self._find(path, Links.FOLLOW)
+        if not stat.S_ISREG(resolved.result.stat.st_mode):
+            raise not_a_file_error(resolved.result.stat, path)
+        if resolved.result.stat.st_size <= PIECE_BYTES:
+            opened: FileContent | HeldFile | FoundEntry | LinkInPath = primitives.read(
+                resolved.parts, 0, PIECE_BYTES
             )
         else:
-            opened = steps.hold(reached.parts)
+            opened = primitives.hold(resolved.parts)
         if isinstance(opened, LinkInPath | FoundEntry):
             raise ConcurrentChangeError
-        return ContainerReader(steps, reached.parts, opened, info_of(path.text, opened[0]), path)
+        return ContainerReader(primitives, resolved.parts, opened, info_of(path.text, opened[0]), path)
 
     # Looking
 
     @retried_and_translated
     def stat(self, path: ParsedPath, links: Links) -> FileInfo:
         """Return the info of one entry; a link that is not followed has its target text."""
-        found = self._look(path, links).result
+        found = self._find(path, links).result
         target = None if found.text is None else os.fsdecode(found.text)
         return info_of(path.text, found.stat, target)
 
@@ -200,7 +200,7 @@ class ContainerReading:
     def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """List the entries of a directory, sorted by name."""
         prefix = entry_prefix(path)
-        _, entries = self._listed(self._use(path), encoded(path), prefix, limit)
+        _, entries = self._resolve_and_list(self._require_open(path), encoded(path), prefix, limit)
         return [info_of(prefix + os.fsdecode(entry.name), entry.stat) for entry in entries]
 
     def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
@@ -219,10 +219,10 @@ class ContainerReading:
         enter: Enter | None = None,
     ) -> Iterator[FileInfo]:
         """Walk everything beneath a directory, parents first, never through a link."""
-        steps = self._use(path)
+        primitives = self._require_open(path)
         prefix = entry_prefix(path)
-        parts, entries = self._listed(steps, encoded(path), prefix, limits.list_entries)
-        visit = TreeWalk(partial(self._entered, steps), limits, unreadable, enter)
+        parts, entries = self._resolve_and_list(primitives, encoded(path), prefix, limits.list_entries)
+        visit = TreeWalk(partial(self._list_found, primitives), limits, unreadable, enter)
         return translating(visit.run(Level(parts, prefix, iter(entries))), path)
 
     def read_tree(
@@ -239,7 +239,7 @@ class ContainerReading:
         found = self.walk(path, limits, enter=go_in)
         skip = len(entry_prefix(path))
         return (
-            Content(info.path, _Pieces(partial(self.reader, child(path, info.path[skip:])), chunk_bytes))
+            Content(info.path, _LazyContent(partial(self.reader, child(path, info.path[skip:])), chunk_bytes))
             for info in found
             if info.is_file and (wants is None or wants(info.name))
         )
@@ -250,12 +250,12 @@ class ContainerReading:
 
     @retried_and_translated
     def _measure(self, path: ParsedPath, limit: int | None) -> Usage:
-        return self._counted(self._use(path), (), limit, shut=OnUnreadable.SKIP)[0]
+        return self._count(self._require_open(path), (), limit, unreadable=OnUnreadable.SKIP)[0]
 
-    def _counted(
-        self, steps: FilePrimitives, parts: Parts, limit: int | None, *, shut: OnUnreadable
+    def _count(
+        self, primitives: FilePrimitives, parts: Parts, limit: int | None, *, unreadable: OnUnreadable
     ) -> tuple[Usage, builtins.list[Parts]]:
-        """What is beneath *parts*, and the directories there, each before those in it."""
+        """Count everything beneath *parts*; returns the usage and the directories, parents first."""
         disk_bytes = entries = 0
         seen: set[tuple[int, int]] = set()
         directories: builtins.list[Parts] = []
@@ -264,7 +264,7 @@ class ContainerReading:
             checkpoint()
             here = todo.pop()
             directories.append(here)
-            for name, found in self._entered_if(steps, here, shut) or ():
+            for name, found in self._list_readable(primitives, here, unreadable) or ():
                 if entries == limit:
                     raise walk_limit_error(limit, "")
                 entries += 1
@@ -276,60 +276,62 @@ class ContainerReading:
                         seen.add(identity(found))
         return Usage(disk_bytes=disk_bytes, entries=entries), directories
 
-    def _entered_if(
-        self, steps: FilePrimitives, parts: Parts, shut: OnUnreadable
+    def _list_readable(
+        self, primitives: FilePrimitives, parts: Parts, unreadable: OnUnreadable
     ) -> builtins.list[DirectoryEntry] | None:
         try:
-            return self._entered(steps, parts, "", None)
+            return self._list_found(primitives, parts, "", None)
         except PermissionError:
-            if shut is OnUnreadable.REFUSE:
+            if unreadable is OnUnreadable.REFUSE:
                 raise
             return None
 
     # The way to things
 
-    def _use(self, path: ParsedPath) -> FilePrimitives:
-        steps = self._steps
-        if steps is None:
+    def _require_open(self, path: ParsedPath) -> FilePrimitives:
+        primitives = self._primitives
+        if primitives is None:
             raise closed_error(path)
-        return steps
+        return primitives
 
-    def _look(self, path: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:
-        """What *path* leads to."""
-        steps = self._use(path)
+    def _find(self, path: ParsedPath, links: Links) -> ResolvedParts[FoundEntry]:
+        """Return the entry that *path* leads to."""
+        primitives = self._require_open(path)
         if path.must_dir:
             links = Links.FOLLOW
-        reached = resolve_links(lambda parts: steps.look(parts, links), encoded(path), must_dir=path.must_dir)
-        if reached.result is None:
+        resolved = resolve_links(
+            lambda parts: primitives.look(parts, links), encoded(path), must_dir=path.must_dir
+        )
+        if resolved.result is None:
             raise os_error(errno.ENOENT)
-        if reached.must_dir and not stat.S_ISDIR(reached.result.stat.st_mode):
+        if resolved.must_dir and not stat.S_ISDIR(resolved.result.stat.st_mode):
             raise os_error(errno.ENOTDIR)
-        return ResolvedParts(reached.parts, reached.must_dir, reached.result)
+        return ResolvedParts(resolved.parts, resolved.must_dir, resolved.result)
 
     def _directory(self, path: ParsedPath, parts: Parts) -> Parts:
-        """The names that lead to a directory without links."""
-        steps = self._use(path)
-        reached = resolve_links(lambda names: steps.look(names, Links.FOLLOW), parts)
-        if reached.result is None:
+        """Return the names without links that lead to a directory."""
+        primitives = self._require_open(path)
+        resolved = resolve_links(lambda names: primitives.look(names, Links.FOLLOW), parts)
+        if resolved.result is None:
             raise os_error(errno.ENOENT)
-        if not stat.S_ISDIR(reached.result.stat.st_mode):
+        if not stat.S_ISDIR(resolved.result.stat.st_mode):
             raise os_error(errno.ENOTDIR)
-        return reached.parts
+        return resolved.parts
 
-    def _listed(
-        self, steps: FilePrimitives, parts: Parts, prefix: str, limit: int | None
+    def _resolve_and_list(
+        self, primitives: FilePrimitives, parts: Parts, prefix: str, limit: int | None
     ) -> tuple[Parts, builtins.list[DirectoryEntry]]:
-        """The entries of a directory by name, and the names that lead to it without links."""
-        reached = resolve_links(lambda names: self._list(steps, names, prefix, limit), parts)
-        return reached.parts, reached.result
+        """List a directory, sorted by name; returns the names without links that lead to it, too."""
+        resolved = resolve_links(lambda names: self._list(primitives, names, prefix, limit), parts)
+        return resolved.parts, resolved.result
 
     def _list(
-        self, steps: FilePrimitives, parts: Parts, prefix: str, limit: int | None
+        self, primitives: FilePrimitives, parts: Parts, prefix: str, limit: int | None
     ) -> builtins.list[DirectoryEntry] | LinkInPath:
-        """The entries of a directory by name, but for drafts of ours."""
+        """List a directory, sorted by name, without our drafts."""
         drafts = len(self._drafts)
         try:
-            listed = steps.list(parts, None if limit is None else limit + drafts)
+            listed = primitives.list(parts, None if limit is None else limit + drafts)
         except OSError as error:
             if error.errno != errno.EFBIG:
                 raise
@@ -341,13 +343,13 @@ class ContainerReading:
             raise list_limit_error(limit or 0, prefix)
         return sorted(found, key=by_name)
 
-    def _entered(
-        self, steps: FilePrimitives, parts: Parts, prefix: str, limit: int | None
+    def _list_found(
+        self, primitives: FilePrimitives, parts: Parts, prefix: str, limit: int | None
     ) -> builtins.list[DirectoryEntry] | None:
-        """The entries of a directory that a walk found; `None` if it is gone or something else now."""
+        """List a directory that a walk found; `None` if it was removed or replaced."""
         for _ in range(TRIES):
             try:
-                found = self._list(steps, parts, prefix, limit)
+                found = self._list(primitives, parts, prefix, limit)
             except ConcurrentChangeError:
                 continue
             except (FileNotFoundError, NotADirectoryError):
@@ -356,8 +358,8 @@ class ContainerReading:
         raise os_error(errno.EAGAIN)
 
 
-class _Pieces:
-    """The content of a file that is opened when somebody reads it."""
+class _LazyContent:
+    """Content of a file that is opened when it is iterated."""
 
     def __init__(self, opener: Callable[[], ContainerReader], chunk_bytes: int) -> None:
         self._opener = opener
@@ -368,32 +370,32 @@ class _Pieces:
 
 
 def encoded(path: ParsedPath) -> Parts:
-    """The parts of a path as the container has them."""
+    """Return the parts of a path as bytes."""
     return tuple(map(os.fsencode, path.parts))
 
 
 def identity(found: os.stat_result) -> tuple[int, int]:
-    """What tells a file from every other."""
+    """Return the device and inode, which identify an entry."""
     return found.st_dev, found.st_ino
 
 
 class ContainerReader:
-    """An open file, read by chunks; it outlives the name, and the end of its `ContainerFiles`.
+    """An open file, read in chunks; it outlives the name and its `ContainerFiles`.
 
-    A small file was read as a whole when it was opened, and only what is appended later is looked for at
-    its name. A large one is kept open in the container.
+    A small file is read completely when it is opened, and only content appended later is read by its name. A
+    large one is kept open in the container.
     """
 
     def __init__(
         self,
-        steps: FilePrimitives,
+        primitives: FilePrimitives,
         parts: Parts,
         opened: HeldFile | FileContent,
         info: FileInfo,
         path: ParsedPath,
     ) -> None:
-        """Read on from *opened*, which is the file at *parts*."""
-        self._steps = steps
+        """Continue reading *opened*, the file at *parts*."""
+        self._primitives = primitives
         self._parts = parts
         self._where = path
         self._at = 0
@@ -402,7 +404,7 @@ class ContainerReader:
         self._stat = opened[0]
         self._content = b"" if isinstance(opened, HeldFile) else opened[1]
         if self._held is not None:
-            finalize(self, steps.drop, self._held)
+            finalize(self, primitives.drop, self._held)
 
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
         """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
@@ -431,7 +433,7 @@ class ContainerReader:
             return self._content[offset : offset + count]
         try:
             if self._held is not None:
-                return self._steps.read_held(self._held, offset, count)
+                return self._primitives.read_held(self._held, offset, count)
             return self._appended(count, offset)
         except CarrelError:
             raise
@@ -442,9 +444,9 @@ class ContainerReader:
         raise translate(number, self._where)
 
     def _appended(self, count: int, offset: int) -> bytes:
-        """What was added since it was opened, if its name still stands for it."""
+        """Read what was appended since the file was opened, if its name still refers to it."""
         try:
-            found = self._steps.read(self._parts, offset, count)
+            found = self._primitives.read(self._parts, offset, count)
         except (ConcurrentChangeError, FileNotFoundError, NotADirectoryError):
             return b""
         if isinstance(found, LinkInPath | FoundEntry):

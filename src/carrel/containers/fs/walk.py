@@ -22,7 +22,7 @@ class DirectoryEntry(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A directory on the way from the top to where a walk is."""
+    """A directory on the path of a walk."""
 
     parts: Parts
     prefix: str
@@ -30,7 +30,7 @@ class Level(NamedTuple):
 
 
 class TreeWalk:
-    """One walk: parents before their children, names in order."""
+    """One walk: parents before children, sorted by name."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class TreeWalk:
         self._wants = enter
 
     def run(self, top: Level) -> Iterator[FileInfo]:
-        """Visit what is beneath *top*; `LimitError` as of any other walk."""
+        """Yield everything beneath *top*; `LimitError` as in any other walk."""
         seen = 0
         deeper: str | None = None
         levels = [top]
@@ -84,5 +84,5 @@ class TreeWalk:
 
 
 def by_name(entry: DirectoryEntry) -> str:
-    """What entries are sorted by."""
+    """Return the sort key of an entry."""
     return os.fsdecode(entry.name)

@@ -1,4 +1,4 @@
-"""`WriteTarget`: where in a container a write goes, resolved by name before anything is created."""
+"""`WriteTarget`: where a write in a container goes, resolved before anything is created."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ class WriteTarget(NamedTuple):
 
     path: ParsedPath
     near: Parts
-    """The names of the directory above it, or of the deepest one on the way that exists."""
+    """The names of the parent directory, or of the deepest directory on the way to it that exists."""
     missing: tuple[str, ...]
     """The names of the directories between `near` and the target that do not exist."""
     before: FoundEntry | None
 
     @property
     def parts(self) -> Parts:
-        """The names that lead to it, once all directories are there."""
+        """The names that lead to it, once all directories exist."""
         return (*self.near, *map(os.fsencode, self.missing), self.path.name)
 
 
-class ContainerPlaces(ContainerReading):
-    """The way to names that may or may not be there."""
+class ContainerLookup(ContainerReading):
+    """Lookup of names that need not exist."""
 
     @translated
     def _entry(self, path: ParsedPath) -> ResolvedParts[FoundEntry | None]:
-        """What stands at the last name of *path*, in a directory that is there."""
-        steps = self._use(path)
+        """Look up the last name of *path*, whose directory must exist."""
+        primitives = self._require_open(path)
         if not path.name:
             self._require_inside(path)
             raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
-        return resolve_links(lambda parts: steps.look(parts, Links.KEEP), encoded(path))
+        return resolve_links(lambda parts: primitives.look(parts, Links.KEEP), encoded(path))
 
     def _require_inside(self, path: ParsedPath) -> None:
         """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
@@ -62,18 +62,18 @@ class ContainerPlaces(ContainerReading):
 
     def _require_entry(self, path: ParsedPath, expect: str | None) -> tuple[Parts, FoundEntry]:
         """Return what exists at the last name; a slash after anything but a directory is refused."""
-        reached = self._entry(path)
-        found = reached.result
+        resolved = self._entry(path)
+        found = resolved.result
         if found is None:
             raise os_error(errno.ENOENT)
         if path.must_dir and not stat.S_ISDIR(found.stat.st_mode):
             raise os_error(errno.ENOTDIR)
         require_version(path, found, expect)
-        return reached.parts, found
+        return resolved.parts, found
 
     @translated
     def _target(self, path: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
-        """The place to write to: *path*, or where the links at its end lead; nothing is made."""
+        """Find where a write to *path* goes, through links at its end; nothing is created."""
         for _ in range(MAX_LINKS + 1):
             if path.must_dir and path.name:
                 self._require_inside(path)
@@ -93,43 +93,43 @@ class ContainerPlaces(ContainerReading):
     def _nearest(
         self, path: ParsedPath, parents: Parents
     ) -> tuple[Parts, tuple[str, ...], FoundEntry | None]:
-        """The directory above *path*, or if it may be made: the deepest one, and what is missing.
+        """Return the parent directory of *path*, or the deepest one that exists and the missing names.
 
-        Third is what stands at the name, if its directory is there.
+        The third value is the entry at the last name, if its directory exists.
         """
         try:
-            reached = self._entry(path)
+            resolved = self._entry(path)
         except FileNotFoundError:
             if parents is Parents.REQUIRE or not path.name:
                 raise
         else:
-            return reached.parts[:-1], (), reached.result
+            return resolved.parts[:-1], (), resolved.result
         parts = path.parts[:-1]
         known, here = self._longest_prefix(path, parts)
         if ".." in parts[known:]:
             raise os_error(errno.ENOENT)
         if known == len(parts):
             raise ConcurrentChangeError
-        found = self._use(path).look((*here, os.fsencode(parts[known])), Links.KEEP)
+        found = self._require_open(path).look((*here, os.fsencode(parts[known])), Links.KEEP)
         if found is None:
             return here, parts[known:], None
         if isinstance(found, LinkInPath) or stat.S_ISDIR(found.stat.st_mode):
             raise ConcurrentChangeError
-        # A link that leads nowhere cannot be made a directory.
+        # No directory can be created where a dangling link is.
         raise os_error(errno.ENOTDIR)
 
     def _longest_prefix(self, path: ParsedPath, parts: tuple[str, ...]) -> tuple[int, Parts]:
-        """The deepest directory of *parts* that exists, and how many parts it has; one is missing."""
-        least, most = 0, len(parts)
+        """Return how many of *parts* lead to an existing directory, and its names; one part is missing."""
+        low, high = 0, len(parts)
         here: Parts = ()
-        while least < most:
-            middle = (least + most + 1) // 2
+        while low < high:
+            middle = (low + high + 1) // 2
             try:
                 here = self._directory(path, tuple(map(os.fsencode, parts[:middle])))
-                least = middle
+                low = middle
             except FileNotFoundError:
-                most = middle - 1
-        return least, here
+                high = middle - 1
+        return low, here
 
 
 def require_version(path: ParsedPath, found: FoundEntry | None, expect: str | None) -> None:
@@ -151,8 +151,8 @@ def _require_writable(before: FoundEntry | None, path: ParsedPath, existing: Exi
         raise translate(errno.EACCES, path)
 
 
-def freed(found: FoundEntry | None) -> int:
-    """The bytes that are given back when the name of *found* goes."""
+def freed_bytes(found: FoundEntry | None) -> int:
+    """Return the bytes to credit when the name of *found* is removed."""
     if found is None or found.stat.st_nlink != 1 or not stat.S_ISREG(found.stat.st_mode):
         return 0
     return counted_bytes(found.stat.st_size, found.stat.st_blocks)

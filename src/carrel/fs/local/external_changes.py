@@ -43,7 +43,7 @@ class EntryState(NamedTuple):
     changed_ns: int
     """The ctime, which programs cannot set; 0 if unknown."""
     target: str | None = None
-    """The text of a link."""
+    """The target text of a link."""
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class TreeDifference(NamedTuple):
     path: str
     is_directory: bool
     target: str | None = None
-    """The text of a link."""
+    """The target text of a link."""
     before_bytes: int | None = None
     after_bytes: int | None = None
 
