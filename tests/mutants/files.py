@@ -380,7 +380,7 @@ MUTANTS = [
     Mutant(
         "sweep: trash that somebody removes",
         "fs/local/scratch.py",
-        "if not _is_held(trash.fd, name):",
+        "if not _is_locked(trash.fd, name):",
         "if name:",
         f"{KILLED}::test_a_tree_in_the_trash_is_left_to_its_living_remover",
     ),

@@ -157,8 +157,8 @@ MUTANTS = [
     Mutant(
         "walk: no following at the end",
         "fs/local/resolve.py",
-        "fd = self._step(name, self._flags | os.O_NOFOLLOW)",
-        "fd = self._step(name, self._flags)",
+        "fd = self._open_name(name, self._flags | os.O_NOFOLLOW)",
+        "fd = self._open_name(name, self._flags)",
         f"{PATHS}::test_a_relative_link_out_is_refused",
     ),
     Mutant(

@@ -203,10 +203,10 @@ class CancellableFiles:
     ) -> Change:
         """Store *data* completely or not at all."""
         self._check()
-        pieces = data if isinstance(data, bytes) else _guarded(data, self._check)
+        chunks = data if isinstance(data, bytes) else _wrap_errors(data, self._check)
         try:
             return self.inner.write(
-                path, pieces, existing=existing, parents=parents, expect=expect, mode=mode, cause=cause
+                path, chunks, existing=existing, parents=parents, expect=expect, mode=mode, cause=cause
             )
         except _StoppedError as stopped:
             reason = stopped.reason
@@ -312,13 +312,13 @@ class _StoppedError(Exception):
         self.reason = reason
 
 
-def _guarded(pieces: Iterable[bytes], check: Check) -> Iterator[bytes]:
-    source = _checked(pieces, check)
+def _wrap_errors(chunks: Iterable[bytes], check: Check) -> Iterator[bytes]:
+    source = _checked(chunks, check)
     while True:
         try:
-            piece = next(source)
+            chunk = next(source)
         except StopIteration:
             return
         except Exception as error:
             raise _StoppedError(error) from None
-        yield piece
+        yield chunk

@@ -67,13 +67,13 @@ def unwritten(what: str, error: OSError) -> DiskError:
     return kind(f"{what} cannot be written: {os.strerror(number)}")
 
 
-def _flush_opened(path: str | bytes | os.PathLike[str], held: int | None) -> None:
-    """Flush a directory, or the file that *held* refers to."""
+def _flush_opened(path: str | bytes | os.PathLike[str], path_fd: int | None) -> None:
+    """Flush a directory, or the file that *path_fd* refers to."""
     try:
         try:
-            fd = os.open(path, _DIRECTORY, dir_fd=held)
+            fd = os.open(path, _DIRECTORY, dir_fd=path_fd)
         except NotADirectoryError:
-            fd = os.open(f"/proc/self/fd/{held}", _FILE)
+            fd = os.open(f"/proc/self/fd/{path_fd}", _FILE)
     except FileNotFoundError:
         # It was removed in the meantime.
         return

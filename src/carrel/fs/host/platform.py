@@ -27,7 +27,7 @@ def require_platform() -> None:
         )
 
 
-_NOWHERE = b".carrel-nothing-has-this-name"
+_UNUSED_NAME = b".carrel-nothing-has-this-name"
 _MOUNTS = "/proc/self/mountinfo"
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -53,7 +53,9 @@ def has_rename_flags(directory: Path) -> bool | None:
     except OSError:
         return None
     try:
-        syscalls.renameat2_unchecked(opened, _NOWHERE, opened, _NOWHERE + b"-2", syscalls.RENAME_NOREPLACE)
+        syscalls.renameat2_unchecked(
+            opened, _UNUSED_NAME, opened, _UNUSED_NAME + b"-2", syscalls.RENAME_NOREPLACE
+        )
     except OSError as error:
         return error.errno not in (errno.ENOSYS, errno.EINVAL, errno.EPERM)
     finally:

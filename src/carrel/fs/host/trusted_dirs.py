@@ -27,7 +27,7 @@ def open_trusted_dir(path: Path, durability: Durability = Durability.PROCESS) ->
     """
     problem: str | None
     try:
-        _make(path, 0o700, durability)
+        _create_directories(path, 0o700, durability)
         handle = Handle(os.open(path, _DIRECTORY))
     except OSError as error:
         problem = _open_problem(error, path)
@@ -39,7 +39,7 @@ def open_trusted_dir(path: Path, durability: Durability = Durability.PROCESS) ->
     raise UnavailableError(f"sessions directory {path.name!r} cannot be used: {problem}")
 
 
-def _make(path: Path, mode: int, durability: Durability) -> None:
+def _create_directories(path: Path, mode: int, durability: Durability) -> None:
     """Create a directory and its missing parents."""
     try:
         os.mkdir(path, mode)
@@ -48,7 +48,7 @@ def _make(path: Path, mode: int, durability: Durability) -> None:
     except FileNotFoundError:
         if path == path.parent:
             raise
-        _make(path.parent, 0o777, durability)
+        _create_directories(path.parent, 0o777, durability)
         with suppress(FileExistsError):
             os.mkdir(path, mode)
     durability.flush_directory(path.parent)
@@ -62,7 +62,7 @@ def make_trusted_subdir(parent: Handle, name: str, durability: Durability = Dura
     """
     problem: str | None
     try:
-        handle = Handle(_open_made(parent, name, durability))
+        handle = Handle(_create_and_open(parent, name, durability))
     except OSError as error:
         problem = os.strerror(error.errno or errno.EIO)
     else:
@@ -72,7 +72,7 @@ def make_trusted_subdir(parent: Handle, name: str, durability: Durability = Dura
     raise UnavailableError(f"state directory {name!r} cannot be used: {problem}")
 
 
-def _open_made(parent: Handle, name: str, durability: Durability) -> int:
+def _create_and_open(parent: Handle, name: str, durability: Durability) -> int:
     """Create and open a directory while others may create or remove it."""
     for _ in range(_TRIES):
         with suppress(FileExistsError):

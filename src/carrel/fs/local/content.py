@@ -37,9 +37,9 @@ class FileReader:
             os.lseek(self._handle.fd, min(offset, self.info.size_bytes), os.SEEK_SET)
         # Allocates no more memory than the file needs, and little for the read that finds its end.
         count = min(chunk_bytes, max(0, self.info.size_bytes - offset) + 1)
-        while piece := self._read(count):
-            yield piece
-            count = chunk_bytes if len(piece) == count else min(chunk_bytes, _END_BYTES)
+        while chunk := self._read(count):
+            yield chunk
+            count = chunk_bytes if len(chunk) == count else min(chunk_bytes, _END_BYTES)
 
     def read(self, length: int, offset: int = 0) -> bytes:
         """Read at most *length* bytes at *offset*."""
@@ -111,21 +111,21 @@ def copy_all(source: FileReader, draft: Draft, limit: int | None, path: ParsedPa
     """Copy the rest of *source*, inside the kernel if possible."""
     ceiling = sys.maxsize if limit is None else limit
     size = 0
-    for copied in _copy_pieces(source, draft):
+    for copied in _copy_chunks(source, draft):
         size += copied
         if size > ceiling:
             raise size_limit_error("file_bytes", ceiling, size, path)
 
 
-def _copy_pieces(source: FileReader, draft: Draft) -> Iterator[int]:
+def _copy_chunks(source: FileReader, draft: Draft) -> Iterator[int]:
     try:
         copied = os.copy_file_range(source.fd, draft.fd, _COPY_BYTES)
     except OSError as error:
         if error.errno not in _NO_COPY_RANGE:
             raise
-        for piece in source.chunks(2**20):
-            draft.write(piece)
-            yield len(piece)
+        for chunk in source.chunks(2**20):
+            draft.write(chunk)
+            yield len(chunk)
         return
     while copied:
         yield copied

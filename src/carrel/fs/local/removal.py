@@ -173,11 +173,11 @@ def open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
 
 def unlock(open_child: Open, parent: int, name: bytes) -> None:
     """Give the owner of the directory *name* all permissions."""
-    held = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    handle = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        syscalls.chmod_held_unchecked(held, 0o700)
+        syscalls.chmod_held_unchecked(handle, 0o700)
     finally:
-        os.close(held)
+        os.close(handle)
 
 
 def _move_up(open_child: Open, fd: int, name: bytes, top: int) -> bool:

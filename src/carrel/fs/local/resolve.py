@@ -131,7 +131,7 @@ class _Walk:
         self._excluded = excluded
         self._flags = flags
         self._mount = syscalls.mount_id_unchecked(base)
-        self._here = base
+        self._current = base
         self._trail: list[bytes] = []
         self._todo: list[bytes] = []
         self._links = 0
@@ -152,23 +152,23 @@ class _Walk:
                 return fd
             os.close(fd)
         finally:
-            self._stand(self._base)
+            self._move_to(self._base)
         raise OSError(self._missing, os.strerror(self._missing))
 
     def _run(self) -> int:
         while self._todo:
             name = self._todo.pop()
             if name == b"..":
-                self._up()
+                self._parent()
             elif self._todo:
-                self._down(name)
+                self._enter(name)
             else:
-                fd = self._last(name)
+                fd = self._open_last(name)
                 if fd is not None:
                     return fd
-        return os.open(b".", self._flags, dir_fd=self._here)
+        return os.open(b".", self._flags, dir_fd=self._current)
 
-    def _miss(self, number: int) -> None:
+    def _skip_missing(self, number: int) -> None:
         """Continue above a name that is not a directory, to see whether the path leads out from there."""
         if not skip_missing(self._todo, b".."):
             raise OSError(number, os.strerror(number))
@@ -179,12 +179,12 @@ class _Walk:
         """Put the parts of *path* before the remaining ones."""
         self._todo.extend(part for part in reversed(path.split(b"/")) if part not in (b"", b"."))
 
-    def _stand(self, fd: int) -> None:
-        if self._here != self._base:
-            os.close(self._here)
-        self._here = fd
+    def _move_to(self, fd: int) -> None:
+        if self._current != self._base:
+            os.close(self._current)
+        self._current = fd
 
-    def _up(self) -> None:
+    def _parent(self) -> None:
         """Resolve `..` by walking again from the base: the directory may have been moved since."""
         ups = 1
         while self._todo and self._todo[-1] == b"..":
@@ -195,13 +195,13 @@ class _Walk:
         del self._trail[-ups:]
         self._todo.extend(reversed(self._trail))
         self._trail.clear()
-        self._stand(self._base)
+        self._move_to(self._base)
 
-    def _down(self, name: bytes) -> None:
+    def _enter(self, name: bytes) -> None:
         try:
-            fd = self._step(name, _DIRECTORY)
+            fd = self._open_name(name, _DIRECTORY)
         except FileNotFoundError:
-            self._miss(errno.ENOENT)
+            self._skip_missing(errno.ENOENT)
             return
         except OSError as error:
             if error.errno not in _MAY_BE_LINK:
@@ -209,15 +209,15 @@ class _Walk:
             number = error.errno
         else:
             self._trail.append(name)
-            self._stand(fd)
+            self._move_to(fd)
             return
         self._follow(name, number)
 
-    def _last(self, name: bytes) -> int | None:
+    def _open_last(self, name: bytes) -> int | None:
         """Open the last name with the requested flags, or follow it and return `None`."""
         keep_link = self._flags & os.O_NOFOLLOW
         try:
-            fd = self._step(name, self._flags | os.O_NOFOLLOW)
+            fd = self._open_name(name, self._flags | os.O_NOFOLLOW)
         except OSError as error:
             if keep_link or error.errno not in _MAY_BE_LINK:
                 raise
@@ -230,11 +230,11 @@ class _Walk:
         self._follow(name, number)
         return None
 
-    def _step(self, name: bytes, flags: int) -> int:
+    def _open_name(self, name: bytes, flags: int) -> int:
         self._steps += 1
         if self._steps > STEPS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-        fd = os.open(name, flags, dir_fd=self._here)
+        fd = os.open(name, flags, dir_fd=self._current)
         try:
             if syscalls.mount_id_unchecked(fd) != self._mount:
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
@@ -251,12 +251,12 @@ class _Walk:
         It takes the number, not the exception, which would keep every frame and their descriptors.
         """
         try:
-            target = os.readlink(name, dir_fd=self._here)
+            target = os.readlink(name, dir_fd=self._current)
         except OSError:
             target = b""
         if not target:
             if self._swaps >= SWAPS:
-                self._miss(number)
+                self._skip_missing(number)
                 return
             # It may have been a link a moment ago; look again.
             self._swaps += 1

@@ -310,11 +310,11 @@ class Root:
             freed = freed_bytes(target.before)
         with self._begin_draft(path, target) as draft:
             size = 0
-            for piece in (data,) if isinstance(data, bytes) else data:
+            for chunk in (data,) if isinstance(data, bytes) else data:
                 if target is not None:
-                    self.account.require_room(size + len(piece) - freed, drafted_bytes=size)
-                draft.write(piece)
-                size += len(piece)
+                    self.account.require_room(size + len(chunk) - freed, drafted_bytes=size)
+                draft.write(chunk)
+                size += len(chunk)
             return publish(
                 draft,
                 path,

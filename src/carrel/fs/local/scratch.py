@@ -25,16 +25,16 @@ class Scratch:
 
     def move_to_trash(self, open_child: Open, parent: Handle, name: bytes) -> TrashedTree:
         """Move the directory *name* to the trash, locked so that only this process removes it."""
-        held = _hold(open_child, parent.fd, name)
+        lock = _open_locked(open_child, parent.fd, name)
         token = f"{self.tag}~{os.urandom(12).hex()}".encode()
         os.rename(name, token, src_dir_fd=parent.fd, dst_dir_fd=self.trash.fd)
-        return TrashedTree(self.trash, token, held, open_child)
+        return TrashedTree(self.trash, token, lock, open_child)
 
-    def being_removed(self) -> int:
+    def count_removals(self) -> int:
         """Return how many trees of this tag a living process is removing."""
         prefix = f"{self.tag}~".encode()
         names = [name for name in names_in(self.trash.fd) if name.startswith(prefix)]
-        return sum(_is_held(self.trash.fd, name) for name in names)
+        return sum(_is_locked(self.trash.fd, name) for name in names)
 
     def spool(self) -> Draft:
         """Create a file for content that may never be published; it counts as a draft."""
@@ -56,14 +56,14 @@ class TrashedTree:
 
     trash: Handle
     token: bytes
-    held: Handle
+    lock: Handle
     """Locked, if the file system has locks, so that other processes see that it is being removed."""
     open_child: Open
 
     def empty(self) -> Usage:
         """Remove its content; returns the usage that this and the later `remove` free."""
         removal = Removal(self.open_child)
-        removal.empty(self.held.fd)
+        removal.empty(self.lock.fd)
         freed = removal.freed
         return Usage(disk_bytes=freed.disk_bytes, entries=freed.entries + 1)
 
@@ -78,7 +78,7 @@ def empty_trash(trash: Handle) -> None:
     """Remove trees left by killed processes; those that cannot be removed are left for the next sweep."""
     for name in names_in(trash.fd):
         with suppress(OSError):
-            if not _is_held(trash.fd, name):
+            if not _is_locked(trash.fd, name):
                 Removal(open_child).remove(trash.fd, name)
 
 
@@ -87,19 +87,19 @@ def open_child(parent: int, name: bytes, flags: int) -> int:
     return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
 
 
-def _hold(open_child: Open, parent: int, name: bytes) -> Handle:
+def _open_locked(open_child: Open, parent: int, name: bytes) -> Handle:
     """Open the directory for removal, and lock it if the file system has locks."""
-    held = Handle(open_to_empty(open_child, parent, name))
+    lock = Handle(open_to_empty(open_child, parent, name))
     with suppress(OSError):
-        fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return held
+        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
 
 
-def _is_held(parent: int, name: bytes) -> bool:
+def _is_locked(parent: int, name: bytes) -> bool:
     """Whether a living process has locked the directory."""
     try:
-        held = Handle(open_child(parent, name, SCAN))
-        fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock = Handle(open_child(parent, name, SCAN))
+        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:

@@ -19,7 +19,7 @@ from carrel.fs.local.walk import has_entries
 from carrel.paths.parsed_path import ParsedPath, child
 from carrel.values import Limits
 
-_KIND = 0o170000
+_KIND_MASK = 0o170000
 _GONE = (errno.ENOENT, errno.ELOOP, errno.ENXIO)
 """Errors that mean the entry is gone or was never a file."""
 
@@ -70,7 +70,7 @@ class TreeReader:
         Raises:
             LimitError: At the limit of entries, or at the end if parts of the tree were too deep.
         """
-        levels = [self._level(top, self._prefix)]
+        levels = [self._list_level(top, self._prefix)]
         while levels:
             here = levels[-1]
             for name, is_directory, inode in here.entries:
@@ -80,23 +80,23 @@ class TreeReader:
                     if content is not None:
                         yield Content(path, content)
                     continue
-                below = self._go_in(here.fd, name)
+                below = self._open_directory(here.fd, name)
                 if isinstance(below, int):
                     yield Content(path, self._unreadable(below, path))
                 elif below is not None and len(levels) == self._limits.depth:
                     self._too_deep = self._too_deep or (path if has_entries(below.fd) else None)
                 elif below is not None:
-                    levels.append(self._level(below, f"{path}/"))
+                    levels.append(self._list_level(below, f"{path}/"))
                     break
             else:
                 levels.pop()
         if self._too_deep is not None and self._limits.depth is not None:
             raise depth_limit_error(self._limits.depth, self._too_deep)
 
-    def _level(self, directory: Handle, prefix: str) -> _Level:
+    def _list_level(self, directory: Handle, prefix: str) -> _Level:
         """List the wanted files and directories of one directory, sorted by name."""
         found: list[_Entry] = []
-        enter, wants, count, room = self._enter, self._wants, 0, self._room()
+        enter, wants, count, room = self._enter, self._wants, 0, self._max_entries()
         with os.scandir(directory.fd) as entries:
             for entry in entries:
                 count += 1
@@ -112,7 +112,7 @@ class TreeReader:
         found.sort()
         return _Level(directory, directory.fd, prefix, iter(found), os.fstat(directory.fd).st_dev)
 
-    def _room(self) -> int:
+    def _max_entries(self) -> int:
         """Return how many entries the next directory may have."""
         limits = self._limits
         listing = sys.maxsize if limits.list_entries is None else limits.list_entries
@@ -127,7 +127,7 @@ class TreeReader:
         if limits.walk_entries is not None and self._seen > limits.walk_entries:
             raise walk_limit_error(limits.walk_entries, prefix)
 
-    def _go_in(self, parent: int, name: str) -> Handle | int | None:
+    def _open_directory(self, parent: int, name: str) -> Handle | int | None:
         """Open a directory; returns an errno on failure, `None` if it is gone or not a directory."""
         try:
             return Handle(self._open(parent, os.fsencode(name), SCAN))
@@ -151,7 +151,7 @@ class TreeReader:
                 fd = -1
                 fd = self._open(here.fd, os.fsencode(name), syscalls.LISTED_FILE)
                 found = os.fstat(fd)
-            if found.st_mode & _KIND != stat.S_IFREG:
+            if found.st_mode & _KIND_MASK != stat.S_IFREG:
                 return None
             size = found.st_size
             if size < self._chunk_bytes:
@@ -161,7 +161,7 @@ class TreeReader:
             else:
                 data = os.read(fd, self._chunk_bytes)
             handle, fd = Handle(fd), -1
-            return self._pieces(data, handle, path)
+            return self._chunks(data, handle, path)
         except OSError as error:
             number = error.errno or errno.EIO
             return None if number in _GONE else self._unreadable(number, path)
@@ -169,7 +169,7 @@ class TreeReader:
             if fd >= 0:
                 os.close(fd)
 
-    def _pieces(self, data: bytes, handle: Handle, path: str) -> Iterator[bytes]:
+    def _chunks(self, data: bytes, handle: Handle, path: str) -> Iterator[bytes]:
         """Yield what was read already, and then the rest."""
         while data:
             yield data

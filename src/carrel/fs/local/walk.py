@@ -54,17 +54,17 @@ def names(directory: Handle, prefix: str, limit: int | None) -> Iterator[list[Na
     """Yield the names in *directory* in batches, each with its kind as the listing has it."""
     count = 0
     with os.scandir(directory.fd) as entries:
-        while some := list(islice(entries, BATCH_ENTRIES)):
-            count += len(some)
+        while batch := list(islice(entries, BATCH_ENTRIES)):
+            count += len(batch)
             if limit is not None and count > limit:
                 raise list_limit_error(limit, prefix)
             yield [
-                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _kind_of_no_file(entry))
-                for entry in some
+                (entry.name, _FILE if entry.is_file(follow_symlinks=False) else _other_kind(entry))
+                for entry in batch
             ]
 
 
-def _kind_of_no_file(entry: os.DirEntry[str]) -> FileKind:
+def _other_kind(entry: os.DirEntry[str]) -> FileKind:
     if entry.is_dir(follow_symlinks=False):
         return _DIRECTORY
     return _LINK if entry.is_symlink() else _OTHER
@@ -84,7 +84,7 @@ class TreeWalk:
         enter: Enter | None = None,
     ) -> None:
         self._open = open_child
-        self._wants = enter
+        self._enter_filter = enter
         self._depth = depth
         self._entries = entries
         self._listing = listing
@@ -109,7 +109,7 @@ class TreeWalk:
                 raise walk_limit_error(self._entries, prefix)
             seen += 1
             yield info
-            if info.kind is not FileKind.DIRECTORY or (self._wants and not self._wants(info)):
+            if info.kind is not FileKind.DIRECTORY or (self._enter_filter and not self._enter_filter(info)):
                 continue
             child = self._enter(here, info)
             if child is None:
@@ -171,7 +171,7 @@ def descend(open_child: Open, top: Handle, visitor: DirectoryVisitor) -> None:
             elif (name := descent.enter()) is not None:
                 descent.levels[-1].directories.extend(visitor.enter(descent.here.fd, name))
     except WalkCancelledError:
-        descent.shut_again()
+        descent.restore_modes()
         raise
 
 
@@ -193,7 +193,7 @@ def measure(open_child: Open, top: Handle, limit: int | None = None) -> Usage:
         OSError: EAGAIN if directories were moved at the same time.
         WalkCancelledError: The walk was cancelled before its end.
     """
-    count = _Count(limit)
+    count = _UsageCounter(limit)
     descend(open_child, top, count)
     return Usage(disk_bytes=count.disk_bytes, entries=count.entries)
 
@@ -209,7 +209,7 @@ class _Descent:
     def enter(self) -> bytes | None:
         """Enter the next directory; returns its name, or `None` if it cannot be opened."""
         name = self.levels[-1].directories.pop()
-        child, mode = _open_shut(self._open, self.here.fd, name)
+        child, mode = _open_unlocked(self._open, self.here.fd, name)
         if child is None:
             return None
         self.here = child
@@ -218,19 +218,21 @@ class _Descent:
 
     def leave(self) -> None:
         """Return to the parent directory, and restore the mode of this one."""
-        shut = self.levels.pop().shut
+        old_mode = self.levels.pop().old_mode
         if not self.levels:
             return
         above = Handle(os.open("..", SCAN, dir_fd=self.here.fd))
-        if shut is not None:
-            os.fchmod(self.here.fd, shut)
+        if old_mode is not None:
+            os.fchmod(self.here.fd, old_mode)
         self.here = above
         if _identity(above.fd) != self.levels[-1].identity:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
-    def shut_again(self) -> None:
+    def restore_modes(self) -> None:
         """Restore the modes of all directories on the path, unless they are moved at the same time."""
-        first = next((at for at, level in enumerate(self.levels) if level.shut is not None), len(self.levels))
+        first = next(
+            (at for at, level in enumerate(self.levels) if level.old_mode is not None), len(self.levels)
+        )
         with suppress(OSError):
             while len(self.levels) > first:
                 self.leave()
@@ -242,7 +244,7 @@ class _Level(NamedTuple):
     identity: tuple[int, int]
     directories: list[bytes]
     """Its directories still to be entered."""
-    shut: int | None
+    old_mode: int | None
     """The mode to restore, if it was changed to open the directory."""
 
 
@@ -251,7 +253,7 @@ def _identity(fd: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-class _Count:
+class _UsageCounter:
     """A `DirectoryVisitor` that counts entries and bytes."""
 
     def __init__(self, limit: int | None) -> None:
@@ -289,7 +291,7 @@ class _Count:
         self.disk_bytes += counted_bytes(found.st_size, found.st_blocks)
 
 
-def _open_shut(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
+def _open_unlocked(open_child: Open, parent: int, name: bytes) -> tuple[Handle | None, int | None]:
     """Open the directory *name*, and return its old mode if that had to be changed; no handle on failure."""
     try:
         return Handle(open_child(parent, name, SCAN)), None
@@ -314,8 +316,8 @@ def require_empty(open_child: Open, parent: int, name: bytes) -> None:
         OSError: ENOTEMPTY.
     """
     try:
-        held = Handle(open_child(parent, name, SCAN))
+        handle = Handle(open_child(parent, name, SCAN))
     except PermissionError:
         return
-    if has_entries(held.fd):
+    if has_entries(handle.fd):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))

@@ -126,7 +126,7 @@ class MemoryFiles:
     def stat(self, path: ParsedPath, links: Links) -> FileInfo:
         """Return the info of one entry; a link that is not followed has its target text."""
         with self._lock:
-            node = self._use(path).resolve(path.parts, links, must_dir=path.must_dir)
+            node = self._require_open(path).resolve(path.parts, links, must_dir=path.must_dir)
             target = node.target if isinstance(node, Link) else None
             return describe(path.text, node, target, node.created_ns)
 
@@ -134,7 +134,7 @@ class MemoryFiles:
     def list(self, path: ParsedPath, *, limit: int | None) -> builtins.list[FileInfo]:
         """List the entries of a directory, sorted by name."""
         with self._lock:
-            return scan(self._use(path).directory(path.parts), entry_prefix(path), limit)
+            return scan(self._require_open(path).directory(path.parts), entry_prefix(path), limit)
 
     def names(self, path: ParsedPath, *, limit: int | None) -> Iterator[builtins.list[Named]]:
         """List the names in a directory with their kinds, all in one batch."""
@@ -151,7 +151,7 @@ class MemoryFiles:
     ) -> Iterator[FileInfo]:
         """Walk everything beneath a directory, parents first, never through a link; nothing is unreadable."""
         with self._lock:
-            top = self._use(path).directory(path.parts)
+            top = self._require_open(path).directory(path.parts)
         return MemoryWalk(self._lock, limits, enter).run(top, entry_prefix(path))
 
     def read_tree(
@@ -195,13 +195,13 @@ class MemoryFiles:
         cause: Cause = WRITE,
     ) -> Change:
         """Store *data* completely or not at all, through a link at the end if it stays inside."""
-        content = data if isinstance(data, bytes) else self._collect(path, data, existing, parents)
+        content = data if isinstance(data, bytes) else self._collect_chunks(path, data, existing, parents)
         with self.account, self._lock:
             target = self._target(path, existing, parents)
             _require_version(path, target.before, expect)
             return self._publish(content, target, mode, cause)
 
-    def _collect(
+    def _collect_chunks(
         self, path: ParsedPath, data: Iterable[bytes], existing: Existing, parents: Parents
     ) -> bytes:
         """Collect content chunk by chunk, if the target is writable and while there is room."""
@@ -209,8 +209,8 @@ class MemoryFiles:
             target = self._target(path, existing, parents)
         freed = 0 if target.before is None else len(target.before.content)
         content = bytearray()
-        for piece in data:
-            content += piece
+        for chunk in data:
+            content += chunk
             self.account.require_room(len(content) - freed)
         return bytes(content)
 
@@ -229,14 +229,14 @@ class MemoryFiles:
                 raise size_limit_error("file_bytes", limit, after, path)
             account.charge(len(data), 0)
             account.record("append", path.text, before_bytes=size, after_bytes=after)
-            self._use(path).append(file, data)
+            self._require_open(path).append(file, data)
             return Change(before_bytes=size, info=describe(path.text, file))
 
     @translated
     def touch(self, path: ParsedPath, modified_ns: int) -> FileInfo:
         """Set the modification time of a file or directory."""
         with self.account as account, self._lock:
-            node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
+            node = self._require_open(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
             account.charge(0, 0)
             account.record("touch", path.text)
             node.modified_ns = node.accessed_ns = modified_ns
@@ -257,11 +257,11 @@ class MemoryFiles:
     def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
         """Create a directory and, if wanted, those above it; returns the paths of all that were created."""
         with self.account as account, self._lock:
-            tree = self._use(path)
+            tree = self._require_open(path)
             if path.dotted:
                 tree.directory(path.parts)
                 return []
-            near, missing = self._nearest(path, parents)
+            near, missing = self._nearest_directory(path, parents)
             if not missing and path.parts[-1] in near.entries:
                 if not self._is_directory(path):
                     raise failure(errno.EEXIST)
@@ -275,7 +275,7 @@ class MemoryFiles:
 
     def _is_directory(self, path: ParsedPath) -> bool:
         try:
-            self._use(path).directory(path.parts)
+            self._require_open(path).directory(path.parts)
         except OSError:
             return False
         return True
@@ -297,7 +297,7 @@ class MemoryFiles:
 
     def _put_link(self, path: ParsedPath, target: str, existing: Existing) -> None:
         with self.account as account, self._lock:
-            tree = self._use(path)
+            tree = self._require_open(path)
             parent = self._parent(path)
             old = parent.entries.get(path.parts[-1])
             if problem := _link_problem(path, old, existing):
@@ -329,7 +329,7 @@ class MemoryFiles:
             nodes = [node, *inside(node)]
             account.charge(-sum(_size(each) for each in nodes), -len(nodes))
             account.record("remove", path.text, before_bytes=info.size_bytes)
-            self._use(path).remove(parent, path.parts[-1])
+            self._require_open(path).remove(parent, path.parts[-1])
             return info
 
     @translated
@@ -362,11 +362,11 @@ class MemoryFiles:
             before_bytes=info.size_bytes,
             after_bytes=info.size_bytes,
         )
-        self._use(target).rename(parent, info.name, target_parent, target.parts[-1], existing)
+        self._require_open(target).rename(parent, info.name, target_parent, target.parts[-1], existing)
 
     # Resolving, with the lock held
 
-    def _use(self, path: ParsedPath) -> MemoryTree:
+    def _require_open(self, path: ParsedPath) -> MemoryTree:
         tree = self._tree
         if tree is None:
             raise closed_error(path)
@@ -374,7 +374,7 @@ class MemoryFiles:
 
     def _file(self, path: ParsedPath) -> File:
         """Return the regular file that *path* leads to."""
-        node = self._use(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
+        node = self._require_open(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
         if not isinstance(node, File):
             raise failure(errno.EISDIR)
         return node
@@ -382,7 +382,7 @@ class MemoryFiles:
     @translated
     def _parent(self, path: ParsedPath) -> Directory:
         """Return the directory that holds the last name of *path*."""
-        tree = self._use(path)
+        tree = self._require_open(path)
         if not path.name:
             self._require_inside(path)
             raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
@@ -391,7 +391,7 @@ class MemoryFiles:
     def _require_inside(self, path: ParsedPath) -> None:
         """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
         try:
-            self._use(path).directory(path.parts)
+            self._require_open(path).directory(path.parts)
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise
@@ -401,7 +401,7 @@ class MemoryFiles:
         path, near, missing, before = target
         account = self.account
         made = parent_paths(path, len(missing))
-        tree = self._use(path)
+        tree = self._require_open(path)
         before_bytes = None if before is None else len(before.content)
         account.charge(len(content) - (before_bytes or 0), len(made) + (before is None))
         for each in made:
@@ -425,7 +425,7 @@ class MemoryFiles:
             if path.must_dir and path.name:
                 self._require_inside(path)
                 raise failure(errno.EISDIR)
-            near, missing = self._nearest(path, parents)
+            near, missing = self._nearest_directory(path, parents)
             before = None if missing else near.entries.get(path.parts[-1])
             if not isinstance(before, Link) or existing is Existing.REFUSE:
                 return _Target(path, near, missing, _require_writable(before, path, existing))
@@ -433,11 +433,11 @@ class MemoryFiles:
             if path.absolute:
                 raise failure(errno.EXDEV)
             if path.dotted:
-                self._use(path).directory(path.parts)
+                self._require_open(path).directory(path.parts)
                 raise failure(errno.EISDIR)
         raise failure(errno.ELOOP)
 
-    def _nearest(self, path: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
+    def _nearest_directory(self, path: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
         """Return the parent directory of *path*, or the deepest one that exists and the missing names."""
         try:
             return self._parent(path), ()
@@ -445,7 +445,7 @@ class MemoryFiles:
             if parents is Parents.REQUIRE or not path.name:
                 raise
         parts = path.parts[:-1]
-        known, here = self._use(path).longest_prefix(parts)
+        known, here = self._require_open(path).longest_prefix(parts)
         if ".." in parts[known:]:
             raise failure(errno.ENOENT)
         if parts[known] in here.entries:

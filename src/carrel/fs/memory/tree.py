@@ -176,9 +176,9 @@ class MemoryTree:
         old = new_parent.entries.get(new_name)
         if old is not None and existing is Existing.REFUSE:
             raise failure(errno.EEXIST)
-        if node in _ways_up(new_parent):
+        if node in _self_and_parents(new_parent):
             raise failure(errno.EINVAL)
-        if old in _ways_up(parent):
+        if old in _self_and_parents(parent):
             raise failure(errno.ENOTEMPTY)
         if old is node:
             return
@@ -242,7 +242,7 @@ def _require_directory(node: Node) -> Directory:
     return node
 
 
-def _ways_up(directory: Directory) -> Iterator[Node | None]:
+def _self_and_parents(directory: Directory) -> Iterator[Node | None]:
     """Yield the directory and all above it."""
     here: Directory | None = directory
     while here is not None:
@@ -283,7 +283,7 @@ class MemoryWalk:
 
     def __init__(self, lock: RLock, limits: Limits, enter: Enter | None = None) -> None:
         self._lock = lock
-        self._wants = enter
+        self._enter_filter = enter
         self._limits = limits
 
     def run(self, top: Directory, prefix: str) -> Iterator[FileInfo]:
@@ -294,7 +294,7 @@ class MemoryWalk:
         """
         seen = 0
         too_deep: str | None = None
-        levels = [(top, self._scanned(top, prefix))]
+        levels = [(top, self._scan(top, prefix))]
         while levels:
             here, infos = levels[-1]
             info = next(infos, None)
@@ -304,7 +304,7 @@ class MemoryWalk:
             self._require_fewer(seen, prefix)
             seen += 1
             yield info
-            if not info.is_directory or (self._wants and not self._wants(info)):
+            if not info.is_directory or (self._enter_filter and not self._enter_filter(info)):
                 continue
             child = self._enter(here, info)
             if child is None:
@@ -312,10 +312,10 @@ class MemoryWalk:
             if self._limits.depth is not None and len(levels) >= self._limits.depth:
                 too_deep = too_deep or (info.path if child.entries else None)
             else:
-                levels.append((child, self._scanned(child, info.path + "/")))
-        self._require_flat(too_deep)
+                levels.append((child, self._scan(child, info.path + "/")))
+        self._require_depth(too_deep)
 
-    def _scanned(self, directory: Directory, prefix: str) -> Iterator[FileInfo]:
+    def _scan(self, directory: Directory, prefix: str) -> Iterator[FileInfo]:
         with self._lock:
             return iter(scan(directory, prefix, self._limits.list_entries))
 
@@ -330,7 +330,7 @@ class MemoryWalk:
         if limit is not None and seen >= limit:
             raise walk_limit_error(limit, prefix)
 
-    def _require_flat(self, too_deep: str | None) -> None:
+    def _require_depth(self, too_deep: str | None) -> None:
         limit = self._limits.depth
         if too_deep is not None and limit is not None:
             raise depth_limit_error(limit, too_deep)
@@ -348,8 +348,8 @@ class MemoryReader:
     def chunks(self, chunk_bytes: int, offset: int = 0) -> Iterator[bytes]:
         """Yield the content from *offset* on, at most *chunk_bytes* at a time."""
         self._at += offset
-        while piece := self._read(chunk_bytes):
-            yield piece
+        while chunk := self._read(chunk_bytes):
+            yield chunk
 
     def read(self, length: int, offset: int = 0) -> bytes:
         """Read at most *length* bytes at *offset*."""
@@ -358,6 +358,6 @@ class MemoryReader:
 
     def _read(self, count: int) -> bytes:
         with self._lock:
-            piece = bytes(self._file.content[self._at : self._at + count])
-            self._at += len(piece)
-            return piece
+            chunk = bytes(self._file.content[self._at : self._at + count])
+            self._at += len(chunk)
+            return chunk

@@ -378,7 +378,7 @@ class FileLedger:
         if page.mark & _DIRECT and not self._lock.has_direct():
             require_may_block()
             return self._counted(page)
-        if page.owed and self._scratch and self._scratch.being_removed() < page.owed:
+        if page.owed and self._scratch and self._scratch.count_removals() < page.owed:
             require_may_block()
             return self._counted(page)
         return page
