@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError
 from carrel.fronts.http.access_log import AccessLog
-from carrel.fronts.http.app import _IDENTITY_FREE_HEADERS
+from carrel.fronts.http.app import IDENTITY_FREE_HEADERS
 from carrel.fronts.http.handlers.files import ReadQuery, WriteQuery
 from carrel.fronts.http.media_types import content_type
 from carrel.fronts.http.metrics import Metrics
@@ -51,7 +51,7 @@ class Guard:
         self.is_local_host = lru_cache(256)(lambda peer, host: callers.is_local(peer, [("host", host)]))
 
     def _is_local(self, request: Request, peer: str | None) -> bool:
-        if _IDENTITY_FREE_HEADERS.issuperset(name for name, _ in request.scope["headers"]):
+        if IDENTITY_FREE_HEADERS.issuperset(name for name, _ in request.scope["headers"]):
             return self.is_local_host(peer, request.headers["host"])
         return self.callers.is_local(peer, request.headers.items())
 
@@ -95,7 +95,7 @@ class Guard:
                 request_id=request_id,
                 scope=scope,
                 route=SimpleNamespace(path=PATH, has_session=True),
-                values=list(scope.get("path_params", {"": ""}).values()),
+                path_values=list(scope.get("path_params", {"": ""}).values()),
                 caller=scope.get("caller"),
                 status=status,
                 sent_bytes=sent_bytes,

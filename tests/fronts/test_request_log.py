@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 
-from carrel.fronts.request_log import KEPT_LINES, BufferedLogHandler
+from carrel.fronts.request_log import BUFFER_LINES, BufferedLogHandler
 
 
 def _logger(stream: io.StringIO) -> logging.Logger:
@@ -34,9 +34,9 @@ def test_so_many_lines_do_not_wait() -> None:
     logger = _logger(stream)
 
     async def log() -> None:
-        for _ in range(KEPT_LINES):
+        for _ in range(BUFFER_LINES):
             logger.info("line")
-        assert stream.getvalue() == "line\n" * KEPT_LINES
+        assert stream.getvalue() == "line\n" * BUFFER_LINES
 
     asyncio.run(log())
 

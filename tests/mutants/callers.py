@@ -182,7 +182,7 @@ MUTANTS = [
     Mutant(
         "metrics: not for tenants",
         "fronts/http/handlers/status.py",
-        "    call.who.require_metrics()\n",
+        "    request.acting.require_metrics()\n",
         "",
         "tests/fronts/http/test_callers.py::test_metrics_are_not_for_tenants",
     ),
@@ -442,7 +442,7 @@ MUTANTS = [
     Mutant(
         "admission: requests over MCP are counted",
         "fronts/mcp/transports/streamable_http.py",
-        "            self._admission.count(visit.caller)\n",
+        "            self._admission.count(client.caller)\n",
         "            pass\n",
         "tests/fronts/http/test_waiting.py::test_requests_over_mcp_are_counted_with_those_of_their_tenant",
     ),
@@ -502,15 +502,15 @@ MUTANTS = [
     Mutant(
         "mcp: numbers that are none",
         "fronts/mcp/transports/stdio_transport.py",
-        "if isinstance(number, int | str) and number in self._awaited:",
-        "if number in self._awaited:",
+        "if isinstance(request_id, int | str) and request_id in self._unanswered:",
+        "if request_id in self._unanswered:",
         f"{MCP_LINES}::test_a_cancellation_of_nothing_that_is_a_number_changes_nothing",
     ),
     Mutant(
         "mcp: requests wait for answers",
         "fronts/mcp/transports/stdio_transport.py",
-        "if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:",
-        "if not self._answers.is_full:",
+        " and self._responses.unanswered + self.count_others() < MAX_UNANSWERED",
+        "",
         f"{MCP_LINES}::test_requests_wait_for_answers_and_what_is_no_request_goes_before_them",
     ),
     Mutant(
@@ -537,7 +537,7 @@ MUTANTS = [
     Mutant(
         "strangers: no others are disconnected",
         "fronts/http/protocol.py",
-        """        \"\"\"Called when it is known who sent a request.\"\"\"
+        """        \"\"\"Lift the limits for strangers; called when the client has authenticated.\"\"\"
         self._strangers.discard(self)
 """,
         "",
@@ -560,7 +560,7 @@ MUTANTS = [
     Mutant(
         "strangers: few requests ahead",
         "fronts/http/protocol.py",
-        "if len(self._unanswered) >= AHEAD and not self._is_reading:",
+        "if len(self._unanswered) >= AHEAD and not self._is_reading_body:",
         "if False:",
         f"{STRANGERS}::test_of_requests_that_are_sent_at_once_few_are_read_before_they_are_answered",
     ),

@@ -11,11 +11,11 @@ from carrel.errors import LimitError
 from carrel.values import MIB
 
 MAX_BYTES = 16 * MIB
-"""Largest JSON document that is accepted."""
+"""Maximum size of a JSON document."""
 MAX_VALUES = 2**17
-"""Most values in one: decoding them holds the interpreter lock, in any thread."""
+"""Maximum number of values in a document: decoding them holds the interpreter lock in any thread."""
 _LARGE_BYTES = 2**17
-"""Documents from this size on are decoded and encoded in a thread."""
+"""Size from which documents are decoded and encoded in a thread."""
 
 T = TypeVar("T")
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 class ValueCounter:
     """Counts the values of a JSON document from its bytes, without decoding it.
 
-    A comma, an opening bracket or an opening brace outside of strings begins a value, so the count is about
-    that of the values, and never far below it.
+    A comma, an opening bracket or an opening brace outside of strings begins a value, so the count is
+    approximate, and never far below the actual number.
     """
 
     __slots__ = ("_is_in_string", "_pending", "count")
@@ -39,30 +39,30 @@ class ValueCounter:
         """Count the next *piece* of the document.
 
         Raises:
-            LimitError: There are more than `MAX_VALUES`.
+            LimitError: The document has more than `MAX_VALUES`.
         """
         data = self._pending + piece
         self._pending = data[-1:] if (len(data) - len(data.rstrip(b"\\"))) % 2 else b""
         data = data.removesuffix(self._pending)
-        # Without escapes, every quote begins or ends a string.
+        # With escapes removed, every quote begins or ends a string.
         parts = data.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')
         outside = b"".join(parts[self._is_in_string :: 2])
         self._is_in_string ^= len(parts) % 2 == 0
         self.count += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
         if self.count > MAX_VALUES:
-            message = f"the JSON holds too many values: the limit is {MAX_VALUES}"
+            message = f"the JSON contains too many values: the limit is {MAX_VALUES}"
             raise LimitError("body", limit=MAX_VALUES, asked=self.count, message=message)
 
 
 async def convert_document(size_bytes: int, convert: Callable[[], T]) -> T:
-    """Return what *convert* decodes or encodes; in a thread, if that is many bytes."""
+    """Return the result of *convert*, which decodes or encodes a document; in a thread if it is large."""
     if size_bytes < _LARGE_BYTES:
         return convert()
     return await asyncio.to_thread(_without_collection, convert)
 
 
 def _without_collection(convert: Callable[[], T]) -> T:
-    # Searching that many new objects for garbage takes several times as long as creating them.
+    # Collecting garbage among that many new objects takes several times as long as creating them.
     was_enabled = gc.isenabled()
     gc.disable()
     try:

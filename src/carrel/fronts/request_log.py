@@ -7,14 +7,15 @@ import logging
 from typing import TextIO
 
 LOGGER = "carrel.access"
-"""Where every front tells of each request."""
-KEPT_SECONDS = 0.1
-"""How long a line may be kept; a write for each would take longer than many a request."""
-KEPT_LINES = 500
+"""Name of the logger of requests, for all fronts."""
+BUFFER_SECONDS = 0.1
+"""How long a line is buffered: a write per line would cost more than a small request."""
+BUFFER_LINES = 500
+"""Maximum number of buffered lines."""
 
 
 class BufferedLogHandler(logging.Handler):
-    """Writes what is logged to a stream: soon, and at the latest at the end of the process."""
+    """Writes records to a stream after a moment, and at the latest at the end of the process."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -22,9 +23,9 @@ class BufferedLogHandler(logging.Handler):
         self._lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep one line for a moment."""
+        """Buffer one line."""
         self._lines.append(record.getMessage())
-        if len(self._lines) >= KEPT_LINES:
+        if len(self._lines) >= BUFFER_LINES:
             self.flush()
         elif len(self._lines) == 1:
             self._flush_soon()
@@ -35,10 +36,10 @@ class BufferedLogHandler(logging.Handler):
         except RuntimeError:
             self.flush()
         else:
-            loop.call_later(KEPT_SECONDS, self.flush)
+            loop.call_later(BUFFER_SECONDS, self.flush)
 
     def flush(self) -> None:
-        """Write what was kept; nobody is told if nobody reads it any more."""
+        """Write the buffered lines; errors are ignored if the stream is closed."""
         self.acquire()
         try:
             lines, self._lines = self._lines, []

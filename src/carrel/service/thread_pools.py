@@ -14,7 +14,7 @@ interpreter lock.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Coroutine, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -38,12 +38,6 @@ _TENANT: ContextVar[str | None] = ContextVar("carrel_tenant", default=None)
 def set_current_tenant(caller: Principal) -> None:
     """Count the threads that the current task uses from now on for the caller's tenant."""
     _TENANT.set(caller.tenant)
-
-
-async def run_for_tenant(caller: Principal, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of *work*, counting its threads for the caller's tenant."""
-    set_current_tenant(caller)
-    return await work
 
 
 class Slots:

@@ -149,7 +149,7 @@ def test_a_page_in_the_browser_of_the_operator_is_not_the_operator(front: Front)
 def test_who_has_no_key_any_more_is_told_of_no_more_changes(
     guarded: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "KNOWN_SECONDS", 0)
+    monkeypatch.setattr(changes, "REVALIDATE_SECONDS", 0)
     key = bearer(guarded, name="fay", tenant="fay", role="developer")
     place = "/api/v1/sessions/s"
     guarded.client.put(place, headers=key)

@@ -228,7 +228,7 @@ async def lacking(call: Request) -> None:
 
 
 async def half(call: Request) -> None:
-    await call.begin(200, [(b"content-length", b"10")])
+    await call.start_response(200, [(b"content-length", b"10")])
     await call.write(b"half")
     raise RuntimeError("secret")
 

@@ -47,7 +47,7 @@ def event(path: str, other: str | None = None, error: str | None = None) -> Even
 def test_a_change_concerns_the_file_what_is_above_it_and_what_is_in_it(
     watched: str, changed: Event, is_told: bool
 ) -> None:
-    assert Watch(ONE, watched, lambda _: None).concerns(changed) is is_told
+    assert Watch(ONE, watched, lambda _: None).matches(changed) is is_told
 
 
 def test_one_caller_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path, monkeypatch: pytest.M
         return refused
 
     assert asyncio.run(work()) == [
-        "2 of yours are listening already, and no more may",
-        "3 are listening already, and no more may",
+        "2 subscriptions of yours are active, and no more may be; end some of them",
+        "3 subscriptions are active, and no more may be; end some of them",
     ]
 
 

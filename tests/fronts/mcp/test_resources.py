@@ -73,7 +73,7 @@ def test_files_are_listed_page_by_page(sessions: Path) -> None:
 
 
 def test_a_cursor_that_no_page_gave_is_refused(bound: Talk) -> None:
-    with pytest.raises(MCPError, match="no page gave this cursor"):
+    with pytest.raises(MCPError, match="the cursor is invalid"):
         bound.run(bound.client.list_resources, cursor="a")
 
 

@@ -1,4 +1,4 @@
-"""`CallLog`: one call as the log shows it, in one line of JSON."""
+"""`CallLog`: the log line of one call, as JSON."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from carrel.service.principal import Principal
 
 @dataclass(slots=True, kw_only=True)
 class CallLog:
-    """What is known of a call by now."""
+    """The properties of a call for the log, filled in as they become known."""
 
     method: str
     peer: str | None
     began: float = field(default_factory=time.perf_counter)
     caller: Principal | None = None
     ticket: AdmissionTicket | None = None
-    """Where it is counted while it runs."""
+    """The place of the call among those that run."""
     session_id: str = ""
     status: str = grpc.StatusCode.OK.name
     code: str | None = None
-    """Of the error."""
+    """The error code."""
 
     @contextmanager
     def logged(self) -> Iterator[None]:
-        """Tell of it when it has ended."""
+        """Log the call when the block ends."""
         try:
             yield
         finally:
@@ -51,7 +51,7 @@ class CallLog:
             "ms": round((time.perf_counter() - self.began) * 1000, 3),
             "caller": None if self.caller is None else self.caller.name,
             "tenant": None if self.caller is None else self.caller.tenant,
-            # One that is longer is none, and need not be told in full.
+            # A longer one is not a valid id.
             "session": self.session_id[:ID_CHARACTERS] or None,
             "peer": self.peer,
         }

@@ -1,4 +1,4 @@
-"""Errors over gRPC: a status, a message, and the whole error in the trailing metadata."""
+"""Errors over gRPC: a status, a message, and the whole error in trailing metadata."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from carrel.service.error_status import error_status
 
 DETAILS_CHARACTERS = 500
 ERROR_BYTES = 2**12
-"""Most clients refuse metadata of 8 KiB."""
+"""Maximum size of an error in metadata: most clients reject metadata of 8 KiB."""
 OWN_ERROR_BYTES = 2**16
-"""Those of ours take more."""
+"""The same for carrel's own clients, which accept more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RpcStatus:
-    """What a call is answered that failed."""
+    """The status of a failed call."""
 
     status: grpc.StatusCode
     details: str
@@ -30,28 +30,28 @@ class RpcStatus:
 
     @classmethod
     def of(cls, error: CarrelError, user_agent: str) -> RpcStatus:
-        """What a client is told of *error*."""
+        """Return the status for *error*."""
         row = error_status(error.code)
         document = render_error(error, retry=row.retry)
-        most = OWN_ERROR_BYTES if user_agent.startswith(USER_AGENT) else ERROR_BYTES
+        max_bytes = OWN_ERROR_BYTES if user_agent.startswith(USER_AGENT) else ERROR_BYTES
         return cls(
             status=grpc.StatusCode[row.grpc_status],
-            details=_plain(error.message[:DETAILS_CHARACTERS]),
-            metadata=((ERROR_METADATA, _render_within(document, most)),),
+            details=_escape(error.message[:DETAILS_CHARACTERS]),
+            metadata=((ERROR_METADATA, _render_within(document, max_bytes)),),
         )
 
 
-def _plain(text: str) -> str:
-    """What a header can hold."""
+def _escape(text: str) -> str:
+    """Escape characters that UTF-8 cannot encode."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _render_within(document: dict[str, Any], most: int) -> bytes:
-    """The error in no more than *most* bytes: the request that was too long need not be repeated."""
+def _render_within(document: dict[str, Any], max_bytes: int) -> bytes:
+    """Render the error in at most *max_bytes*, shortening long texts, which repeat the request."""
     text = json.dumps(document).encode()
-    if len(text) <= most:
+    if len(text) <= max_bytes:
         return text
-    # Each character takes six bytes at most.
-    room = most // 16
+    # Each character takes at most six bytes.
+    room = max_bytes // 16
     cut = {name: value[:room] if isinstance(value, str) else value for name, value in document.items()}
     return json.dumps(cut).encode()

@@ -1,4 +1,4 @@
-"""The table of all methods: which function handles which."""
+"""The table of all methods and their handlers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from carrel.fronts.grpc.handlers import executions, files, sessions, tools
 from carrel.fronts.grpc.handlers.tools import tool_handler
 
 Handler = Callable[..., Any]
-"""Takes a `Call` and a message or a stream of them; gives a message to wait for, or a stream of them."""
+"""Takes an `RpcCall` and a message or a stream of messages; returns an awaitable message, or a stream."""
 
 METHODS: Mapping[str, Mapping[str, Handler]] = {
     "SandboxService": {
@@ -44,4 +44,4 @@ METHODS: Mapping[str, Mapping[str, Handler]] = {
         "Call": sessions.run_operation,
     },
 }
-"""By service and name, as the proto file has them."""
+"""Handlers by service and method name, as in the proto file."""

@@ -35,12 +35,12 @@ from carrel.service.authentication.authenticator import Authenticator
 from carrel.service.principal import Principal
 from carrel.service.rate_limit import RateLimiter
 from carrel.service.service import Service
-from carrel.service.thread_pools import run_for_tenant
+from carrel.service.thread_pools import set_current_tenant
 
-STATUS = "service"
-"""The group of those routes that are answered however busy the service is."""
+UNLIMITED_GROUP = "service"
+"""The group of routes that are answered however busy the service is."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
-_IDENTITY_FREE_HEADERS = frozenset(
+IDENTITY_FREE_HEADERS = frozenset(
     (
         b"accept",
         b"accept-encoding",
@@ -57,223 +57,217 @@ _IDENTITY_FREE_HEADERS = frozenset(
         b"x-request-id",
     )
 )
-"""Headers that say nothing about who calls, but for `host`."""
+"""Headers that have no influence on whether a request is local, except for the value of `host`."""
 _EXPOSED_HEADERS = b"Accept-Ranges, Carrel-Info, Content-Range, ETag, Location, Retry-After, X-Request-Id"
+_STOPPING = "the service is stopping"
 
 
 class Application:
-    """Answers every HTTP request to one service."""
+    """Answers all HTTP requests to one service."""
 
     def __init__(
         self,
         service: Service,
-        callers: Authenticator,
+        authenticator: Authenticator,
         rates: RateLimiter,
         *,
         more_routes: tuple[Route, ...] = (),
     ) -> None:
-        """Answer for *service*, which is open for as long as this is used."""
+        """Serve *service*, which must stay open while this is used."""
         self.service = service
         self.settings = service.settings.serve
         self.version = version("carrel")
         self.stopping = asyncio.Event()
-        """Set when the service is about to end."""
+        """Set when the service begins to shut down."""
         self.metrics = Metrics(service)
         self.router = Router((*ROUTES, *more_routes))
         self.openapi = encode(describe(ROUTES, self.version))
-        self._callers = callers
-        # Asked about nearly every request, and nearly always the same.
+        self._authenticator = authenticator
+        # Needed for nearly every request, nearly always with the same arguments.
         self._is_local_host = lru_cache(256)(
-            lambda peer, host: callers.is_local(peer, [] if host is None else [("host", host)])
+            lambda peer, host: authenticator.is_local(peer, [] if host is None else [("host", host)])
         )
         self._rates = rates
         self.log = AccessLog()
         self._traces = Traces.of(self.settings)
-        self._prefix = secrets.token_hex(6)
-        self._numbers = itertools.count()
+        self._request_id_prefix = secrets.token_hex(6)
+        self._request_numbers = itertools.count()
 
     async def require_ready(self) -> None:
-        """Do nothing if sessions can be used.
+        """Require that sessions can be used.
 
         Raises:
             CarrelError: They cannot.
         """
         await asyncio.to_thread(self.service.tenants.own.list_records, None, 1)
 
-    def begin(self, scope: Scope) -> Request:
-        """Take a request as far as it goes without waiting; `go_on` does the rest, if there is any."""
-        call = Request(self, scope)
-        call.request_id = self._request_id(call)
-        call.more_headers.append((b"x-request-id", call.request_id.encode("ascii")))
-        self.metrics.running += 1
-        try:
-            call.step = self._traced(call) if self._traces.are_on else self._step(call)
-        except CarrelError as error:
-            call.step = error_response(error)
-        except Exception as error:
-            call.step = self._failure(call, error)
-        return call
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http":
-            await self.go_on(self.begin(scope), receive, send)
-
-    async def go_on(self, call: Request, receive: Receive, send: Send) -> None:
-        """Answer a request that was begun."""
-        call.connect(receive, send)
+        if scope["type"] != "http":
+            return
+        request = Request(self, scope, receive, send)
+        request.request_id = self._request_id(request)
+        request.more_headers.append((b"x-request-id", request.request_id.encode("ascii")))
+        self.metrics.running += 1
         try:
-            with self._traces.span(call):
-                await self._answer(call)
+            if self._traces is None:
+                await self._answer(request)
+            else:
+                with self._traces.span(request):
+                    await self._answer(request)
         finally:
-            self.done(call)
-        # It is no request any more, and takes nobody's place.
-        await call.leave()
+            self._finish(request)
+        # After `_finish`, so that a slow client holds no place meanwhile.
+        await request.drain_body()
 
-    def done(self, call: Request) -> None:
-        """Count and write down a request that was answered."""
-        self.metrics.running -= 1
-        if call.ticket is not None:
-            call.ticket.release()
-        seconds = time.perf_counter() - call.began
-        name = call.route.path if call.route else "none"
-        self.metrics.observe(
-            name, call.scope["method"], call.status or CLIENT_CLOSED_REQUEST, seconds, call.sent_bytes
-        )
-        self.log.write(call, seconds)
-
-    def _request_id(self, call: Request) -> str:
-        given = call.header(b"x-request-id")
+    def _request_id(self, request: Request) -> str:
+        given = request.header(b"x-request-id")
         if given is not None and _REQUEST_ID.fullmatch(given):
             return given
-        return f"{self._prefix}-{next(self._numbers):x}"
+        return f"{self._request_id_prefix}-{next(self._request_numbers):x}"
 
-    async def _answer(self, call: Request) -> None:
-        """Answer, be it with an error."""
+    async def _answer(self, request: Request) -> None:
+        """Answer a request, turning errors into responses."""
         try:
-            await call.go_on(call.step)
+            await request.send_pending(self._route(request))
         except ClientDisconnected:
-            call.status = CLIENT_CLOSED_REQUEST
+            request.status = CLIENT_CLOSED_REQUEST
         except CarrelError as error:
-            await self._tell(call, error_response(error))
+            await self._send_error(request, error_response(error))
         except asyncio.CancelledError:
             if not self.stopping.is_set():
                 raise
-            await self._tell(call, error_response(StoppingError("the service is about to end")))
+            await self._send_error(request, error_response(StoppingError(_STOPPING)))
         except Exception as error:
-            await self._tell(call, self._failure(call, error))
+            await self._send_error(request, self._internal_error(request, error))
 
-    def _failure(self, call: Request, error: Exception) -> Response:
-        """Tell the log about a mistake of ours, and the client where to look."""
-        route = call.route.path if call.route else None
-        self.service.logger.log_failure("http.failed", error, request_id=call.request_id, route=route)
-        return error_response(CarrelError(f"the service failed; its log tells more of {call.request_id}"))
+    def _internal_error(self, request: Request, error: Exception) -> Response:
+        """Log an unexpected error, and return a response that names the log entry."""
+        route = request.route.path if request.route else None
+        self.service.logger.log_failure("http.failed", error, request_id=request.request_id, route=route)
+        return error_response(
+            CarrelError(f"the service failed; its log has the details of request {request.request_id}")
+        )
 
-    async def _tell(self, call: Request, answer: Response) -> None:
-        if not call.is_started:
-            await call.give(answer)
-        # Otherwise the answer ends here, incomplete, and the connection with it.
+    async def _send_error(self, request: Request, response: Response) -> None:
+        # A response that has begun ends here, incomplete, and the connection with it.
+        if not request.is_response_started:
+            await request.send_response(response)
 
-    def _step(self, call: Request) -> PendingResponse:
-        methods, values = self.router.find(call.scope["raw_path"])
+    def _finish(self, request: Request) -> None:
+        """Count and log a request that was answered, and release its place."""
+        self.metrics.running -= 1
+        if request.ticket is not None:
+            request.ticket.release()
+        seconds = time.perf_counter() - request.started
+        path = request.route.path if request.route else "none"
+        status = request.status or CLIENT_CLOSED_REQUEST
+        self.metrics.observe(path, request.scope["method"], status, seconds, request.sent_bytes)
+        self.log.write(request, seconds)
+
+    # Routing and admission
+
+    def _route(self, request: Request) -> PendingResponse:
+        methods, request.path_values = self.router.find(request.scope["raw_path"])
         if self.settings.cors_origins:
-            self._allow_origin(call)
-        method = call.scope["method"]
-        if method == "OPTIONS" and (answer := self._preflight(call, methods)) is not None:
-            return answer
+            self._add_cors_headers(request)
+        method = request.scope["method"]
+        if method == "OPTIONS" and (response := self._preflight(request, methods)) is not None:
+            return response
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
             return _no_route_response(methods)
-        call.route, call.values = route, values
-        if route.group != STATUS:
+        request.route = route
+        if route.group != UNLIMITED_GROUP:
             if self.stopping.is_set():
-                raise StoppingError("the service is about to end")
-            call.ticket = self.service.admission.admit()
+                raise StoppingError(_STOPPING)
+            request.ticket = self.service.admission.admit()
         if route.is_open:
-            return self._handled(route, call)
-        shown = self._shown(call)
-        caller = self._callers.authenticate_cached(
-            authorization=shown, peer_is_local=shown is None and self._is_local(call)
+            return self._handle(route, request)
+        authorization = self._authorization(request)
+        caller = self._authenticator.authenticate_cached(
+            authorization=authorization, peer_is_local=authorization is None and self._is_local(request)
         )
-        return self._introduced(route, call) if caller is None else self._admitted(route, call, caller)
+        if caller is None:
+            return self._authenticate_and_handle(route, request)
+        return self._handle_for(caller, route, request)
 
-    async def _traced(self, call: Request) -> None:
-        """Do all of it while the span lasts that tells of it."""
-        await call.go_on(self._step(call))
+    async def _authenticate_and_handle(self, route: Route, request: Request) -> None:
+        await request.send_pending(self._handle_for(await self.authenticate(request), route, request))
 
-    async def _introduced(self, route: Route, call: Request) -> None:
-        """Find out who calls, and go on."""
-        await call.go_on(self._admitted(route, call, await self.authenticate(call)))
-
-    def _admitted(self, route: Route, call: Request, caller: Principal) -> PendingResponse:
-        """Go on for a caller who is known, if that one may call so often."""
-        call.caller = caller
-        introduce(call.scope)
+    def _handle_for(self, caller: Principal, route: Route, request: Request) -> PendingResponse:
+        """Handle the request of an authenticated caller, within its limits."""
+        request.caller = caller
+        introduce(request.scope)
         self._rates.take(caller)
-        if call.ticket is not None:
-            call.ticket.assign(caller)
-        step = self._handled(route, call)
-        return step if isinstance(step, Response) else run_for_tenant(caller, step)
+        if request.ticket is not None:
+            request.ticket.assign(caller)
+        # Each request has a task of its own.
+        set_current_tenant(caller)
+        return self._handle(route, request)
 
-    def _handled(self, route: Route, call: Request) -> PendingResponse:
-        step = route.handler(call)
-        if route.is_lasting or isinstance(step, Response):
-            return step
-        return with_timeout(step, self.settings.timeout_seconds)
+    def _handle(self, route: Route, request: Request) -> PendingResponse:
+        pending = route.handler(request)
+        if route.is_lasting or isinstance(pending, Response):
+            return pending
+        return with_timeout(pending, self.settings.timeout_seconds)
 
-    async def authenticate(self, call: Request) -> Principal:
-        """Who calls; who was known when a call began may not be any more.
+    async def authenticate(self, request: Request) -> Principal:
+        """Authenticate the caller of a request; again, to find out whether its credentials are still valid.
 
         Raises:
-            UnauthenticatedError: Nobody that is known.
+            UnauthenticatedError: The credentials are missing or wrong.
         """
-        shown = self._shown(call)
-        return await self._callers.authenticate(
-            authorization=shown, peer_is_local=shown is None and self._is_local(call)
+        authorization = self._authorization(request)
+        return await self._authenticator.authenticate(
+            authorization=authorization, peer_is_local=authorization is None and self._is_local(request)
         )
 
-    def _shown(self, call: Request) -> str | None:
-        """What the caller shows."""
-        # Of two, a proxy may have looked at the other one.
-        return "" if call.repeats(b"authorization") else call.header(b"authorization")
+    def _authorization(self, request: Request) -> str | None:
+        # Of several headers, a proxy may have checked another one, so none counts.
+        return "" if request.repeats(b"authorization") else request.header(b"authorization")
 
-    def _is_local(self, call: Request) -> bool:
-        """Whether a request without a key may be the operator's."""
-        if call.has_only(_IDENTITY_FREE_HEADERS):
-            return self._is_local_host(call.peer, call.header(b"host"))
-        return self._callers.is_local(call.peer, call.headers)
+    def _is_local(self, request: Request) -> bool:
+        """Whether a request without credentials may be the operator's."""
+        if request.has_only(IDENTITY_FREE_HEADERS):
+            return self._is_local_host(request.peer, request.header(b"host"))
+        return self._authenticator.is_local(request.peer, request.headers)
 
-    # Web pages
+    # CORS
 
-    def _allow_origin(self, call: Request) -> None:
-        call.more_headers.append((b"vary", b"Origin"))
-        origin = call.header(b"origin")
+    def _add_cors_headers(self, request: Request) -> None:
+        request.more_headers.append((b"vary", b"Origin"))
+        origin = request.header(b"origin")
         if origin is not None and origin.lower() in self.settings.cors_origins:
-            call.more_headers += [
+            request.more_headers += [
                 (b"access-control-allow-origin", origin.encode("latin-1")),
                 (b"access-control-expose-headers", _EXPOSED_HEADERS),
             ]
 
-    def _preflight(self, call: Request, methods: dict[str, Route]) -> Response | None:
-        """What a page may ask for, if that is what a browser wants to know."""
-        origin = call.header(b"origin")
+    def _preflight(self, request: Request, methods: dict[str, Route]) -> Response | None:
+        """Answer a CORS preflight request of an allowed origin; `None` for any other request."""
+        origin = request.header(b"origin")
         if origin is None or origin.lower() not in self.settings.cors_origins or not methods:
             return None
-        wanted = call.header(b"access-control-request-headers") or ""
+        requested = request.header(b"access-control-request-headers") or ""
         return Response(
             204,
             (
                 (b"access-control-allow-methods", ", ".join(methods).encode("ascii")),
-                (b"access-control-allow-headers", wanted.encode("latin-1")),
+                (b"access-control-allow-headers", requested.encode("latin-1")),
                 (b"access-control-max-age", b"600"),
             ),
         )
 
 
 def _no_route_response(methods: dict[str, Route]) -> Response:
-    """Say that nothing is there, or nothing that can be done with this method."""
+    """Return 405 for a wrong method.
+
+    Raises:
+        UnknownRequestError: There is no resource at the path.
+    """
     if not methods:
-        raise UnknownRequestError("there is nothing at this path")
+        raise UnknownRequestError("there is no resource at this path")
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
     error = UnknownRequestError(f"the method must be one of: {', '.join(allowed)}")
     return error_response(error, status=405, headers=[(b"allow", ", ".join(allowed).encode("ascii"))])

@@ -1,4 +1,4 @@
-"""Media types: of a file by its name, and the one that an `Accept` header prefers."""
+"""Media types: of a file by its name, and preferences in an `Accept` header."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _TEXT_TYPES = frozenset(
         "image/svg+xml",
     }
 )
-"""Besides those that say so."""
+"""Text types besides `text/*`."""
 
 
 def media_type(name: str) -> str:
-    """The media type of a file called *name*."""
+    """Return the media type of a file called *name*."""
     return media_type_by_name(name) or _DEFAULT_TYPE
 
 
 def is_text(kind: str) -> bool:
-    """Whether content of that media type is text."""
+    """Whether the media type is textual."""
     return kind.startswith("text/") or kind in _TEXT_TYPES
 
 
 @lru_cache(maxsize=1024)
 def content_type(name: str) -> bytes:
-    """The same for a header, with the encoding of text."""
+    """Return the `Content-Type` header of a file called *name*."""
     kind = media_type(name)
     return f"{kind}; charset=utf-8".encode("ascii") if is_text(kind) else kind.encode("ascii")
 
@@ -45,13 +45,13 @@ _QUALITY = re.compile(r"0(\.\d{0,3})?|1(\.0{0,3})?", re.ASCII)
 
 
 def prefers(accept: str, wanted: str, others: Sequence[str]) -> bool:
-    """Whether a client that sends *accept* wants the media type *wanted* more than any of *others*."""
+    """Whether the `Accept` header *accept* prefers the media type *wanted* to all *others*."""
     ranges = _parse_accept(accept)
     return _quality(ranges, wanted) > max(_quality(ranges, other) for other in others)
 
 
 def _parse_accept(accept: str) -> dict[str, float]:
-    """The quality of each media range; what is malformed does not count."""
+    """Return the quality of each media range; malformed ones are ignored."""
     ranges: dict[str, float] = {}
     for text in accept.lower().split(","):
         media_range, *parameters = (part.strip() for part in text.split(";"))
@@ -62,7 +62,7 @@ def _parse_accept(accept: str) -> dict[str, float]:
 
 
 def _quality(ranges: dict[str, float], media_type: str) -> float:
-    """How much *media_type* is wanted: by the most specific range that it is in."""
+    """Return the quality of the most specific range that contains *media_type*."""
     for media_range in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
         if media_range in ranges:
             return ranges[media_range]

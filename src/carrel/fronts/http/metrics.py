@@ -19,26 +19,26 @@ _BOUNDS = (*map(str, _SECONDS), "+Inf")
 
 
 class _Row:
-    """The requests to one route that were answered alike."""
+    """Counts of the requests with the same route, method and status."""
 
     __slots__ = ("counts", "seconds")
 
     def __init__(self) -> None:
         self.counts = [0] * len(_BOUNDS)
-        """How many took at most so long, and longer than the one before."""
+        """Number of requests by duration, one per bucket."""
         self.seconds = 0.0
 
 
 class Metrics(Collector):
-    """The numbers of one service.
+    """The metrics of one service.
 
-    They are counted here and not by the library, whose locks cost more than all the rest of a small request,
-    and nothing but one event loop counts.
+    Counted here and not with the library's classes, whose locks cost more than the rest of a small request;
+    only one event loop counts.
     """
 
     def __init__(self, service: Service) -> None:
         self.running = 0
-        """Requests now."""
+        """Number of requests in progress."""
         self._service = service
         self._sent_bytes = 0
         self._rows: dict[tuple[str, str, int], _Row] = {}
@@ -55,11 +55,11 @@ class Metrics(Collector):
         self._sent_bytes += sent_bytes
 
     def render(self) -> bytes:
-        """All numbers as Prometheus reads them."""
+        """Render all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def collect(self) -> Iterator[Metric]:
-        """All numbers as the library takes them."""
+        """Yield all metrics for the library."""
         labels = ("route", "method", "status")
         seconds = HistogramMetricFamily(
             "carrel_http_request_seconds", "How long requests took.", labels=labels

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description, made from the tables of routes and operations."""
+"""The OpenAPI 3.1 description, generated from the tables of routes and operations."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from carrel.service.error_status import error_status
 from carrel.service.operations import OPERATIONS, schemas
 from carrel.values import FileInfo
 
-Document = dict[str, Any]  # Any: whatever JSON says
+Document = dict[str, Any]  # Any: any JSON
 
 COMMON_ERRORS = ("request.invalid", "carrel.error", "service.stopping", "limit.requests")
-"""Any route may answer with these."""
+"""Error codes of every route."""
 CALLER_ERRORS = ("access.role", "caller.unknown", "limit.body", "limit.rate", "limit.time")
-"""So may those that need a caller."""
+"""Error codes of every route that needs authentication."""
 SESSION_ERRORS = ("session.invalid_id", "session.missing", "sessions.unavailable", "workspace.closed")
 
 _REF = "#/components/schemas/{name}"
 _METHODS = ("get", "put", "post", "delete")
-"""Those of our methods that OpenAPI 3.1 has a place for."""
+"""Methods that OpenAPI 3.1 can describe."""
 _ERROR = {
     "type": "object",
-    "description": "What went wrong.",
+    "description": "An error.",
     "properties": {
         "error": {
             "type": "object",
             "properties": {
                 "code": {"type": "string", "description": "Stable; the wording is not."},
                 "message": {"type": "string"},
-                "path": {"type": ["string", "null"], "description": "As it was asked for."},
-                "retry": {"type": "boolean", "description": "Whether the same call may work later."},
-                "version": {"type": "string", "description": "The version that the file has now."},
+                "path": {"type": ["string", "null"], "description": "As requested."},
+                "retry": {"type": "boolean", "description": "Whether the same call may succeed later."},
+                "version": {"type": "string", "description": "The current version of the file."},
                 "limit": {"type": "number"},
                 "asked": {"type": "number"},
                 "field": {"type": "string"},
@@ -52,19 +52,19 @@ _ROLE = {
     "name": "Carrel-Role",
     "in": "header",
     "required": False,
-    "description": "The role to act in, among those that the caller may choose.",
+    "description": "The role to act in, one of those that the caller may choose.",
     "schema": {"type": "string"},
 }
-_NAMES = {
+_PARAMETERS = {
     "session_id": "The session.",
-    "path": "A path of the workspace; slashes stand for themselves or as %2F.",
+    "path": "A path in the workspace; slashes may be written as %2F.",
     "tool": "The name of a tool.",
-    "execution_id": "What was told when it began.",
+    "execution_id": "The id returned when the execution was started.",
 }
 
 
 def describe(routes: Iterable[Route], version: str) -> Document:
-    """The whole document."""
+    """Return the OpenAPI document."""
     shown = list(routes)
     writer = _Writer(shown)
     paths: dict[str, Document] = defaultdict(dict)
@@ -78,7 +78,7 @@ def describe(routes: Iterable[Route], version: str) -> Document:
         "info": {
             "title": "carrel",
             "version": version,
-            "summary": "Files of sessions, which nothing in a session can leave.",
+            "summary": "Sessions with confined workspaces: files, commands, code and tools.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": dict(paths),
@@ -88,7 +88,7 @@ def describe(routes: Iterable[Route], version: str) -> Document:
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key, or a token (JWT)."}
             },
         },
-        # None is needed where `serve.require_key` is off.
+        # Optional, because `serve.require_key` may be off.
         "security": [{"key": []}, {}],
         "tags": [{"name": name} for name in dict.fromkeys(route.group for route in shown)],
     }
@@ -99,7 +99,7 @@ class _Writer:
 
     def __init__(self, routes: list[Route]) -> None:
         kinds = list(dict.fromkeys(kind for route in routes for kind in _types(route)))
-        # The version of a file is no field of it, so the form of its own that says so goes first.
+        # `schemas` adds the version to the schema of a file, so it takes precedence.
         self._operations, operation_parts = schemas(_REF)
         found, parts = msgspec.json.schema_components(kinds, ref_template=_REF)
         self._schemas = dict(zip(kinds, found, strict=True))
@@ -112,11 +112,11 @@ class _Writer:
         if method in _METHODS:
             item[method] = self._operation(route)
         else:
-            # OpenAPI 3.1 has no place for other methods.
+            # An extension, since OpenAPI 3.1 cannot describe other methods.
             item.setdefault("x-methods", {})[route.method] = self._operation(route)
 
     def add_operations(self, paths: dict[str, Document], route: Route) -> None:
-        """Describe the route of the operations once for each of them."""
+        """Describe the route of the operations, once for each operation."""
         for name, row in OPERATIONS.items():
             parameters, result = self._operations[name]
             document = self._operation(route)
@@ -222,7 +222,7 @@ def _path_parameters(route: Route) -> list[Document]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": _NAMES.get(name, "The name of an operation."),
+            "description": _PARAMETERS.get(name, "The name of an operation."),
             "schema": {"type": "string", "minLength": 1},
         }
         for name in parameter_names(route.path)
@@ -244,7 +244,7 @@ def _headers(route: Route) -> list[Document]:
 
 
 def _merge(response: Document, content: Document, meaning: str) -> None:
-    """Let a status stand for an error as well as for an answer."""
+    """Add an error to the description of a status that is also used for a successful response."""
     response["description"] += f" {meaning}"
     ours, theirs = response["content"]["application/json"], content["application/json"]["schema"]
     ours["schema"] = {"anyOf": [ours["schema"], theirs]}
@@ -256,5 +256,5 @@ def _resolved(components: Document, schema: Document) -> Document:
 
 
 def _required(components: Document, schema: Document) -> list[str]:
-    """The fields that a body must have."""
+    """Return the required fields of a body."""
     return list(_resolved(components, schema).get("required", ()))

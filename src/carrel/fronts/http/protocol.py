@@ -19,30 +19,29 @@ from carrel.remote.json_codec import render_error
 HEAD_SECONDS = 30
 """How long a client may take to connect and send the head of a request."""
 HEAD_BYTES = 2**15
-"""Most that is taken before a body, after it or between its parts."""
+"""Maximum number of bytes before a body, after it and between its chunks."""
 HEAD_FIELDS = 128
-"""Most header fields of a request: each takes far more memory than it has bytes."""
+"""Maximum number of header fields of a request: each takes far more memory than its bytes."""
 END = b"\r\n\r\n"
-"""The end of a head, and of a body in chunks."""
+"""The end of a head, and of a chunked body."""
 AHEAD = 4
-"""Requests that are read before the first of them is answered; what follows stays as the bytes that it is."""
+"""Maximum number of pipelined requests that are parsed before the first is answered; the rest stays bytes."""
 WRITE_BYTES = 2**16
-"""Most that is held of an answer before the client has taken some of it; of a stranger less."""
+"""Size of the write buffer at which a response waits for the client; smaller for strangers."""
 STALLED_SECONDS = 60
-"""How long a client may take nothing of what is sent."""
+"""How long a client may read less than `TAKEN_BYTES` of a response."""
 TAKEN_BYTES = 2**16
-"""Less than this in that time is nothing."""
 SECURITY_HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
     ("referrer-policy", "no-referrer"),
     ("cross-origin-resource-policy", "same-origin"),
 ]
-"""In every answer, by uvicorn: whatever a browser is shown, it runs nothing of it and tells nobody."""
+"""Headers of every response, added by uvicorn: a browser runs no content, and sends no referrer."""
 
 
 class _TooManyFieldsError(Exception):
-    """A head has more fields than one may have."""
+    """A head has more than `HEAD_FIELDS` fields."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -54,59 +53,60 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_known = False
         self._unparsed = b""
         self._position = 0
-        """Where in that the rest begins that was not parsed."""
+        """Offset in `_unparsed` up to which it is parsed."""
         self._body_left = 0
-        """How much of a body is still to come, if its length is known."""
+        """How many bytes of a body with a known length are missing."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._stall_timer: asyncio.TimerHandle | None = None
         self._is_in_head = False
-        self._loose_bytes = 0
-        """What came since the last piece of a body, or the last request."""
+        self._overhead_bytes = 0
+        """Bytes received since the last chunk of a body, or the last request."""
         self._unanswered: deque[RequestResponseCycle] = deque()
-        """The request that is being answered, and those that were sent after it already."""
+        """The request that is being answered, and those pipelined after it."""
         self._application = self.app
-        self.app = self._answer
+        self.app = self._run_application
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:  # Any: those of uvicorn
+    async def _run_application(self, scope: Any, receive: Any, send: Any) -> None:  # Any: those of uvicorn
         await self._application(scope, receive, send)
-        # What is not answered in full, uvicorn closes when this returns.
-        self.loop.call_soon(self._watch_closing)
+        # When this returns, uvicorn closes the connection of an incomplete response.
+        if self._unanswered or self.transport.is_closing():
+            self.loop.call_soon(self._watch_closing)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
         self._strangers.add(self, transport.abort)
         transport.set_write_buffer_limits(STRANGER_BYTES)
-        self._await_head()
+        self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._strangers.discard(self)
-        self._stop_waiting()
-        self._end_watch()
+        self._stop_head_timer()
+        self._stop_stall_timer()
         super().connection_lost(exc)
-        # Uvicorn tells the last request alone that nobody waits any more.
+        # Uvicorn notifies only the last request.
         for cycle in self._unanswered:
             cycle.disconnected = True
             cycle.message_event.set()
         self._unset_keepalive_if_required()
-        self._let_go()
+        self._break_cycles()
 
-    def _let_go(self) -> None:
-        """Break reference cycles: the garbage collector comes late, and TLS holds much memory."""
+    def _break_cycles(self) -> None:
+        """Break reference cycles: the garbage collector runs late, and TLS holds much memory."""
         self.app = self._application
         self.cycle = self.scope = None  # type: ignore[assignment]  # as before the first request
         self._unanswered.clear()
         self.pipeline.clear()
 
-    # Clients that take nothing
+    # Clients that do not read their responses
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._begin_watch()
+        self._start_stall_timer()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if not self.transport.is_closing():
-            self._end_watch()
+            self._stop_stall_timer()
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -121,34 +121,34 @@ class HttpProtocol(HttpToolsProtocol):
         self._watch_closing()
 
     def _watch_closing(self) -> None:
-        """End a connection that is closed as soon as its client takes no more of what was written."""
+        """Abort a closing connection whose client stalls, and do not wait for a TLS client to close too."""
         if self.transport.is_closing():
-            self._begin_watch()
+            self._start_stall_timer()
             if self.scheme == "https":
                 self._stop_reading()
 
     def _stop_reading(self) -> None:
-        """Close without waiting until the client ends TLS too: one that is idle never does."""
+        """Shut down the receiving side, as the TLS close of an idle client would never arrive."""
         with suppress(OSError):
             number = os.dup(self.transport.get_extra_info("socket").fileno())
             with socket.socket(fileno=number) as connection:
                 connection.shutdown(socket.SHUT_RD)
 
-    def _begin_watch(self) -> None:
-        self._end_watch()
+    def _start_stall_timer(self) -> None:
+        self._stop_stall_timer()
         if size := self.transport.get_write_buffer_size():
-            self._stall_timer = self.loop.call_later(STALLED_SECONDS, self._look, size)
+            self._stall_timer = self.loop.call_later(STALLED_SECONDS, self._abort_if_stalled, size)
 
-    def _end_watch(self) -> None:
+    def _stop_stall_timer(self) -> None:
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
 
-    def _look(self, before: int) -> None:
-        if self.transport.get_write_buffer_size() > before - TAKEN_BYTES:
+    def _abort_if_stalled(self, size_before: int) -> None:
+        if self.transport.get_write_buffer_size() > size_before - TAKEN_BYTES:
             self.transport.abort()
         else:
-            self._begin_watch()
+            self._start_stall_timer()
 
     # Requests
 
@@ -158,44 +158,41 @@ class HttpProtocol(HttpToolsProtocol):
         self._parse()
 
     def _parse(self) -> None:
-        """Parse what was read, but not many requests before they are answered: the client waits meanwhile."""
+        """Parse what was received, up to `AHEAD` unanswered requests; until then, stop reading."""
         while self._position < len(self._unparsed) and not self.transport.is_closing():
-            if len(self._unanswered) >= AHEAD and not self._is_reading:
+            if len(self._unanswered) >= AHEAD and not self._is_reading_body:
                 break
-            begin, self._position = self._position, self._end_of_part()
-            self._parse_part(self._unparsed[begin : self._position])
+            start, self._position = self._position, self._end_of_part()
+            self._parse_part(self._unparsed[start : self._position])
         else:
             self._unparsed, self._position = b"", 0
-        if self._unparsed or (self._is_reading and self._unanswered[-1].body):
-            # Whoever takes that part of a body resumes it.
+        if self._unparsed or (self._is_reading_body and self._unanswered[-1].body):
+            # Resumed when the application receives that part of the body.
             self.flow.pause_reading()
 
     @property
-    def _is_reading(self) -> bool:
-        """Whether the rest of a body is still to come."""
+    def _is_reading_body(self) -> bool:
+        """Whether the rest of a body is missing."""
         return bool(self._unanswered) and self._unanswered[-1].more_body
 
     def _end_of_part(self) -> int:
-        """Where a part ends that is of one request alone."""
+        """Return the end of the next part that belongs to one request only."""
         if self._body_left:
             return min(self._position + self._body_left, len(self._unparsed))
         found = self._unparsed.find(END, self._position)
         return len(self._unparsed) if found < 0 else found + len(END)
 
     def _parse_part(self, data: bytes) -> None:
-        self._loose_bytes += len(data)
+        self._overhead_bytes += len(data)
         super().data_received(data)
-        if self._loose_bytes > HEAD_BYTES:
-            self._refuse(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
+        if self._overhead_bytes > HEAD_BYTES:
+            self._reject(431, f"the head of the request is larger than {HEAD_BYTES} bytes")
         elif self._head_timer is None and (self._is_in_head or self._is_idle):
-            self._await_head()
+            self._start_head_timer()
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing is being answered, and nobody looks how long the connection stays so.
-
-        It was no request that came last then, but may become one.
-        """
+        """Whether there is no request, and no keep-alive timer runs: the data may be the start of a head."""
         return not self._unanswered and self.timeout_keep_alive_task is None
 
     def on_message_begin(self) -> None:
@@ -203,7 +200,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_in_head = True
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What comes after the body is no header: a proxy lets it pass that would let no such header pass.
+        # Trailers are ignored: a proxy that filters headers may let them through.
         if self._is_in_head:
             if len(self.headers) == HEAD_FIELDS:
                 raise _TooManyFieldsError
@@ -211,14 +208,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        self._stop_waiting()
+        self._stop_head_timer()
         self.scope[INTRODUCE] = self._introduce  # type: ignore[literal-required]  # ours
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         self._body_left = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
 
     def _introduce(self) -> None:
-        """Called when it is known who sent a request."""
+        """Lift the limits for strangers; called when the client has authenticated."""
         self._strangers.discard(self)
         if not self._is_known:
             self._is_known = True
@@ -226,12 +223,12 @@ class HttpProtocol(HttpToolsProtocol):
             allow_much(self.transport.get_extra_info("socket"))
 
     def on_body(self, body: bytes) -> None:
-        self._loose_bytes = 0
+        self._overhead_bytes = 0
         self._body_left = max(0, self._body_left - len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._loose_bytes = 0
+        self._overhead_bytes = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -243,28 +240,28 @@ class HttpProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         if self._is_in_head and len(self.headers) == HEAD_FIELDS:
-            self._refuse(431, f"the head of the request has more than {HEAD_FIELDS} fields")
+            self._reject(431, f"the head of the request has more than {HEAD_FIELDS} fields")
             return
-        self._refuse(400, "this is no request that can be read here: not HTTP, or no method that is known")
+        self._reject(400, "the request cannot be parsed: it is not HTTP, or its method is unknown")
 
-    def _await_head(self) -> None:
+    def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close)
 
-    def _stop_waiting(self) -> None:
+    def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _refuse(self, status: int, problem: str) -> None:
-        """Answer what never became a request, and end the connection; not in the midst of another answer."""
-        self._stop_waiting()
+    def _reject(self, status: int, problem: str) -> None:
+        """Answer data that is no request with an error, unless a response is in progress, and close."""
+        self._stop_head_timer()
         if self.transport.is_closing():
             return
         if not self._is_answering_another:
-            self._write(status, encode({"error": render_error(RequestError(problem), retry=False)}))
+            self._write_response(status, encode({"error": render_error(RequestError(problem), retry=False)}))
         self._close()
 
-    def _write(self, status: int, body: bytes) -> None:
+    def _write_response(self, status: int, body: bytes) -> None:
         headers = [
             *self.server_state.default_headers,
             (b"content-type", JSON),
@@ -276,5 +273,5 @@ class HttpProtocol(HttpToolsProtocol):
 
     @property
     def _is_answering_another(self) -> bool:
-        one = self._unanswered[0] if self._unanswered else None
-        return one is not None and (one.response_started or one is not self.cycle)
+        first = self._unanswered[0] if self._unanswered else None
+        return first is not None and (first.response_started or first is not self.cycle)

@@ -1,4 +1,4 @@
-"""Parse the query of a URL into a struct."""
+"""Parse the query string of a URL into a struct."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _MAX_FIELDS = 256
 
 
 def parse_query(text: bytes, kind: type[T]) -> T:
-    """The fields of *kind* as the query *text* gives them.
+    """Parse a query string into a struct of the type *kind*.
 
     Raises:
-        RequestError: A field is unknown, missing, given twice or of another kind.
+        RequestError: A field is unknown, missing, repeated or of the wrong type.
     """
-    given: dict[str, Any] = {}  # Any: a text, or a list of them
+    given: dict[str, Any] = {}  # Any: a text, or a list of texts
     if text:
-        many = _lists(kind)  # type: ignore[arg-type]  # a class can be hashed
+        lists = _list_fields(kind)  # type: ignore[arg-type]  # a class can be hashed
         for name, value in _pairs(text):
-            if name in many:
+            if name in lists:
                 given.setdefault(name, []).append(value)
             elif name in given:
-                raise RequestError(f"the query gives {name[:80]!r} more than once")
+                raise RequestError(f"the query contains {name[:80]!r} more than once")
             else:
                 given[name] = value
     try:
@@ -49,8 +49,8 @@ def _pairs(text: bytes) -> list[tuple[str, str]]:
 
 
 @cache
-def _lists(kind: Any) -> frozenset[str]:  # Any: a struct, which has no type of its own
-    """The fields that may be given more than once."""
+def _list_fields(kind: Any) -> frozenset[str]:  # Any: a struct, which has no type of its own
+    """Return the fields that may be repeated."""
     return frozenset(
         each.name
         for each in msgspec.structs.fields(kind)

@@ -1,4 +1,4 @@
-"""`Request` and `Response`: what a client sent, who it is, and what is sent back."""
+"""`Request` and `Response`: read what a client sends, and answer it."""
 
 from __future__ import annotations
 
@@ -36,21 +36,20 @@ Headers = Iterable[tuple[bytes, bytes]]
 T = TypeVar("T")
 
 STALLED_SECONDS = 60
-"""How long a client may take to send the next piece of a body."""
+"""How long a client may take to send `MIN_PROGRESS_BYTES` of a body, or its rest."""
 MIN_PROGRESS_BYTES = 2**12
-"""Less than this in that time is no piece, unless it is the last."""
 CLIENT_CLOSED_REQUEST = 499
-"""Written down for a client that did not wait for its answer."""
+"""Status in the log and the metrics for a client that disconnected before it was answered."""
 DRAIN_SECONDS = 10
-"""How long a client is listened to that was answered before it had sent all."""
+"""How long the rest of a body is read and discarded after the response was sent."""
 JSON = b"application/json"
 VARY = (b"vary", b"Accept")
-_NOT_KEPT = (b"cache-control", b"no-store")
+_NO_STORE = (b"cache-control", b"no-store")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class Response(NamedTuple):
-    """A whole answer."""
+    """A complete response."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -58,119 +57,111 @@ class Response(NamedTuple):
 
 
 PendingResponse = Response | Coroutine[Any, Any, None]
-"""How far a request came without waiting: to its answer, or to what gives one when it is awaited."""
+"""A response that is ready, or a coroutine that sends one."""
 
 
 class ClientDisconnected(Exception):
-    """The client is gone, so nobody wants the answer."""
+    """The client has disconnected, so there is nothing left to answer."""
 
 
 class Request:
-    """One request."""
+    """One request and its response."""
 
     __slots__ = (
         "_headers",
-        "_is_left",
-        "_is_read",
-        "_is_told",
+        "_is_answered",
+        "_is_body_read",
+        "_is_body_unwanted",
         "_receive",
         "_send",
         "app",
-        "began",
         "caller",
         "is_head",
-        "is_started",
+        "is_response_started",
         "more_headers",
+        "path_values",
         "request_id",
         "route",
         "scope",
         "sent_bytes",
+        "started",
         "status",
-        "step",
         "ticket",
-        "values",
     )
 
-    def __init__(self, app: Application, scope: Scope) -> None:
+    def __init__(self, app: Application, scope: Scope, receive: Receive, send: Send) -> None:
         self.app = app
         self.scope = scope
-        self.began = time.perf_counter()
+        self.started = time.perf_counter()
         self.route: Route | None = None
-        self.values: list[str] = []
-        """The texts of the names in the path."""
+        self.path_values: list[str] = []
+        """The values of the parameters in the path of the route."""
         self.caller: Principal | None = None
         self.ticket: AdmissionTicket | None = None
-        """Where it is counted while it runs."""
+        """The place of the request among those that run."""
         self.request_id = ""
         self.more_headers: list[tuple[bytes, bytes]] = []
-        """Sent with the answer, whatever it is."""
+        """Headers added to any response."""
         self.is_head = scope["method"] == "HEAD"
-        self.step: PendingResponse = Response(500)
-        """What `Application.begin` came to."""
-        self.is_started = False
+        self.is_response_started = False
         self.status = 0
         self.sent_bytes = 0
-        self._receive: Receive
-        self._send: Send
-        self._headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._is_left = False
-        self._is_told = False
-        self._is_read = False
-
-    def connect(self, receive: Receive, send: Send) -> None:
-        """Let what follows wait for the client."""
         self._receive = receive
         self._send = send
+        self._headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._is_body_unwanted = False
+        self._is_answered = False
+        self._is_body_read = False
 
-    # What was asked
+    # The request
 
     @property
-    def who(self) -> Principal:
-        """The caller, in the role that the request chooses.
+    def acting(self) -> Principal:
+        """The caller in the role that the request chooses.
 
         Raises:
-            RoleDeniedError: The caller may not choose it.
+            RoleDeniedError: The caller may not choose the role.
         """
-        assert self.caller is not None  # noqa: S101  # only open routes have none, and they do not ask
+        assert self.caller is not None  # noqa: S101  # only open routes have no caller, and do not use this
         return self.caller.acting_as(self.header(b"carrel-role"))
 
     @property
     def session_id(self) -> str:
-        """The session that the request is about."""
-        return self.values[0]
+        """The session in the path."""
+        return self.path_values[0]
 
     def open_session(self) -> AbstractAsyncContextManager[CallerSession]:
-        """The session of the request, open for its caller."""
-        return self.app.service.session_access.open(self.who, self.session_id)
+        """Open the session in the path for the caller."""
+        return self.app.service.session_access.open(self.acting, self.session_id)
 
     def get_session_if_open(self) -> CallerSession | None:
-        """The same, for as long as nothing waits; `None` if the session is not open yet."""
-        return self.app.service.session_access.get_if_open(self.who, self.session_id)
+        """Return the session if it is open already; valid only until the next `await`."""
+        return self.app.service.session_access.get_if_open(self.acting, self.session_id)
 
     def header(self, name: bytes) -> str | None:
-        """The text of a header; *name* in small letters."""
+        """Return the value of a header; *name* is in lower case."""
         value = self._headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     @property
     def content_length(self) -> int | None:
-        """How many bytes the body has, if that was said beforehand."""
+        """The announced size of the body."""
         length = self.header(b"content-length")
         return int(length) if length is not None and length.isdecimal() else None
 
     @property
     def peer(self) -> str | None:
-        """The address of the other side."""
+        """The address of the client."""
         client = self.scope.get("client")
         return client[0] if client else None
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """Everything that was sent before the body."""
+        """All headers, including repeated ones."""
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in self.scope["headers"]]
 
     def has_only(self, names: frozenset[bytes]) -> bool:
-        """Whether there are no other headers than *names*, and none of them twice."""
+        """Whether all headers are among *names*, and none is repeated."""
         return names.issuperset(self._headers) and len(self._headers) == len(self.scope["headers"])
 
     def repeats(self, name: bytes) -> bool:
@@ -179,9 +170,9 @@ class Request:
         return len(self._headers) < len(sent) and sum(each == name for each, _ in sent) > 1
 
     def prefers(self, media_type: str, *others: str) -> bool:
-        """Whether the client wants an answer of *media_type* more than one of any of the *others*.
+        """Whether the client prefers *media_type* to all *others*.
 
-        An answer that depends on this is sent with `VARY`.
+        A response that depends on this includes `VARY`.
         """
         if b"accept" not in self._headers:
             return False
@@ -189,69 +180,69 @@ class Request:
         return prefers(b",".join(sent).decode("latin-1"), media_type, others)
 
     def query(self, kind: type[T]) -> T:
-        """What the query asks.
+        """Parse the query string.
 
         Raises:
-            RequestError: It makes no sense.
+            RequestError: A field is invalid, unknown or missing.
         """
         return parse_query(self.scope["query_string"], kind)
 
     async def document(self, kind: type[T]) -> T:
-        """What the body says as JSON.
+        """Parse the body as JSON.
 
         Raises:
-            RequestError: It is no JSON, or not what is wanted; the message says where.
-            LimitError: It is more than may be sent, or holds too many values.
+            RequestError: The body is not valid JSON, or has the wrong structure; the message says where.
+            LimitError: The body is too large, or contains too many values.
         """
-        count = ValueCounter()
-        pieces = []
-        async for piece in self.pieces(MAX_BYTES):
-            count.add(piece)
-            pieces.append(piece)
-        body = b"".join(pieces) or b"{}"
+        counter = ValueCounter()
+        chunks = []
+        async for chunk in self.body_chunks(MAX_BYTES):
+            counter.add(chunk)
+            chunks.append(chunk)
+        body = b"".join(chunks) or b"{}"
         try:
-            return await convert_document(len(body), lambda: _decoded(body, kind))
+            return await convert_document(len(body), lambda: _decode(body, kind))
         except (ValueError, RecursionError) as error:
             raise RequestError(f"the body cannot be used: {error}") from None
 
-    async def body(self, most: int | None = None) -> bytes:
-        """The whole body.
+    async def body(self) -> bytes:
+        """Read the whole body.
 
         Raises:
-            LimitError: It is more than may be sent, or than *most* bytes.
-            GoneError: The client went away before its end.
+            LimitError: The body is too large, or the client stalls.
+            ClientDisconnected: The client disconnected.
         """
-        return b"".join([piece async for piece in self.pieces(most)])
+        return b"".join([chunk async for chunk in self.body_chunks()])
 
-    async def pieces(self, most: int | None = None) -> AsyncIterator[bytes]:
-        """The body as it comes, or not even *most* bytes of it.
+    async def body_chunks(self, max_bytes: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the body as it arrives, up to the configured size, or *max_bytes* if that is less.
 
         Raises:
-            LimitError: It is more than may be sent, or does not come.
-            GoneError: The client went away before its end.
+            LimitError: The body is too large, or the client stalls.
+            ClientDisconnected: The client disconnected.
         """
-        allowed = self.app.settings.max_body_bytes
-        most = allowed if most is None else min(most, allowed)
+        limit = self.app.settings.max_body_bytes
+        limit = limit if max_bytes is None else min(max_bytes, limit)
         length = self.content_length
-        if length is not None and length > most:
-            raise _body_too_large(most, length)
+        if length is not None and length > limit:
+            raise _body_too_large(limit, length)
         size, due, deadline = 0, 0, 0.0
-        while not self._is_read:
+        while not self._is_body_read:
             if size >= due:
                 due = size + MIN_PROGRESS_BYTES
                 deadline = asyncio.get_running_loop().time() + STALLED_SECONDS
-            message = await self._next(deadline)
+            message = await self._receive_before(deadline)
             if message["type"] != "http.request":
                 raise ClientDisconnected
-            piece: bytes = message.get("body", b"")
-            self._is_read = not message.get("more_body", False)
-            size += len(piece)
-            if size > most:
-                raise _body_too_large(most, size)
-            if piece:
-                yield piece
+            chunk: bytes = message.get("body", b"")
+            self._is_body_read = not message.get("more_body", False)
+            size += len(chunk)
+            if size > limit:
+                raise _body_too_large(limit, size)
+            if chunk:
+                yield chunk
 
-    async def _next(self, deadline: float) -> Message:
+    async def _receive_before(self, deadline: float) -> Message:
         try:
             async with asyncio.timeout_at(deadline):
                 return await self._receive()
@@ -260,56 +251,48 @@ class Request:
                 "time",
                 limit=STALLED_SECONDS,
                 asked=None,
-                message=f"the body of the request did not go on for {STALLED_SECONDS} seconds",
+                message=f"the client sent nothing more of the request body for {STALLED_SECONDS} seconds",
             ) from None
 
-    async def gone(self) -> None:
-        """Wait until the client goes away."""
+    async def wait_disconnected(self) -> None:
+        """Wait until the client disconnects."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    # What is answered
+    # The response
 
-    async def json(self, status: int, document: object, headers: Headers = ()) -> None:
-        """Answer with a JSON document."""
-        await self.json_text(status, encode(document), headers)
+    async def send_json(self, status: int, document: object, headers: Headers = ()) -> None:
+        """Send a JSON document."""
+        await self.send_response(json_response(status, encode(document), headers))
 
-    async def json_text(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        """Answer with what `encode` made of a JSON document, where that was worth a thread."""
-        await self.give(json_response(status, body, headers))
+    async def send_encoded_json(self, status: int, body: bytes, headers: Headers = ()) -> None:
+        """Send a JSON document that is encoded already."""
+        await self.send_response(json_response(status, body, headers))
 
-    async def empty(self, status: int = 204, headers: Headers = ()) -> None:
-        """Answer without a body."""
-        await self.give(Response(status, tuple(headers)))
+    async def send_no_content(self) -> None:
+        """Send 204."""
+        await self.send_response(Response(204))
 
-    async def error(self, error: CarrelError, *, status: int | None = None, headers: Headers = ()) -> None:
-        """Answer with an error, with the status that the table has for it unless *status* is another."""
-        await self.give(error_response(error, status=status, headers=headers))
+    async def send_response(self, response: Response) -> None:
+        """Send a complete response."""
+        await self.start_response(response.status, response.headers)
+        await self.end_response(response.body)
 
-    async def answer(self, status: int, body: bytes, headers: Headers) -> None:
-        """Answer with a whole body."""
-        await self.give(whole_response(status, body, headers))
-
-    async def give(self, answer: Response) -> None:
-        """Answer."""
-        await self.begin(answer.status, answer.headers)
-        await self.finish(answer.body)
-
-    async def go_on(self, step: PendingResponse) -> None:
-        """Answer, or wait until that is done."""
-        if isinstance(step, Response):
-            await self.give(step)
+    async def send_pending(self, pending: PendingResponse) -> None:
+        """Send a response that is ready, or run the coroutine that sends it."""
+        if isinstance(pending, Response):
+            await self.send_response(pending)
         else:
-            await step
+            await pending
 
-    async def begin(self, status: int, headers: Headers) -> None:
-        """Send the head of an answer; the body follows by `write` and `finish`."""
-        self.is_started = True
+    async def start_response(self, status: int, headers: Headers) -> None:
+        """Send the head of a response; send its body with `write` and `end_response`."""
+        self.is_response_started = True
         self.status = status
-        if not self._is_read and self.scope["method"] in ("PUT", "POST") and self._has_body():
-            # What is still to come is not wanted, and must not be taken for the next request.
+        if not self._is_body_read and self.scope["method"] in ("PUT", "POST") and self._has_body():
+            # The rest of the body is discarded, and must not be parsed as the next request.
             self.more_headers.append((b"connection", b"close"))
-            self._is_left = True
+            self._is_body_unwanted = True
         await self._send(
             {
                 "type": "http.response.start",
@@ -321,27 +304,27 @@ class Request:
     def _has_body(self) -> bool:
         return self._headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self._headers
 
-    async def write(self, piece: bytes) -> None:
-        """Send a piece of the body; a client that takes nothing of it goes away (see `protocol`)."""
-        await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        self.sent_bytes += len(piece)
+    async def write(self, chunk: bytes) -> None:
+        """Send a chunk of the body; a client that reads nothing is disconnected (see `protocol`)."""
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+        self.sent_bytes += len(chunk)
 
-    async def finish(self, piece: bytes = b"") -> None:
-        """Send the last piece of the body."""
-        self.sent_bytes += len(piece)
-        await self._send({"type": "http.response.body", "body": piece, "more_body": self._is_left})
-        self._is_told = True
+    async def end_response(self, chunk: bytes = b"") -> None:
+        """Send the last chunk of the body."""
+        self.sent_bytes += len(chunk)
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": self._is_body_unwanted})
+        self._is_answered = True
 
-    async def leave(self) -> None:
-        """Take for a while what a client still sends that was answered already.
+    async def drain_body(self) -> None:
+        """Read and discard the rest of the body of a request that was answered early, for a while.
 
-        A connection that is closed with something unread is reset, and the answer may be lost with it.
+        Closing a connection with unread data resets it, and the client could lose the response.
         """
-        if self._is_left and self._is_told:
-            await self._drain()
+        if self._is_body_unwanted and self._is_answered:
+            await self._discard_body()
             await self._send({"type": "http.response.body", "body": b""})
 
-    async def _drain(self) -> None:
+    async def _discard_body(self) -> None:
         size = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
@@ -351,31 +334,31 @@ class Request:
                     if message["type"] != "http.request" or not message.get("more_body", False):
                         return
 
-    async def stream(self, pieces: AsyncIterator[bytes]) -> None:
-        """Send a body piece by piece, until its end or until the client goes away.
+    async def stream(self, chunks: AsyncIterator[bytes]) -> None:
+        """Send a body chunk by chunk, until its end or until the client disconnects.
 
         Raises:
-            GoneError: The client went away.
+            ClientDisconnected: The client disconnected.
         """
         if self.is_head:
-            await self.finish()
+            await self.end_response()
             return
-        watch = asyncio.create_task(self.gone())
+        disconnected = asyncio.create_task(self.wait_disconnected())
         try:
-            async for piece in pieces:
-                if watch.done():
+            async for chunk in chunks:
+                if disconnected.done():
                     raise ClientDisconnected
-                await self.write(piece)
-            await self.finish()
+                await self.write(chunk)
+            await self.end_response()
         finally:
-            watch.cancel()
+            disconnected.cancel()
 
     async def delegate(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
-        """Let another application answer."""
+        """Let another ASGI application answer."""
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                self.is_started = True
+                self.is_response_started = True
                 self.status = message["status"]
                 message["headers"] = [*self.more_headers, *message.get("headers", ())]
             elif message["type"] == "http.response.body":
@@ -386,19 +369,19 @@ class Request:
 
 
 def whole_response(status: int, body: bytes, headers: Headers) -> Response:
-    """An answer with a body of which all is known."""
+    """Return a response with its `Content-Length`, if its status allows a body."""
     if status in (204, 304):
         return Response(status, tuple(headers))
     return Response(status, (*headers, (b"content-length", b"%d" % len(body))), body)
 
 
 def json_response(status: int, body: bytes, headers: Headers = ()) -> Response:
-    """A JSON document, encoded."""
-    return whole_response(status, body, ((b"content-type", JSON), _NOT_KEPT, *headers))
+    """Return a response with an encoded JSON document."""
+    return whole_response(status, body, ((b"content-type", JSON), _NO_STORE, *headers))
 
 
 def error_response(error: CarrelError, *, status: int | None = None, headers: Headers = ()) -> Response:
-    """An error, with the status that the table has for it unless *status* is another."""
+    """Return the response for an error, with *status* or the one in the error table."""
     row = error_status(error.code)
     more = list(headers)
     status = status or row.http_status
@@ -410,28 +393,27 @@ def error_response(error: CarrelError, *, status: int | None = None, headers: He
     return json_response(status, encode({"error": render_error(error, retry=row.retry)}), more)
 
 
-def _decoded(body: bytes, kind: type[T]) -> T:
+def _decode(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        # Half a surrogate is no UTF-8, but stands for a byte of a name that is none either. Of one at the end
-        # of a body msgspec says that there should be more.
+        # A lone surrogate stands for a byte of a file name that is not UTF-8; msgspec rejects it.
         if not _SURROGATE.search(body):
             raise
         return msgspec.convert(json.loads(body), kind)
 
 
 def encode(document: object) -> bytes:
-    """JSON; names that are no UTF-8 stand in it as they do in Python."""
+    """Encode JSON; bytes of file names that are not UTF-8 become lone surrogates, as in Python."""
     try:
         return msgspec.json.encode(document)
     except UnicodeEncodeError:
         return json.dumps(document, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
-def _body_too_large(most: int, asked: int) -> LimitError:
+def _body_too_large(limit: int, size: int) -> LimitError:
     return LimitError(
-        "body", limit=most, asked=asked, message=f"the body is too large: the limit is {most} bytes"
+        "body", limit=limit, asked=size, message=f"the body is too large: the limit is {limit} bytes"
     )

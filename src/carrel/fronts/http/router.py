@@ -1,4 +1,4 @@
-"""`Route` describes one route, `Router` finds the route of a path."""
+"""`Route` describes a route, and `Router` finds the routes of a path."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from carrel.fronts.http.request import PendingResponse, Request
 
 Handler = Callable[["Request"], "PendingResponse"]
-Schema = Mapping[str, Any]  # Any: whatever JSON Schema says
+Schema = Mapping[str, Any]  # Any: any JSON Schema
 
 
 class NoQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Nothing can be asked in the query."""
+    """No query parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeaderSpec:
-    """A header of a request that a route makes use of."""
+    """A request header that a route uses."""
 
     name: str
     meaning: str
@@ -31,18 +31,18 @@ class HeaderSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodySpec:
-    """A body, of a request or of an answer."""
+    """The body of a request or a response."""
 
     schema: Schema | type | None = None
-    """A type stands for the JSON that says it; `None` for any bytes."""
+    """A JSON Schema, or a type for its schema; `None` for any bytes."""
     media_types: tuple[str, ...] = ("application/json",)
     is_required: bool = True
-    """Of a request, whether it must have one."""
+    """Whether a request must have the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseSpec:
-    """One way in which a request is answered when all went well."""
+    """One of the responses to a successful request."""
 
     status: int
     meaning: str
@@ -52,12 +52,12 @@ class ResponseSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Everything about one route: how it is found, done and described."""
+    """A method and path, its handler, and its description for OpenAPI."""
 
     name: str
     method: str
     path: str
-    """With names in braces; a last one with a star takes the rest, slashes and all."""
+    """Parameters are in braces; a last one with a star matches the rest, including slashes."""
     summary: str
     handler: Handler
     replies: tuple[ResponseSpec, ...]
@@ -66,14 +66,14 @@ class Route:
     headers: tuple[HeaderSpec, ...] = ()
     body: BodySpec | None = None
     errors: tuple[str, ...] = ()
-    """Codes, besides those that every route may answer with."""
+    """Error codes, besides those of every route."""
     is_open: bool = False
-    """Whether a caller need not be known."""
+    """Whether the route needs no authentication."""
     is_lasting: bool = False
-    """Whether it may take longer than other requests; then it looks after time itself."""
+    """Whether the request timeout does not apply; the handler then limits its time itself."""
 
     has_session: bool = field(init=False)
-    """Whether it is about one session."""
+    """Whether the path contains a session."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "has_session", "{session_id}" in self.path)
@@ -85,17 +85,17 @@ _REST = "*"
 
 @dataclass(slots=True)
 class _Node:
-    """The routes whose paths begin alike."""
+    """The routes with a common prefix of their paths."""
 
     literals: dict[bytes, _Node] = field(default_factory=dict)
-    named: _Node | None = None
+    parameter: _Node | None = None
     methods: Methods = field(default_factory=dict)
     rest: Methods = field(default_factory=dict)
-    """Routes that take all that follows."""
+    """Routes whose last parameter matches the rest of the path."""
 
 
 class Router:
-    """Finds the routes of a path; each part of it is decoded once, after it was told from the others."""
+    """Finds the routes of a raw path, which is split at slashes first and then decoded once."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._top = _Node()
@@ -111,12 +111,12 @@ class Router:
                 node.rest[route.method] = route
                 return
             else:
-                node.named = node.named or _Node()
-                node = node.named
+                node.parameter = node.parameter or _Node()
+                node = node.parameter
         node.methods[route.method] = route
 
     def find(self, raw_path: bytes) -> tuple[Methods, list[str]]:
-        """The routes at a path by their methods, none if there is nothing, and the texts of its names."""
+        """Return the routes at a path by method, which may be none, and the values of its parameters."""
         node = self._top
         values: list[str] = []
         rest: bytes | None = raw_path[1:]
@@ -128,8 +128,8 @@ class Router:
             elif node.rest:
                 values.append(decode_path_part(rest))
                 return node.rest, values
-            elif node.named is not None:
-                node = node.named
+            elif node.parameter is not None:
+                node = node.parameter
                 values.append(decode_path_part(part))
             else:
                 return {}, []
@@ -138,12 +138,12 @@ class Router:
 
 
 def decode_path_part(part: bytes) -> str:
-    """Text from a part of a URL, decoded once; bytes that are not UTF-8 stay what they are."""
+    """Decode a part of a URL once; bytes that are not UTF-8 become surrogates, as in file names."""
     if b"%" in part:
         part = unquote_to_bytes(part)
     return part.decode("utf-8", "surrogateescape")
 
 
 def parameter_names(path: str) -> list[str]:
-    """The names in the path of a route."""
+    """Return the names of the parameters in the path of a route."""
     return [part[1:-1].rstrip(_REST) for part in path.split("/") if part.startswith("{")]

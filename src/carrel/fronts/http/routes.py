@@ -1,7 +1,8 @@
-"""The table of all routes; router, OpenAPI description and documentation are made from it."""
+"""The table of all routes; router, OpenAPI description and documentation are generated from it."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from carrel.fronts.http.handlers import (
@@ -15,14 +16,15 @@ from carrel.fronts.http.handlers import (
     tools,
 )
 from carrel.fronts.http.handlers.server_sent_events import MEDIA_TYPE
-from carrel.fronts.http.router import BodySpec, HeaderSpec, ResponseSpec, Route
+from carrel.fronts.http.router import BodySpec, Handler, HeaderSpec, ResponseSpec, Route
 from carrel.service.sessions.info import SessionInfo, SessionPage
 from carrel.tools.core.formats import RESULT_SCHEMA
 from carrel.values import FileInfo, SearchResult
 from carrel.workspace.archive.extract import Extracted
 
 API = "/api/v1"
-SESSION = f"{API}/sessions/{{session_id}}"
+SESSIONS = f"{API}/sessions"
+SESSION = f"{SESSIONS}/{{session_id}}"
 FILE = f"{SESSION}/files/{{path*}}"
 
 PATH_ERRORS = (
@@ -47,6 +49,7 @@ CHANGE_ERRORS = (
 RUN_ERRORS = ("limit.executions", "path.missing", "runtime.disabled", "runtime.missing")
 
 ANY_BYTES = BodySpec(media_types=("application/octet-stream",))
+ANY_TYPE = BodySpec(media_types=("*/*",))
 STREAM = BodySpec(schema={"type": "string"}, media_types=(MEDIA_TYPE,))
 ANY_JSON = BodySpec(schema={})
 TOOL_RESULT = BodySpec(schema=RESULT_SCHEMA)
@@ -70,452 +73,403 @@ TOOL_LIST = BodySpec(
     }
 )
 
-IF_MATCH = HeaderSpec(name="If-Match", meaning="The version that is to be changed, or `*` for any.")
+IF_MATCH = HeaderSpec(name="If-Match", meaning="The required version of the file, or `*` for any.")
 NEW_ONLY = HeaderSpec(
     name="If-None-Match",
-    meaning="`*`: only if there is nothing yet.",
+    meaning="`*`: only if the file does not exist yet.",
     schema={"type": "string", "const": "*"},
 )
-SEEN = HeaderSpec(name="If-None-Match", meaning="Versions that the client has already.")
-RANGE = HeaderSpec(name="Range", meaning="One part of the file, as in `bytes=0-1023`.")
-IF_RANGE = HeaderSpec(name="If-Range", meaning="The version that the part must be of; else all is sent.")
+IF_NONE_MATCH = HeaderSpec(name="If-None-Match", meaning="Versions that the client has already.")
+RANGE = HeaderSpec(name="Range", meaning="One range of the file, as in `bytes=0-1023`.")
+IF_RANGE = HeaderSpec(
+    name="If-Range", meaning="The version that the range must be of; otherwise the whole file is sent."
+)
 DESTINATION = HeaderSpec(
     name="Destination", meaning="The URL of a file of the same session, or a path of its workspace."
 )
 OVERWRITE = HeaderSpec(
     name="Overwrite",
-    meaning="`T` if what is there may be replaced; it is not by default.",
+    meaning="`T` to replace an existing target; `F` by default.",
     schema={"type": "string", "enum": ["T", "F"]},
 )
-LAST_EVENT = HeaderSpec(name="Last-Event-ID", meaning="The last event that was seen, to go on after it.")
-
-
-def _json(kind: Any) -> tuple[BodySpec, ...]:  # Any: a type, which has no type of its own
-    return (BodySpec(schema=kind),)
-
-
-SESSION_REPLY = (ResponseSpec(status=200, meaning="The session.", contents=_json(SessionInfo)),)
-FILE_REPLY = ResponseSpec(
-    status=200, meaning="The file as it is now.", contents=_json(FileInfo), headers=("ETag",)
+LAST_EVENT = HeaderSpec(
+    name="Last-Event-ID", meaning="The last event that was received, to continue after it."
 )
-DONE = (ResponseSpec(status=204, meaning="Done."),)
+
+
+def _reply(
+    meaning: str,
+    *contents: BodySpec | Any,  # Any: a type of JSON documents, which has no type of its own
+    status: int = 200,
+    headers: tuple[str, ...] = (),
+) -> ResponseSpec:
+    """Describe a response; a type stands for a JSON document."""
+    bodies = tuple(each if isinstance(each, BodySpec) else BodySpec(schema=each) for each in contents)
+    return ResponseSpec(status=status, meaning=meaning, contents=bodies, headers=headers)
+
+
+def _route(
+    group: str,
+    name: str,
+    method: str,
+    path: str,
+    handler: Handler,
+    summary: str,
+    *replies: ResponseSpec,
+    **options: Any,  # Any: the other fields of a route
+) -> Route:
+    return Route(
+        name=name,
+        method=method,
+        path=path,
+        summary=summary,
+        handler=handler,
+        replies=replies,
+        group=group,
+        **options,
+    )
+
+
+NO_CONTENT = _reply("Done.", status=204)
+SESSION_REPLY = _reply("The session.", SessionInfo)
+FILE_REPLY = _reply("The properties of the file.", FileInfo, headers=("ETag",))
+TOOL_REPLIES = (
+    _reply("The result of the tool, also if it failed.", TOOL_RESULT),
+    _reply("The role has no such tool.", TOOL_RESULT, status=404),
+)
 READ_HEADERS = ("ETag", "Vary", "Accept-Ranges", "Content-Disposition", "Carrel-Info")
 
+_session = partial(_route, "sessions")
+_file = partial(_route, "files")
+_tool = partial(_route, "tools")
+_execution = partial(_route, "execution")
+_service = partial(_route, "service")
+
 ROUTES: tuple[Route, ...] = (
-    # Sessions
-    Route(
-        name="create_session",
-        method="POST",
-        path=f"{API}/sessions",
-        group="sessions",
-        summary="Make a session",
-        handler=sessions.create,
+    _session(
+        "create_session",
+        "POST",
+        SESSIONS,
+        sessions.create,
+        "Create a session",
+        _reply("The new session.", SessionInfo, status=201, headers=("Location",)),
         body=BodySpec(schema=sessions.NewSessionBody, is_required=False),
-        replies=(
-            ResponseSpec(
-                status=201, meaning="The new session.", contents=_json(SessionInfo), headers=("Location",)
-            ),
-        ),
         errors=("limit.sessions", "session.exists", "session.invalid_id"),
     ),
-    Route(
-        name="list_sessions",
-        method="GET",
-        path=f"{API}/sessions",
-        group="sessions",
-        summary="List the caller's sessions",
-        handler=sessions.list_page,
+    _session(
+        "list_sessions",
+        "GET",
+        SESSIONS,
+        sessions.list_page,
+        "List the caller's sessions",
+        _reply("A page of sessions.", SessionPage),
         query=sessions.PageQuery,
-        replies=(ResponseSpec(status=200, meaning="A page of sessions.", contents=_json(SessionPage)),),
         errors=("session.invalid_id",),
     ),
-    Route(
-        name="get_session",
-        method="GET",
-        path=SESSION,
-        group="sessions",
-        summary="Look at a session",
-        handler=sessions.show,
-        replies=SESSION_REPLY,
-    ),
-    Route(
-        name="ensure_session",
-        method="PUT",
-        path=SESSION,
-        group="sessions",
-        summary="Make a session unless it is there",
-        handler=sessions.ensure,
-        replies=SESSION_REPLY,
+    _session("get_session", "GET", SESSION, sessions.show, "Inspect a session", SESSION_REPLY),
+    _session(
+        "ensure_session",
+        "PUT",
+        SESSION,
+        sessions.ensure,
+        "Create a session unless it exists",
+        SESSION_REPLY,
         errors=("limit.sessions",),
     ),
-    Route(
-        name="delete_session",
-        method="DELETE",
-        path=SESSION,
-        group="sessions",
-        summary="Remove a session with its files",
-        handler=sessions.delete,
-        replies=DONE,
+    _session(
+        "delete_session", "DELETE", SESSION, sessions.delete, "Delete a session with its files", NO_CONTENT
     ),
-    Route(
-        name="extend_session",
-        method="POST",
-        path=f"{SESSION}/extend",
-        group="sessions",
-        summary="Let a session be idle for another time",
-        handler=sessions.extend,
+    _session(
+        "extend_session",
+        "POST",
+        f"{SESSION}/extend",
+        sessions.extend,
+        "Set the idle lifetime of a session",
+        SESSION_REPLY,
         body=BodySpec(schema=sessions.ExtendBody),
-        replies=SESSION_REPLY,
     ),
-    Route(
-        name="reset_session",
-        method="POST",
-        path=f"{SESSION}/reset",
-        group="sessions",
-        summary="Remove all files of a session",
-        handler=sessions.reset,
-        replies=DONE,
+    _session(
+        "reset_session",
+        "POST",
+        f"{SESSION}/reset",
+        sessions.reset,
+        "Delete all files of a session",
+        NO_CONTENT,
         errors=("path.busy",),
     ),
-    # Files
-    Route(
-        name="read_file",
-        method="GET",
-        path=FILE,
-        group="files",
-        summary="Read a file, or a part of it",
-        handler=files.read,
-        query=files.ReadQuery,
-        headers=(SEEN, RANGE, IF_RANGE),
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="The bytes of the file; an envelope for a client that prefers `application/json` to"
-                " `application/octet-stream` and to the type of the file.",
-                contents=(BodySpec(media_types=("*/*",)), BodySpec(schema=files.Envelope)),
-                headers=READ_HEADERS,
-            ),
-            ResponseSpec(
-                status=206,
-                meaning="The part that was asked for.",
-                contents=(BodySpec(media_types=("*/*",)),),
-                headers=(*READ_HEADERS, "Content-Range"),
-            ),
-            ResponseSpec(status=304, meaning="The client has this version already.", headers=("ETag",)),
+    _file(
+        "read_file",
+        "GET",
+        FILE,
+        files.read,
+        "Read a file, or a range of it",
+        _reply(
+            "The content of the file; an envelope for a client that prefers `application/json` to"
+            " `application/octet-stream` and to the type of the file.",
+            ANY_TYPE,
+            files.Envelope,
+            headers=READ_HEADERS,
         ),
+        _reply("The requested range.", ANY_TYPE, status=206, headers=(*READ_HEADERS, "Content-Range")),
+        _reply("The client has this version already.", status=304, headers=("ETag",)),
+        query=files.ReadQuery,
+        headers=(IF_NONE_MATCH, RANGE, IF_RANGE),
         errors=(*PATH_ERRORS, "path.changed"),
         is_lasting=True,
     ),
-    Route(
-        name="write_file",
-        method="PUT",
-        path=FILE,
-        group="files",
-        summary="Store a file, at once or not at all",
-        handler=files.write,
+    _file(
+        "write_file",
+        "PUT",
+        FILE,
+        files.write,
+        "Write a file atomically",
+        FILE_REPLY,
+        _reply("The new file, if it had to be new.", FileInfo, status=201, headers=("ETag",)),
         query=files.WriteQuery,
         headers=(IF_MATCH, NEW_ONLY),
         body=ANY_BYTES,
-        replies=(
-            FILE_REPLY,
-            ResponseSpec(
-                status=201,
-                meaning="The new file, where there was to be nothing yet.",
-                contents=_json(FileInfo),
-                headers=("ETag",),
-            ),
-        ),
         errors=CHANGE_ERRORS,
         is_lasting=True,
     ),
-    Route(
-        name="append_file",
-        method="POST",
-        path=FILE,
-        group="files",
-        summary="Add to the end of a file",
-        handler=files.append,
+    _file(
+        "append_file",
+        "POST",
+        FILE,
+        files.append,
+        "Append to a file",
+        FILE_REPLY,
         headers=(IF_MATCH,),
         body=ANY_BYTES,
-        replies=(FILE_REPLY,),
         errors=CHANGE_ERRORS,
         is_lasting=True,
     ),
-    Route(
-        name="remove_file",
-        method="DELETE",
-        path=FILE,
-        group="files",
-        summary="Remove a file, a link or a directory",
-        handler=files.remove,
+    _file(
+        "remove_file",
+        "DELETE",
+        FILE,
+        files.remove,
+        "Remove a file, a link or a directory",
+        NO_CONTENT,
         query=files.RemoveQuery,
         headers=(IF_MATCH,),
-        replies=DONE,
         errors=(*CHANGE_ERRORS, "path.not_empty"),
     ),
-    Route(
-        name="move_file",
-        method="MOVE",
-        path=FILE,
-        group="files",
-        summary="Give a file or a directory another name",
-        handler=files.move,
+    _file(
+        "move_file",
+        "MOVE",
+        FILE,
+        files.move,
+        "Move a file or a directory",
+        NO_CONTENT,
         headers=(DESTINATION, OVERWRITE, IF_MATCH),
-        replies=DONE,
         errors=CHANGE_ERRORS,
     ),
-    Route(
-        name="copy_file",
-        method="COPY",
-        path=FILE,
-        group="files",
-        summary="Copy a file or a directory",
-        handler=files.copy,
+    _file(
+        "copy_file",
+        "COPY",
+        FILE,
+        files.copy,
+        "Copy a file or a directory",
+        NO_CONTENT,
         query=files.CopyQuery,
         headers=(DESTINATION, OVERWRITE),
-        replies=DONE,
         errors=CHANGE_ERRORS,
     ),
-    Route(
-        name="list_files",
-        method="GET",
-        path=f"{SESSION}/files",
-        group="files",
-        summary="List a directory",
-        handler=files.list_entries,
+    _file(
+        "list_files",
+        "GET",
+        f"{SESSION}/files",
+        files.list_entries,
+        "List a directory",
+        _reply("The entries of the directory.", files.Entries),
         query=files.ListQuery,
-        replies=(ResponseSpec(status=200, meaning="What is in it.", contents=_json(files.Entries)),),
         errors=(*PATH_ERRORS, "path.not_directory", "pattern.invalid"),
     ),
-    Route(
-        name="search_files",
-        method="GET",
-        path=f"{SESSION}/search",
-        group="files",
-        summary="Find lines in files",
-        handler=operations.search,
+    _file(
+        "search_files",
+        "GET",
+        f"{SESSION}/search",
+        operations.search,
+        "Find lines in files",
+        _reply("The matches.", SearchResult),
         query=operations.SearchQuery,
-        replies=(ResponseSpec(status=200, meaning="What was found.", contents=_json(SearchResult)),),
         errors=(*PATH_ERRORS, "pattern.invalid"),
     ),
-    Route(
-        name="operation",
-        method="POST",
-        path=f"{SESSION}/operations/{{operation}}",
-        group="operations",
-        summary="Do one operation of a workspace",
-        handler=operations.run,
+    _route(
+        "operations",
+        "operation",
+        "POST",
+        f"{SESSION}/operations/{{operation}}",
+        operations.run,
+        "Run one operation of a workspace",
+        _reply("The result of the operation.", ANY_JSON),
         body=ANY_JSON,
-        replies=(ResponseSpec(status=200, meaning="What the operation gives.", contents=(ANY_JSON,)),),
         errors=(*CHANGE_ERRORS, "edit.missing", "path.not_empty", "text.encoding", "request.unknown"),
     ),
-    # Archives
-    Route(
-        name="pack",
-        method="GET",
-        path=f"{SESSION}/archive",
-        group="archives",
-        summary="Get a directory as an archive",
-        handler=archives.pack,
-        query=archives.PackQuery,
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="The archive.",
-                contents=(BodySpec(media_types=tuple(archives.MEDIA_TYPES.values())),),
-                headers=("Content-Disposition",),
-            ),
+    _route(
+        "archives",
+        "pack",
+        "GET",
+        f"{SESSION}/archive",
+        archives.pack,
+        "Download a directory as an archive",
+        _reply(
+            "The archive.",
+            BodySpec(media_types=tuple(archives.MEDIA_TYPES.values())),
+            headers=("Content-Disposition",),
         ),
+        query=archives.PackQuery,
         errors=PATH_ERRORS,
         is_lasting=True,
     ),
     *(
-        Route(
-            name=name,
-            method=method,
-            path=f"{SESSION}/archive",
-            group="archives",
-            summary="Extract an archive, all of it or nothing",
-            handler=archives.extract,
+        _route(
+            "archives",
+            name,
+            method,
+            f"{SESSION}/archive",
+            archives.extract,
+            "Extract an archive, all of it or nothing",
+            _reply("The extracted members.", Extracted),
             query=archives.ExtractQuery,
             body=ANY_BYTES,
-            replies=(ResponseSpec(status=200, meaning="What was made.", contents=_json(Extracted)),),
             errors=(*CHANGE_ERRORS, "archive.invalid", "limit.uploads"),
             is_lasting=True,
         )
         for name, method in (("extract", "POST"), ("put_archive", "PUT"))
     ),
-    # Tools
-    Route(
-        name="list_tools",
-        method="GET",
-        path=f"{API}/tools",
-        group="tools",
-        summary="List the tools of a role",
-        handler=tools.list_tools,
-        query=tools.ToolsQuery,
-        replies=(ResponseSpec(status=200, meaning="The tools.", contents=(TOOL_LIST,)),),
+    *(
+        _tool(
+            name,
+            "GET",
+            path,
+            tools.list_tools,
+            summary,
+            _reply("The tools.", TOOL_LIST),
+            query=tools.ToolsQuery,
+        )
+        for name, path, summary in (
+            ("list_tools", f"{API}/tools", "List the tools of a role"),
+            ("list_session_tools", f"{SESSION}/tools", "List the caller's tools in a session"),
+        )
     ),
-    Route(
-        name="list_session_tools",
-        method="GET",
-        path=f"{SESSION}/tools",
-        group="tools",
-        summary="List the tools that the caller has in a session",
-        handler=tools.list_tools,
-        query=tools.ToolsQuery,
-        replies=(ResponseSpec(status=200, meaning="The tools.", contents=(TOOL_LIST,)),),
-    ),
-    Route(
-        name="call_tool_by_body",
-        method="POST",
-        path=f"{SESSION}/tools",
-        group="tools",
-        summary="Call the tool that the body names; its arguments stand beside the name",
-        handler=tools.run_flat,
-        query=tools.ProfileQuery,
-        body=FLAT_TOOL,
-        replies=(
-            ResponseSpec(
-                status=200, meaning="What the tool answers, be it a failure.", contents=(TOOL_RESULT,)
+    *(
+        _tool(
+            name,
+            "POST",
+            path,
+            handler,
+            summary,
+            *TOOL_REPLIES,
+            query=tools.ProfileQuery,
+            body=body,
+            errors=("limit.executions",),
+            is_lasting=True,
+        )
+        for name, path, handler, summary, body in (
+            (
+                "call_tool_by_body",
+                f"{SESSION}/tools",
+                tools.run_flat,
+                "Call the tool named in the body, whose other fields are the arguments",
+                FLAT_TOOL,
             ),
-            ResponseSpec(status=404, meaning="There is no such tool for the role.", contents=(TOOL_RESULT,)),
-        ),
-        errors=("limit.executions",),
-        is_lasting=True,
-    ),
-    Route(
-        name="call_tool",
-        method="POST",
-        path=f"{SESSION}/tools/{{tool}}",
-        group="tools",
-        summary="Call a tool; the session is made if it is missing",
-        handler=tools.run,
-        query=tools.ProfileQuery,
-        body=BodySpec(schema=tools.ToolBody, is_required=False),
-        replies=(
-            ResponseSpec(
-                status=200, meaning="What the tool answers, be it a failure.", contents=(TOOL_RESULT,)
+            (
+                "call_tool",
+                f"{SESSION}/tools/{{tool}}",
+                tools.run,
+                "Call a tool; creates the session if it is missing",
+                BodySpec(schema=tools.ToolBody, is_required=False),
             ),
-            ResponseSpec(status=404, meaning="There is no such tool for the role.", contents=(TOOL_RESULT,)),
-        ),
-        errors=("limit.executions",),
-        is_lasting=True,
+        )
     ),
-    # Commands and code
-    Route(
-        name="execute",
-        method="POST",
-        path=f"{SESSION}/exec",
-        group="execution",
-        summary="Run a command line or Python",
-        handler=executions.start,
+    _execution(
+        "execute",
+        "POST",
+        f"{SESSION}/exec",
+        executions.start,
+        "Run a command line or Python code",
+        _reply(
+            "The result; with `Accept: text/event-stream` the events `start`, `stdout`, `stderr` and `exit`"
+            " while it runs.",
+            executions.ExecutionState,
+            STREAM,
+        ),
         body=BodySpec(schema=executions.ExecuteBody),
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="How it ended; with `Accept: text/event-stream` the events `start`, `stdout`,"
-                " `stderr` and `exit` while it runs.",
-                contents=(BodySpec(schema=executions.ExecutionState), STREAM),
-            ),
-        ),
         errors=RUN_ERRORS,
         is_lasting=True,
     ),
-    Route(
-        name="watch_execution",
-        method="GET",
-        path=f"{SESSION}/exec/{{execution_id}}",
-        group="execution",
-        summary="Look at what runs, or go on with its output",
-        handler=executions.watch,
+    _execution(
+        "watch_execution",
+        "GET",
+        f"{SESSION}/exec/{{execution_id}}",
+        executions.watch,
+        "Get the state of an execution, or resume its output",
+        _reply("The state; with `Accept: text/event-stream` the events.", executions.ExecutionState, STREAM),
         headers=(LAST_EVENT,),
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="Whether it still runs; with `Accept: text/event-stream` its events.",
-                contents=(BodySpec(schema=executions.ExecutionState), STREAM),
-            ),
-        ),
         errors=("request.unknown", *RUN_ERRORS),
         is_lasting=True,
     ),
-    Route(
-        name="cancel_execution",
-        method="DELETE",
-        path=f"{SESSION}/exec/{{execution_id}}",
-        group="execution",
-        summary="Stop what runs",
-        handler=executions.cancel,
-        replies=DONE,
+    _execution(
+        "cancel_execution",
+        "DELETE",
+        f"{SESSION}/exec/{{execution_id}}",
+        executions.cancel,
+        "Cancel an execution",
+        NO_CONTENT,
         errors=("request.unknown",),
     ),
-    # The journal
-    Route(
-        name="list_changes",
-        method="GET",
-        path=f"{SESSION}/changes",
-        group="changes",
-        summary="Read what was changed or refused",
-        handler=changes.changes,
+    _route(
+        "changes",
+        "list_changes",
+        "GET",
+        f"{SESSION}/changes",
+        changes.changes,
+        "Read the journal: changes and refused operations",
+        _reply(
+            "Records; with `Accept: text/event-stream` also new ones, as events `change`.",
+            changes.Changes,
+            STREAM,
+        ),
         query=changes.ChangesQuery,
         headers=(LAST_EVENT,),
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="Records; with `Accept: text/event-stream` also those to come, as events `change`.",
-                contents=(BodySpec(schema=changes.Changes), STREAM),
-            ),
-        ),
         errors=("journal.rotated",),
         is_lasting=True,
     ),
-    # The service itself
-    Route(
-        name="health",
-        method="GET",
-        path="/healthz",
-        group="service",
-        summary="Ask whether the service runs",
-        handler=status.healthy,
-        replies=(ResponseSpec(status=200, meaning="It runs.", contents=_json(status.Status)),),
+    _service(
+        "health",
+        "GET",
+        "/healthz",
+        status.healthy,
+        "Check that the service runs",
+        _reply("The service runs.", status.Status),
         is_open=True,
     ),
-    Route(
-        name="readiness",
-        method="GET",
-        path="/readyz",
-        group="service",
-        summary="Ask whether the service takes calls",
-        handler=status.ready,
-        replies=(ResponseSpec(status=200, meaning="It does.", contents=_json(status.Status)),),
+    _service(
+        "readiness",
+        "GET",
+        "/readyz",
+        status.ready,
+        "Check that the service accepts requests",
+        _reply("The service accepts requests.", status.Status),
         is_open=True,
     ),
-    Route(
-        name="metrics",
-        method="GET",
-        path="/metrics",
-        group="service",
-        summary="Read what was done so far for all tenants, as Prometheus does; for the operator and keys"
-        " with the role `metrics`",
-        handler=status.metrics,
-        replies=(
-            ResponseSpec(
-                status=200,
-                meaning="The metrics.",
-                contents=(BodySpec(schema={"type": "string"}, media_types=("text/plain",)),),
-            ),
-        ),
+    _service(
+        "metrics",
+        "GET",
+        "/metrics",
+        status.metrics,
+        "Get the metrics of all tenants for Prometheus; for the operator and keys with the role `metrics`",
+        _reply("The metrics.", BodySpec(schema={"type": "string"}, media_types=("text/plain",))),
         errors=("access.role", "request.unknown"),
     ),
-    Route(
-        name="openapi",
-        method="GET",
-        path="/openapi.json",
-        group="service",
-        summary="Read this description",
-        handler=status.openapi,
-        replies=(ResponseSpec(status=200, meaning="It.", contents=(BodySpec(schema={"type": "object"}),)),),
+    _service(
+        "openapi",
+        "GET",
+        "/openapi.json",
+        status.openapi,
+        "Get the OpenAPI description",
+        _reply("The OpenAPI document.", BodySpec(schema={"type": "object"})),
         is_open=True,
     ),
 )

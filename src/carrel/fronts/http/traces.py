@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 from carrel.config.settings import ServeSettings
@@ -12,41 +12,29 @@ from carrel.errors import ConfigError
 from carrel.fronts.http.request import Request
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""The variable that says where spans go; setting it switches them on as well."""
+"""The variable with the address of the collector; setting it enables traces too."""
 
 
 class Traces:
-    """Tells about no request."""
+    """Records a span per request, as part of the client's trace if it sends one."""
 
-    are_on = False
+    @classmethod
+    def of(cls, settings: ServeSettings) -> Traces | None:
+        """Return the traces that the settings enable, or `None`.
 
-    @staticmethod
-    def of(settings: ServeSettings) -> Traces:
-        """What the settings ask for.
-
-        The variable may be meant for other programs, so that nobody is told if it cannot be followed.
+        The variable may be meant for other programs, so it is ignored if OpenTelemetry is not installed.
 
         Raises:
-            ConfigError: They ask for traces, and OpenTelemetry is not installed.
+            ConfigError: The settings enable traces, and OpenTelemetry is not installed.
         """
         if not settings.traces and not os.environ.get(ENDPOINT):
-            return Traces()
+            return None
         try:
-            return _Spans()
+            return cls()
         except ImportError:
             if settings.traces:
                 raise ConfigError("serve.traces needs OpenTelemetry: pip install 'carrel[otel]'") from None
-            return Traces()
-
-    def span(self, call: Request) -> AbstractContextManager[None]:
-        """Tell about one request meanwhile."""
-        return nullcontext()
-
-
-class _Spans(Traces):
-    """Tells about each request, as part of the trace that the client names."""
-
-    are_on = True
+            return None
 
     def __init__(self) -> None:
         from opentelemetry import propagate, trace
@@ -57,28 +45,29 @@ class _Spans(Traces):
         self._tracer = trace.get_tracer("carrel")
 
     @contextmanager
-    def span(self, call: Request) -> Iterator[None]:
+    def span(self, request: Request) -> Iterator[None]:
+        """Record a span during the block."""
         carrier = {
             name: text
             for name in ("traceparent", "tracestate")
-            if (text := call.header(name.encode("ascii"))) is not None
+            if (text := request.header(name.encode("ascii"))) is not None
         }
         with self._tracer.start_as_current_span(
-            call.scope["method"],
+            request.scope["method"],
             context=self._propagate.extract(carrier),
             kind=self._trace.SpanKind.SERVER,
         ) as span:
             yield
-            if call.route is not None:
-                span.update_name(f"{call.scope['method']} {call.route.path}")
-                span.set_attribute("http.route", call.route.path)
-            span.set_attribute("http.request.method", call.scope["method"])
-            span.set_attribute("http.response.status_code", call.status)
-            span.set_attribute("carrel.request_id", call.request_id)
+            if request.route is not None:
+                span.update_name(f"{request.scope['method']} {request.route.path}")
+                span.set_attribute("http.route", request.route.path)
+            span.set_attribute("http.request.method", request.scope["method"])
+            span.set_attribute("http.response.status_code", request.status)
+            span.set_attribute("carrel.request_id", request.request_id)
 
 
 def _export(trace: Any) -> None:  # Any: a package that may not be installed
-    """Send spans to where the environment says, unless the program that embeds us has seen to that."""
+    """Export spans as the environment configures, unless the embedding program has set a provider."""
     from opentelemetry.sdk.trace import TracerProvider
 
     if isinstance(trace.get_tracer_provider(), TracerProvider):

@@ -1,4 +1,4 @@
-"""The languages that code may be written in, and the packages that it can import."""
+"""The languages that code can be written in, and the packages that it can import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ABOUT = re.compile(r"([^/]+)-([^/-]+)\.dist-info/")
 
 @cache
 def python_version() -> str:
-    """The version of the guest's Python.
+    """Return the version of the guest's Python.
 
     Raises:
         RuntimeMissingError: It is not installed.
@@ -27,7 +27,7 @@ def python_version() -> str:
 
 @cache
 def packages() -> dict[str, str | None]:
-    """What can be imported besides the standard library, with versions where there are any.
+    """Return the packages besides the standard library, with their versions if they have any.
 
     Raises:
         RuntimeMissingError: The guest is not installed.
@@ -39,8 +39,8 @@ def packages() -> dict[str, str | None]:
     return {name: found.get(name) for name in sorted([*found, PACKAGE], key=str.lower)}
 
 
-def runtimes() -> list[dict[str, Any]]:  # Any: whatever JSON can say
-    """What code may be written in.
+def runtimes() -> list[dict[str, Any]]:  # Any: any JSON
+    """Return the available languages.
 
     Raises:
         RuntimeMissingError: The guest is not installed.

@@ -14,68 +14,68 @@ from carrel.service.principal import Principal
 from carrel.service.service import Service
 
 MAX_WATCHES = 4096
-"""So many may listen at once."""
+"""Maximum number of watches."""
 MAX_WATCHES_PER_CALLER = 1024
-"""Of those, so that nobody takes up the room of all others."""
+"""Maximum number of watches of one caller."""
 LATEST = 2**62
-"""Greater than the number of any record."""
+"""Greater than any sequence number."""
 RETRY_SECONDS = 1.0
-"""So often a session that is gone is looked for."""
+"""Interval at which a missing session is looked for again."""
 
 OnChange = Callable[[Event | None], object]
-"""Is given a change; nothing if it is not known what was changed."""
+"""Called with a change, or with `None` if changes may have been missed."""
 Key = tuple[str | None, str, str | None]
-"""A tenant, one of its sessions, and the role of those who listen, which limits what they are shown."""
+"""A tenant, one of its sessions, and a role, which limits the changes that are visible."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Watch:
-    """What somebody listens for."""
+    """A watched path."""
 
     caller: Principal
     path: str
-    tell: OnChange
+    notify: OnChange
 
-    def concerns(self, event: Event) -> bool:
-        """Whether the file, something above it or something in it was changed."""
+    def matches(self, event: Event) -> bool:
+        """Whether the path, a directory above it or something beneath it was changed."""
         paths = (event.path,) if event.other_path is None else (event.path, event.other_path)
         return event.error is None and any(_touches(path, self.path) for path in paths)
 
 
 @dataclass(slots=True, eq=False)
 class _Followed:
-    """A session whose journal is read while anybody listens."""
+    """A session whose journal is followed while it has watches."""
 
     caller: Principal
-    """Whoever came first; all have the same sessions and the same role."""
+    """The caller of the first watch; all callers have the same sessions and the same role."""
     watches: set[Watch] = field(default_factory=set)
     caught_up: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when all that was before is read."""
+    """Set when the records from before the first watch are read."""
     task: asyncio.Task[None] | None = None
 
 
 class ChangeWatcher:
-    """Reads the journals of the sessions in which somebody is interested."""
+    """Follows the journals of sessions with watches."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._followed: dict[Key, _Followed] = {}
 
-    async def watch(self, caller: Principal, address: ResourceUri, tell: OnChange) -> Callable[[], None]:
-        """Call *tell* whenever something at *address* is changed from now on; gives what ends that.
+    async def watch(self, caller: Principal, address: ResourceUri, notify: OnChange) -> Callable[[], None]:
+        """Call *notify* for each change at *address* from now on; the returned function ends that.
 
         Raises:
-            CarrelError: There is no such session, or the caller may not read in it, or too many listen.
+            CarrelError: The session does not exist, the caller may not read it, or it has too many watches.
         """
         self._require_room(caller)
-        # Also for a session that is followed: this caller may not be allowed what another one is.
+        # Also if the session is followed already: this caller may have fewer permissions.
         await self._service.changes(caller, address.session, LATEST)
         key = caller.tenant, address.session, caller.role
         followed = self._followed.get(key)
         if followed is None:
             followed = self._followed[key] = _Followed(caller)
             followed.task = asyncio.create_task(self._follow(key, followed))
-        watch = Watch(caller, address.path, tell)
+        watch = Watch(caller, address.path, notify)
         followed.watches.add(watch)
         try:
             await followed.caught_up.wait()
@@ -85,23 +85,23 @@ class ChangeWatcher:
         return lambda: self._end(key, followed, watch)
 
     def _require_room(self, caller: Principal) -> None:
-        """Refuse one that listens too many, of all or of one caller.
+        """Require that there are few enough watches, in total and of the caller.
 
         Raises:
-            LimitError: There are so many.
+            LimitError: There are too many.
         """
-        listening = [watch.caller for each in self._followed.values() for watch in each.watches]
-        mine = sum((each.tenant, each.name) == (caller.tenant, caller.name) for each in listening)
-        for count, most, whose in (
-            (mine, MAX_WATCHES_PER_CALLER, "of yours "),
-            (len(listening), MAX_WATCHES, ""),
+        callers = [watch.caller for each in self._followed.values() for watch in each.watches]
+        of_caller = sum((each.tenant, each.name) == (caller.tenant, caller.name) for each in callers)
+        for count, limit, whose in (
+            (of_caller, MAX_WATCHES_PER_CALLER, "of yours "),
+            (len(callers), MAX_WATCHES, ""),
         ):
-            if count >= most:
-                message = f"{count} {whose}are listening already, and no more may"
-                raise LimitError("watches", limit=most, asked=count + 1, message=message)
+            if count >= limit:
+                message = f"{count} subscriptions {whose}are active, and no more may be; end some of them"
+                raise LimitError("watches", limit=limit, asked=count + 1, message=message)
 
     def close(self) -> None:
-        """End all listening."""
+        """End all watches."""
         for key, followed in tuple(self._followed.items()):
             for watch in tuple(followed.watches):
                 self._end(key, followed, watch)
@@ -114,37 +114,37 @@ class ChangeWatcher:
                 followed.task.cancel()
 
     async def _follow(self, key: Key, followed: _Followed) -> None:
-        """Tell of changes as long as anybody listens, also if the session is deleted and made anew."""
+        """Notify of changes while there are watches, even if the session is deleted and re-created."""
         _, session, _ = key
         try:
             while True:
                 try:
-                    await self._tell_changes(session, followed)
+                    await self._notify_changes(session, followed)
                 except RotatedError:
-                    # Nobody knows what was between; whoever looks now sees it.
+                    # Some records are lost; the notification below makes clients read again.
                     followed.caught_up.clear()
                 except CarrelError:
                     followed.caught_up.set()
                     await asyncio.sleep(RETRY_SECONDS)
                     continue
-                _tell_all(followed.watches, None)
+                _notify_all(followed.watches, None)
         finally:
             followed.caught_up.set()
 
-    async def _tell_changes(self, session: str, followed: _Followed) -> None:
-        """Tell of them until the session is deleted."""
+    async def _notify_changes(self, session: str, followed: _Followed) -> None:
+        """Notify of changes until the session is deleted."""
         async for page in self._service.follow(followed.caller, session):
             if followed.caught_up.is_set():
                 for event in page.events:
-                    _tell_all(followed.watches, event)
+                    _notify_all(followed.watches, event)
             elif len(page.events) < PAGE:
                 followed.caught_up.set()
 
 
-def _tell_all(watches: Iterable[Watch], event: Event | None) -> None:
+def _notify_all(watches: Iterable[Watch], event: Event | None) -> None:
     for watch in tuple(watches):
-        if event is None or watch.concerns(event):
-            watch.tell(event)
+        if event is None or watch.matches(event):
+            watch.notify(event)
 
 
 def _touches(changed: str, watched: str) -> bool:

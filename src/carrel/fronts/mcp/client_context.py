@@ -1,4 +1,4 @@
-"""`ClientContext`: who calls, which session it is bound to, and which tool profiles it chose."""
+"""`ClientContext`: the caller of an MCP client, its session, and the tool profiles that it chose."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from carrel.service.principal import Principal
 from carrel.tools.core.schema import describe_value
 
 SESSION_PROFILE = "sessions"
-"""The name under which the tools about sessions are chosen, as a profile is."""
+"""Name of the profile with the session tools."""
 DEFAULT_PROFILES = ("agent", SESSION_PROFILE)
 SESSION_ARGUMENT = "session"
-"""What the argument is called that names the session, where the caller is bound to none."""
+"""Argument with the session id, for callers that are not bound to a session."""
 
 
 class SessionArguments(NamedTuple):
-    """The arguments of a call, with the session apart."""
+    """The session of a call, and its other arguments."""
 
     session: str
-    arguments: dict[str, Any]  # Any: whatever JSON can say
+    arguments: dict[str, Any]  # Any: any JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientContext:
-    """Who calls, and which sets of tools it chose; of two tools with one name the first set's counts."""
+    """The caller, and its tool profiles; if several have a tool of one name, the first one counts."""
 
     caller: Principal
     profiles: tuple[str, ...] = DEFAULT_PROFILES
 
     @property
     def is_bound(self) -> bool:
-        """Whether the caller has one session, which no call needs to name."""
+        """Whether the caller is bound to one session, so that calls need not name it."""
         return self.caller.session is not None
 
-    def asked(self, arguments: Mapping[str, Any]) -> SessionArguments:
-        """Take the session out of the arguments of a call; whether the caller may use it, the service knows.
+    def split_session(self, arguments: Mapping[str, Any]) -> SessionArguments:
+        """Separate the session from the other arguments of a call; the service checks access to it.
 
         Raises:
-            ToolError: None is named, and the caller is bound to none.
+            ToolError: The session is missing, or not a string.
         """
         rest = dict(arguments)
         session = rest.pop(SESSION_ARGUMENT, None)
@@ -57,4 +57,4 @@ class ClientContext:
 
 
 FindClientContext = Callable[[Any], ClientContext]
-"""Says who sent a request, given what the SDK knows of it; `Any`, as the SDK is not imported here."""
+"""Returns the client of a request context of the SDK; `Any`, as the SDK is not imported here."""

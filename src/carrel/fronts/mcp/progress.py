@@ -11,7 +11,7 @@ import anyio
 
 T = TypeVar("T")
 Report = Callable[[float, None, str], Awaitable[None]]
-"""Sends one notification: how far it is, of how much, and in words."""
+"""Sends one notification: progress, total and message."""
 
 INTERVAL_SECONDS = 1.0
 
@@ -19,25 +19,25 @@ INTERVAL_SECONDS = 1.0
 async def with_progress(
     work: Coroutine[Any, Any, T],  # Any: what asyncio itself sends
     report: Report,
-    says: Callable[[], str],
+    message: Callable[[], str],
     *,
     interval_seconds: float = INTERVAL_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> T:
-    """What *work* gives; until then tell now and then how many seconds it took, and what *says* says.
+    """Return the result of *work*; until then, report the elapsed seconds and *message* at an interval.
 
-    If the caller does not want it any more, the work is stopped first.
+    On cancellation, the work is stopped first.
     """
-    begun = clock()
+    started = clock()
     task = asyncio.create_task(work)
     try:
         while not task.done():
             await asyncio.wait([task], timeout=interval_seconds)
             if not task.done():
-                await report(round(clock() - begun, 3), None, says())
+                await report(round(clock() - started, 3), None, message())
     finally:
         if task.cancel():
-            # Whoever cancels us goes on doing so until we are gone, which must not hurry the work's own end.
+            # anyio repeats the cancellation until this returns, which must not interrupt the work's cleanup.
             with anyio.CancelScope(shield=True):
                 await asyncio.wait([task])
     return task.result()

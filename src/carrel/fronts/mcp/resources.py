@@ -31,24 +31,24 @@ from carrel.values import FileInfo
 
 PAGE = 200
 DIRECTORY = "inode/directory"
-"""The media type of a directory, which is read as a list of what is in it."""
+"""The media type of a directory, which is read as a list of its entries."""
 _JSON = "application/json"
 
 
 class Resources:
-    """Lists and reads them: the files of the session that a caller is bound to, or else its sessions."""
+    """Lists and reads the files of the session that a client is bound to, or else the caller's sessions."""
 
     def __init__(self, service: Service, *, page: int = PAGE) -> None:
         self._service = service
         self._page = page
 
-    async def list(self, visit: ClientContext, cursor: str | None) -> ListResourcesResult:
-        """Some of them in the order of their names, and where to go on."""
+    async def list(self, client: ClientContext, cursor: str | None) -> ListResourcesResult:
+        """Return a page of resources ordered by name, and the cursor of the next page."""
         after = None if cursor is None else _parse_cursor(cursor)
-        if visit.caller.session is None:
-            return await self._sessions(visit, after)
+        if client.caller.session is None:
+            return await self._sessions(client, after)
         async with self._service.session_access.open(
-            visit.caller, visit.caller.session, create=True
+            client.caller, client.caller.session, create=True
         ) as session:
             session.require("file_list")
             found = await _files(session, after or "")
@@ -56,8 +56,8 @@ class Resources:
         more = _render_cursor(page[-1].path) if len(found) > len(page) else None
         return ListResourcesResult(resources=[_resource(info) for info in page], next_cursor=more)
 
-    async def _sessions(self, visit: ClientContext, after: str | None) -> ListResourcesResult:
-        page = await self._service.sessions.list(visit.caller, after=after, count=self._page)
+    async def _sessions(self, client: ClientContext, after: str | None) -> ListResourcesResult:
+        page = await self._service.sessions.list(client.caller, after=after, count=self._page)
         listed = [
             Resource(name=each.session_id, uri=render_uri(each.session_id, "."), mime_type=DIRECTORY)
             for each in page.sessions
@@ -66,9 +66,9 @@ class Resources:
             resources=listed, next_cursor=None if page.next is None else _render_cursor(page.next)
         )
 
-    def templates(self, visit: ClientContext) -> ListResourceTemplatesResult:
-        """How the address of any file is made."""
-        session = "" if visit.is_bound else "{session}"
+    def templates(self, client: ClientContext) -> ListResourceTemplatesResult:
+        """Return the template of the URI of any file."""
+        session = "" if client.is_bound else "{session}"
         template = ResourceTemplate(
             name="file",
             title="A file or directory of a session",
@@ -77,23 +77,23 @@ class Resources:
         )
         return ListResourceTemplatesResult(resource_templates=[template])
 
-    async def read(self, visit: ClientContext, uri: str) -> ReadResourceResult:
-        """The content of a file, as text where it is one; or what is in a directory."""
-        address = parse_uri(uri, visit.caller.session)
-        async with self._service.session_access.open(visit.caller, address.session) as session:
+    async def read(self, client: ClientContext, uri: str) -> ReadResourceResult:
+        """Return the content of a file, as text if possible, or the entries of a directory."""
+        address = parse_uri(uri, client.caller.session)
+        async with self._service.session_access.open(client.caller, address.session) as session:
             session.require("file_read")
             info = await session.files.stat(address.path)
             if info.is_directory:
                 session.require("file_list")
                 text = _listing(await session.files.list(address.path), uri)
                 return _read(TextResourceContents(uri=uri, mime_type=_JSON, text=text))
-            most = self._service.settings.files.max_file_bytes
-            info, data = await session.files.read_with_info(address.path, length=most + 1)
-        require_size(info, most, address.path)
-        text_of = decode_content(data, None, "utf-8", address.path).text
-        kind = media_type(info.path, data, is_text=text_of is not None)
-        if text_of is not None:
-            return _read(TextResourceContents(uri=uri, mime_type=kind, text=text_of))
+            max_bytes = self._service.settings.files.max_file_bytes
+            info, data = await session.files.read_with_info(address.path, length=max_bytes + 1)
+        require_size(info, max_bytes, address.path)
+        content = decode_content(data, None, "utf-8", address.path).text
+        kind = media_type(info.path, data, is_text=content is not None)
+        if content is not None:
+            return _read(TextResourceContents(uri=uri, mime_type=kind, text=content))
         blob = base64.b64encode(data).decode("ascii")
         return _read(BlobResourceContents(uri=uri, mime_type=kind, blob=blob))
 
@@ -103,9 +103,9 @@ def _read(contents: TextResourceContents | BlobResourceContents) -> ReadResource
 
 
 async def _files(session: CallerSession, after: str) -> list[FileInfo]:
-    """The regular files whose paths come after *after*."""
+    """Return the regular files whose paths come after *after*."""
     found = []
-    # What is deeper than anybody may go is left out.
+    # Files beyond the depth limit are left out.
     with suppress(LimitError):
         async for info in session.files.walk():
             if info.is_file and info.path > after:
@@ -114,11 +114,11 @@ async def _files(session: CallerSession, after: str) -> list[FileInfo]:
 
 
 def _resource(info: FileInfo) -> Resource:
-    # Whether a file is text is not known before it is read; its name says it well enough.
+    # Whether a file is text is known only after reading it; its name is a good enough guess.
     kind = media_type(info.path, b"", is_text=True)
     modified = datetime.fromtimestamp(info.modified_ns // 10**9, UTC).isoformat()
     return Resource(
-        name=_spoken(info.path),
+        name=_printable(info.path),
         uri=render_uri(None, info.path),
         mime_type=kind,
         size=info.size_bytes,
@@ -131,7 +131,7 @@ def _listing(entries: list[FileInfo], uri: str) -> str:
     return json.dumps(
         [
             {
-                "name": _spoken(info.name),
+                "name": _printable(info.name),
                 "uri": f"{base}/{render_uri(None, info.name).removeprefix(f'{SCHEME}:///')}",
                 "kind": info.kind.value,
                 "size_bytes": info.size_bytes,
@@ -142,8 +142,8 @@ def _listing(entries: list[FileInfo], uri: str) -> str:
     )
 
 
-def _spoken(name: str) -> str:
-    """A name as UTF-8 can say it; the address has it as it is."""
+def _printable(name: str) -> str:
+    """Escape the bytes of a name that are not UTF-8; the URI has the exact name."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -152,12 +152,12 @@ def _render_cursor(last: str) -> str:
 
 
 def _parse_cursor(cursor: str) -> str:
-    """What a page ended with.
+    """Return the name after which a page begins.
 
     Raises:
-        RequestError: No page gave this cursor.
+        RequestError: The cursor is invalid.
     """
     try:
         return base64.b64decode(cursor, altchars=b"-_", validate=True).decode("utf-8", "surrogateescape")
     except (binascii.Error, ValueError):
-        raise RequestError("no page gave this cursor; begin again without one") from None
+        raise RequestError("the cursor is invalid; begin again without one") from None

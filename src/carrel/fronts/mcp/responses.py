@@ -19,19 +19,19 @@ from carrel.values import ToolResult
 MEDIA_TOOL = "read_media_file"
 _ADVISER = Adviser({})
 
-Document = dict[str, Any]  # Any: whatever JSON can say
+Document = dict[str, Any]  # Any: any JSON
 
 
 def failure_result(error: CarrelError) -> ToolResult:
-    """The answer that tells of an error outside of any tool."""
+    """Return a failed result for an error outside of any tool."""
     return _ADVISER.failure(error)
 
 
 def render_result(result: ToolResult, profile: str, name: str) -> Document:
-    """What a client gets: a text to read, and the envelope for programs.
+    """Render a result as text for a model, and as an envelope for programs.
 
-    The tools of the reference server give their programs `content` instead of `output`, as it does. What
-    `writable` is for may be in it.
+    In the profile of the reference server the envelope has `content` instead of `output`, as there. The
+    document may contain lone surrogates; see `replace_surrogates`.
     """
     envelope = result.to_dict()
     text = result.text()
@@ -45,7 +45,7 @@ def render_result(result: ToolResult, profile: str, name: str) -> Document:
 
 
 def _media(result: ToolResult) -> Document:
-    """An image or a sound as such, anything else as a file."""
+    """Render an image or audio as such, and anything else as an embedded resource."""
     data, kind = str(result.output), str(result.metadata["media_type"])
     family = kind.partition("/")[0]
     if family in ("image", "audio"):
@@ -54,8 +54,8 @@ def _media(result: ToolResult) -> Document:
     return {"type": "resource", "resource": {"uri": render_uri(None, path), "mimeType": kind, "blob": data}}
 
 
-def replace_surrogates(value: Any) -> Any:  # Any: whatever JSON can say
-    """The same without half surrogates, which a name may hold and UTF-8 cannot."""
+def replace_surrogates(value: Any) -> Any:  # Any: any JSON
+    """Escape lone surrogates, which a file name may contain and UTF-8 cannot encode."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
@@ -66,7 +66,7 @@ def replace_surrogates(value: Any) -> Any:  # Any: whatever JSON can say
 
 
 def mcp_error(error: Exception, request: str, logger: SandboxLogger) -> MCPError:
-    """What a client is told of *error*; a mistake of ours is logged, and the client learns nothing of it."""
+    """Return the error for a client; an unexpected one is logged, and its details stay in the log."""
     if isinstance(error, MCPError):
         return error
     if isinstance(error, CarrelError):

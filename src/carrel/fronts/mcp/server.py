@@ -1,4 +1,4 @@
-"""The MCP server: the handler of each request of the protocol."""
+"""The MCP server: the handlers of the requests of the protocol."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from carrel.fronts.mcp.tool_list import allowed_tools
 from carrel.service.service import Service
 
 INSTRUCTIONS = (
-    "Files of sessions, which nothing in a session can leave. Paths are relative to the workspace of the"
-    " session, or begin with /workspace. Tools that take a session make it when it is first named."
+    "Sessions with confined workspaces. Paths are relative to the workspace of the session, or begin with"
+    " /workspace. Tools that take a session create it when it is first named."
 )
 
-RequestContext = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
+RequestContext = ServerRequestContext[Any, Any]  # Any: carrel stores nothing there
 Params = TypeVar("Params")
 Answer = TypeVar("Answer")
 
 
 def make_server(
-    service: Service, visit_of: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
+    service: Service, find_client: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
 ) -> Server[None]:
-    """A server for callers whom *visit_of* knows; whoever runs it lets its lifespan go on meanwhile."""
-    handlers = _Handlers(service, visit_of, calls, subscriptions)
+    """Create a server for the clients that *find_client* returns; whoever runs it enters its lifespan."""
+    handlers = _Handlers(service, find_client, calls, subscriptions)
 
     @asynccontextmanager
     async def lifespan(_: Server[None]) -> AsyncIterator[None]:
@@ -63,7 +63,7 @@ def make_server(
         title="carrel",
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
-        # No argument is also told in a header, so there is nothing to compare before a call.
+        # No argument is repeated in a header, so there is nothing to compare.
         get_tool_input_schema=lambda name: None,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
@@ -79,7 +79,7 @@ def make_server(
 def _translating_errors(
     handler: Callable[[_Handlers, RequestContext, Params], Awaitable[Answer]],
 ) -> Callable[[_Handlers, RequestContext, Params], Awaitable[Answer]]:
-    """The same, with errors as the protocol has them."""
+    """Wrap a handler to translate errors to those of the protocol."""
 
     @wraps(handler)
     async def handle(self: _Handlers, ctx: RequestContext, params: Params) -> Answer:
@@ -92,26 +92,26 @@ def _translating_errors(
 
 
 class _Handlers:
-    """What the requests of all clients do."""
+    """The handlers of all requests."""
 
     def __init__(
-        self, service: Service, visit_of: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
+        self, service: Service, find_client: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
     ) -> None:
         self.service = service
-        self._visit_of = visit_of
+        self._find_client = find_client
         self._calls = calls
         self._subscriptions = subscriptions
         self._resources = Resources(service)
 
     @_translating_errors
     async def list_tools(self, ctx: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=await allowed_tools(self.service, self._visit_of(ctx)))
+        return ListToolsResult(tools=await allowed_tools(self.service, self._find_client(ctx)))
 
     @_translating_errors
     async def call_tool(self, ctx: RequestContext, params: CallToolRequestParams) -> CallToolResult:
-        # To a client that did not ask for it, nothing is reported.
-        document = await self._calls.answer(
-            self._visit_of(ctx), params.name, params.arguments or {}, ctx.session.report_progress
+        # Sends nothing unless the client requested progress.
+        document = await self._calls.call(
+            self._find_client(ctx), params.name, params.arguments or {}, ctx.session.report_progress
         )
         return CallToolResult.model_validate(replace_surrogates(document))
 
@@ -120,23 +120,23 @@ class _Handlers:
         self, ctx: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         cursor = None if params is None else params.cursor
-        return await self._resources.list(self._visit_of(ctx), cursor)
+        return await self._resources.list(self._find_client(ctx), cursor)
 
     @_translating_errors
     async def list_resource_templates(
         self, ctx: RequestContext, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
-        return self._resources.templates(self._visit_of(ctx))
+        return self._resources.templates(self._find_client(ctx))
 
     @_translating_errors
     async def read_resource(
         self, ctx: RequestContext, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
-        return await self._resources.read(self._visit_of(ctx), params.uri)
+        return await self._resources.read(self._find_client(ctx), params.uri)
 
     @_translating_errors
     async def subscribe_resource(self, ctx: RequestContext, params: SubscribeRequestParams) -> EmptyResult:
-        return await self._subscriptions.subscribe(self._visit_of(ctx), ctx, params.uri)
+        return await self._subscriptions.subscribe(self._find_client(ctx), ctx, params.uri)
 
     @_translating_errors
     async def unsubscribe_resource(
@@ -148,4 +148,4 @@ class _Handlers:
     async def listen(
         self, ctx: RequestContext, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        return await self._subscriptions.listen(self._visit_of(ctx), ctx, params)
+        return await self._subscriptions.listen(self._find_client(ctx), ctx, params)

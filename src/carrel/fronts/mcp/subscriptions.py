@@ -1,4 +1,4 @@
-"""Subscriptions to resources, in both generations of the protocol."""
+"""Subscriptions to resources, in both versions of the protocol."""
 
 from __future__ import annotations
 
@@ -27,96 +27,96 @@ from carrel.fronts.mcp.resource_uri import ResourceUri, parse_uri
 from carrel.service.service import Service
 
 MAX_SUBSCRIPTIONS = 100
-"""So many files one client may listen for."""
+"""Maximum number of resources that one client can subscribe to."""
 _KEY = "carrel.subscriptions"
 
-RequestContext = ServerRequestContext[Any, Any]  # Any: nothing of ours is kept there
+RequestContext = ServerRequestContext[Any, Any]  # Any: carrel stores nothing there
 Listener = Callable[[ServerEvent], None]
 
 
 class Subscriptions:
-    """Begins and ends them."""
+    """Begins and ends subscriptions."""
 
     def __init__(self, service: Service) -> None:
-        """Listen to the sessions of *service*."""
+        """Watch the sessions of *service*."""
         self._watcher = ChangeWatcher(service)
         self._streams: set[ListenHandler] = set()
 
-    async def subscribe(self, visit: ClientContext, ctx: RequestContext, uri: str) -> EmptyResult:
-        """Notify the client of changes of one file until it unsubscribes or is gone; in the older protocol.
+    async def subscribe(self, client: ClientContext, ctx: RequestContext, uri: str) -> EmptyResult:
+        """Notify a client of the older protocol of changes of one file, until it unsubscribes or disconnects.
 
         Raises:
-            CarrelError: There is no such session, or the caller may not read in it.
+            CarrelError: The session does not exist, or the caller may not read it.
         """
-        address = parse_uri(uri, visit.caller.session)
-        mine = _subscriptions_of(_connection(ctx))
-        if uri not in mine.ends:
-            _require_few(len(mine.ends) + 1)
+        address = parse_uri(uri, client.caller.session)
+        subscriptions = _subscriptions_of(_connection(ctx))
+        if uri not in subscriptions.ends:
+            _require_few(len(subscriptions.ends) + 1)
             session = ctx.session
-            mine.ends[uri] = await self._watcher.watch(
-                visit.caller, address, lambda _: mine.send(session, uri)
+            subscriptions.ends[uri] = await self._watcher.watch(
+                client.caller, address, lambda _: subscriptions.notify(session, uri)
             )
         return EmptyResult()
 
     async def unsubscribe(self, ctx: RequestContext, uri: str) -> EmptyResult:
-        """Notify the client no more; it is no mistake if it never was."""
+        """End a subscription, if there is one."""
         end = _subscriptions_of(_connection(ctx)).ends.pop(uri, None)
         if end is not None:
             end()
         return EmptyResult()
 
     async def listen(
-        self, visit: ClientContext, ctx: RequestContext, params: SubscriptionsListenRequestParams
+        self, client: ClientContext, ctx: RequestContext, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Notify the client of what it asks for until it goes away; in the newer protocol.
+        """Notify a client of the newer protocol of the requested changes until it disconnects.
 
         Raises:
-            RequestError: It asks for too much, or for what is no address of a file.
+            RequestError: There are too many subscriptions, or one is not the URI of a file.
         """
-        asked = params.notifications
-        _require_few(len(asked.resource_subscriptions or ()))
+        requested = params.notifications
+        _require_few(len(requested.resource_subscriptions or ()))
         async with AsyncExitStack() as ends:
             bus = _Bus()
-            await self._watch_all(visit, asked, bus, ends)
+            await self._watch_all(client, requested, bus, ends)
             stream = ListenHandler(bus)
             self._streams.add(stream)
             ends.callback(self._streams.discard, stream)
             return await stream(ctx, params)
 
     async def _watch_all(
-        self, visit: ClientContext, asked: SubscriptionFilter, bus: _Bus, ends: AsyncExitStack
+        self, client: ClientContext, requested: SubscriptionFilter, bus: _Bus, ends: AsyncExitStack
     ) -> None:
-        for uri in dict.fromkeys(asked.resource_subscriptions or ()):
-            await self._watch(visit, parse_uri(uri, visit.caller.session), bus.updated(uri), ends)
-        if asked.resources_list_changed and visit.caller.session is not None:
-            await self._watch(visit, ResourceUri(visit.caller.session, "."), bus.listed, ends)
+        for uri in dict.fromkeys(requested.resource_subscriptions or ()):
+            await self._watch(client, parse_uri(uri, client.caller.session), bus.on_update(uri), ends)
+        if requested.resources_list_changed and client.caller.session is not None:
+            await self._watch(client, ResourceUri(client.caller.session, "."), bus.on_list_change, ends)
 
     async def _watch(
         self,
-        visit: ClientContext,
+        client: ClientContext,
         address: ResourceUri,
-        tell: Callable[[Event | None], None],
+        notify: Callable[[Event | None], None],
         ends: AsyncExitStack,
     ) -> None:
-        """Listen; in a session that is not there nothing changes, which is no mistake."""
+        """Watch a resource; a missing session is not an error, as nothing changes in it."""
         try:
-            ends.callback(await self._watcher.watch(visit.caller, address, tell))
+            ends.callback(await self._watcher.watch(client.caller, address, notify))
         except SessionMissingError:
             return
 
     def stop(self) -> None:
-        """Tell all clients that no more is to come."""
+        """End the streams of all clients."""
         for stream in tuple(self._streams):
             stream.close()
 
     def close(self) -> None:
-        """The same, and listen no more."""
+        """End the streams of all clients, and all watches."""
         self.stop()
         self._watcher.close()
 
 
 class _Bus:
-    """Where the changes of one stream come in; nobody else's do."""
+    """Delivers the changes of one stream to its listener."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -126,34 +126,35 @@ class _Bus:
         return self._listeners.clear
 
     async def publish(self, event: ServerEvent) -> None:
-        self._tell(event)
+        self._deliver(event)
 
-    def _tell(self, event: ServerEvent) -> None:
+    def _deliver(self, event: ServerEvent) -> None:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def updated(self, uri: str) -> Callable[[Event | None], None]:
-        """What is called when the file at *uri* was changed."""
-        return lambda _: self._tell(ResourceUpdated(uri))
+    def on_update(self, uri: str) -> Callable[[Event | None], None]:
+        """Return a function to call when the file at *uri* was changed."""
+        return lambda _: self._deliver(ResourceUpdated(uri))
 
-    def listed(self, event: Event | None) -> None:
-        """Be told of any change; that a file got other content is none of the list."""
+    def on_list_change(self, event: Event | None) -> None:
+        """Receive any change; one that only changes the content of a file does not change the list."""
         if event is None or event.before_bytes is None or event.after_bytes is None:
-            self._tell(ResourcesListChanged())
+            self._deliver(ResourcesListChanged())
 
 
 class _ConnectionSubscriptions:
-    """What one connection of the older protocol listens for."""
+    """The subscriptions of one connection of the older protocol."""
 
     def __init__(self) -> None:
         self.ends: dict[str, Callable[[], None]] = {}
-        self._due: dict[str, bool] = {}
+        self._pending: dict[str, bool] = {}
+        """The URIs whose notification is being sent, and whether to send another one afterwards."""
         self._sending: set[asyncio.Task[None]] = set()
 
-    def send(self, session: ServerSession, uri: str) -> None:
-        """Notify, once more if that is being done already."""
-        is_sending = uri in self._due
-        self._due[uri] = True
+    def notify(self, session: ServerSession, uri: str) -> None:
+        """Send a notification; while one is being sent, send one more afterwards."""
+        is_sending = uri in self._pending
+        self._pending[uri] = True
         if not is_sending:
             task = asyncio.create_task(self._send(session, uri))
             self._sending.add(task)
@@ -161,11 +162,11 @@ class _ConnectionSubscriptions:
 
     async def _send(self, session: ServerSession, uri: str) -> None:
         try:
-            while self._due[uri]:
-                self._due[uri] = False
+            while self._pending[uri]:
+                self._pending[uri] = False
                 await session.send_resource_updated(uri)
         finally:
-            del self._due[uri]
+            del self._pending[uri]
 
     def close(self) -> None:
         for end in self.ends.values():
@@ -176,7 +177,7 @@ class _ConnectionSubscriptions:
 
 
 def _connection(ctx: RequestContext) -> Connection:
-    # The SDK tells handlers of no other way to learn when a connection ends.
+    # The SDK has no public way for handlers to learn that a connection ends.
     return ctx.session._connection
 
 
@@ -190,4 +191,4 @@ def _subscriptions_of(connection: Connection) -> _ConnectionSubscriptions:
 
 def _require_few(count: int) -> None:
     if count > MAX_SUBSCRIPTIONS:
-        raise RequestError(f"{count} files are too many to listen for; at most {MAX_SUBSCRIPTIONS}")
+        raise RequestError(f"{count} subscriptions are too many; the limit is {MAX_SUBSCRIPTIONS}")

@@ -1,9 +1,10 @@
-"""`ToolCalls`: call a tool for a client, inline if it is quick."""
+"""`ToolCalls`: call a tool for a client, inline if possible."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mcp.shared.exceptions import MCPError
@@ -11,7 +12,12 @@ from mcp_types import INVALID_PARAMS
 
 from carrel.errors import CarrelError
 from carrel.fronts.mcp import progress
-from carrel.fronts.mcp.client_context import SESSION_ARGUMENT, SESSION_PROFILE, ClientContext
+from carrel.fronts.mcp.client_context import (
+    SESSION_ARGUMENT,
+    SESSION_PROFILE,
+    ClientContext,
+    SessionArguments,
+)
 from carrel.fronts.mcp.progress import Report
 from carrel.fronts.mcp.responses import Document, failure_result, mcp_error, render_result
 from carrel.fronts.mcp.session_tools import SESSION_TOOLS, About, SessionToolCall
@@ -23,96 +29,109 @@ from carrel.values import ToolResult
 
 UNKNOWN = "tool.unknown"
 _SHOWN_CHARACTERS = 80
+"""How much of an unknown tool name an error message repeats."""
 
-Arguments = Mapping[str, Any]  # Any: whatever JSON can say; the tool checks it
+Arguments = Mapping[str, Any]  # Any: any JSON; the tool validates it
+PendingCall = Callable[[Report | None], Awaitable[Document]]
+"""Runs the rest of a call; reports the progress of a long one, if given a function for that."""
 
 
 class ToolCalls:
-    """Calls tools on behalf of those who ask for it."""
+    """Calls tools for clients."""
 
     def __init__(self, service: Service, *, progress_seconds: float = progress.INTERVAL_SECONDS) -> None:
         self._service = service
         self._progress_seconds = progress_seconds
 
-    async def answer(
-        self, visit: ClientContext, name: str, arguments: Arguments, report: Report | None = None
+    async def call(
+        self, client: ClientContext, name: str, arguments: Arguments, report: Report | None = None
     ) -> Document:
-        """What a client gets; of what takes long it is told meanwhile, if there is a way to *report*.
+        """Call a tool, and *report* the progress of a long call.
 
         Raises:
-            MCPError: There is no such tool, or none for this caller; or it is a mistake of ours.
+            MCPError: The client has no such tool, or the server failed.
         """
-        found = self.at_once(visit, name, arguments)
-        return await self.later(visit, name, arguments, report) if found is None else found
+        started = self.start(client, name, arguments)
+        return await started(report) if callable(started) else started
 
-    def at_once(self, visit: ClientContext, name: str, arguments: Arguments) -> Document | None:
-        """The same, if nobody has to wait for it; else `None`.
+    def start(self, client: ClientContext, name: str, arguments: Arguments) -> Document | PendingCall:
+        """Call a tool inline if possible; otherwise return what runs the call.
 
         Raises:
-            MCPError: As above.
+            MCPError: The client has no such tool, or the server failed.
         """
         try:
-            profile = _profile(name, visit)
+            profile = _require_profile(name, client)
             if profile == SESSION_PROFILE:
-                return None
+                return partial(
+                    self._finish, profile, name, partial(self._call_session_tool, client, name, arguments)
+                )
             try:
-                session, rest = visit.asked(arguments)
-                result = self._service.call_tool_inline(visit.caller, session, name, rest, profile=profile)
+                parsed = client.split_session(arguments)
+                result = self._service.call_tool_inline(
+                    client.caller, parsed.session, name, parsed.arguments, profile=profile
+                )
             except CarrelError as error:
-                result = failure_result(error)
-            return None if result is None else _rendered(result, profile, name)
+                return _render(failure_result(error), profile, name)
+            if result is not None:
+                return _render(result, profile, name)
+            return partial(
+                self._finish, profile, name, partial(self._call_tool, client, profile, name, parsed)
+            )
         except Exception as error:
             raise mcp_error(error, name, self._service.logger) from None
 
-    async def later(
-        self, visit: ClientContext, name: str, arguments: Arguments, report: Report | None = None
+    async def _finish(
+        self,
+        profile: str,
+        name: str,
+        call: Callable[[Report | None], Awaitable[ToolResult]],
+        report: Report | None,
     ) -> Document:
-        """What `answer` gives, of a call that is not done at once.
+        """Await the result of a call and render it.
 
         Raises:
-            MCPError: As above.
+            MCPError: The client has no such tool, or the server failed.
         """
         try:
-            profile = _profile(name, visit)
             try:
-                if profile == SESSION_PROFILE:
-                    result = await self._session_tool(visit, name, arguments, report)
-                else:
-                    result = await self._tool(visit, profile, name, arguments, report)
+                result = await call(report)
             except CarrelError as error:
                 result = failure_result(error)
-            return _rendered(result, profile, name)
+            return _render(result, profile, name)
         except Exception as error:
             raise mcp_error(error, name, self._service.logger) from None
 
-    async def _tool(
-        self, visit: ClientContext, profile: str, name: str, arguments: Arguments, report: Report | None
+    async def _call_tool(
+        self, client: ClientContext, profile: str, name: str, parsed: SessionArguments, report: Report | None
     ) -> ToolResult:
-        session, rest = visit.asked(arguments)
-        work = self._service.call_tool_in_thread(visit.caller, session, name, rest, profile=profile)
+        session, arguments = parsed
+        work = self._service.call_tool_in_thread(client.caller, session, name, arguments, profile=profile)
         if report is None or TOOLS[Profile(profile)][name].effect is not ToolEffect.RUN:
             return await work
         return await progress.with_progress(
             work, report, lambda: f"{name} is running", interval_seconds=self._progress_seconds
         )
 
-    async def _session_tool(
-        self, visit: ClientContext, name: str, arguments: Arguments, report: Report | None
+    async def _call_session_tool(
+        self, client: ClientContext, name: str, arguments: Arguments, report: Report | None
     ) -> ToolResult:
         tool = SESSION_TOOLS[name]
-        named = arguments.get(SESSION_ARGUMENT, visit.caller.session)
-        role = await self._service.tool_role(visit.caller, named if isinstance(named, str) else None)
-        if not tool.allowed(visit, role):
-            raise _unknown(name)
+        session_id = arguments.get(SESSION_ARGUMENT, client.caller.session)
+        role = await self._service.tool_role(
+            client.caller, session_id if isinstance(session_id, str) else None
+        )
+        if not tool.is_allowed(client, role):
+            raise _unknown_tool(name)
         session = ""
         if tool.about is About.ONE:
-            session, arguments = visit.asked(arguments)
+            session, arguments = client.split_session(arguments)
         if tool.needs is not None:
-            # Where the caller has none, the role that allowed it holds for what it does as well.
-            visit = replace(visit, caller=visit.caller.acting_as(role.name))
+            # For a caller without a role, the role that allowed the tool also limits what it does.
+            client = replace(client, caller=client.caller.acting_as(role.name))
         call = SessionToolCall(
             service=self._service,
-            visit=visit,
+            client=client,
             session=session,
             arguments=tool.parameters.parse(arguments),
             report=report or _no_report,
@@ -122,22 +141,22 @@ class ToolCalls:
 
 
 async def _no_report(progress: float, total: None, message: str) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
-def _profile(name: str, visit: ClientContext) -> str:
-    profile = find_profile(name, visit)
+def _require_profile(name: str, client: ClientContext) -> str:
+    profile = find_profile(name, client)
     if profile is None:
-        raise _unknown(name)
+        raise _unknown_tool(name)
     return profile
 
 
-def _rendered(result: ToolResult, profile: str, name: str) -> Document:
+def _render(result: ToolResult, profile: str, name: str) -> Document:
     if result.code == UNKNOWN:
-        # In the same words as a tool that nobody has: what others have is nobody's business.
-        raise _unknown(name)
+        # Reported like a tool that does not exist, so that clients learn nothing about other roles.
+        raise _unknown_tool(name)
     return render_result(result, profile, name)
 
 
-def _unknown(name: str) -> MCPError:
+def _unknown_tool(name: str) -> MCPError:
     return MCPError(INVALID_PARAMS, f"There is no tool {name[:_SHOWN_CHARACTERS]!r}")

@@ -1,4 +1,4 @@
-"""The tools that a caller may use, as `tools/list` returns them."""
+"""The tools of a caller, as `tools/list` returns them."""
 
 from __future__ import annotations
 
@@ -15,44 +15,48 @@ from carrel.tools.core.table import TOOLS
 
 _SESSION = {
     "type": "string",
-    "description": "The session whose files are meant; it is made when it is first named",
+    "description": "The session to use; created when it is first named",
     "minLength": 1,
 }
-_CONTENT = {"type": ["string", "array"], "description": "What the reference server gives"}
+_CONTENT = {"type": ["string", "array"], "description": "The result, as the reference server returns it"}
 
 
-def find_profile(name: str, visit: ClientContext) -> str | None:
-    """The first of the chosen sets that has a tool of this name."""
-    for profile in visit.profiles:
+def find_profile(name: str, client: ClientContext) -> str | None:
+    """Return the first of the client's profiles that has a tool called *name*."""
+    for profile in client.profiles:
         if name in (SESSION_TOOLS if profile == SESSION_PROFILE else TOOLS[Profile(profile)]):
             return profile
     return None
 
 
-async def allowed_tools(service: Service, visit: ClientContext) -> list[Tool]:
-    """All tools of the caller, each name once."""
+async def allowed_tools(service: Service, client: ClientContext) -> list[Tool]:
+    """Return all tools of the caller, each name once."""
     found: dict[str, Tool] = {}
-    for profile in visit.profiles:
-        for row in await _rows(service, visit, profile):
+    for profile in client.profiles:
+        for row in await _rows(service, client, profile):
             found.setdefault(row["name"], Tool.model_validate(row))
     return list(found.values())
 
 
 async def _rows(
-    service: Service, visit: ClientContext, profile: str
-) -> list[dict[str, Any]]:  # Any: as JSON says it
+    service: Service, client: ClientContext, profile: str
+) -> list[dict[str, Any]]:  # Any: any JSON
     if profile == SESSION_PROFILE:
-        role = await service.tool_role(visit.caller, visit.caller.session)
-        rows = [_of_session(tool, visit) for tool in SESSION_TOOLS.values() if tool.allowed(visit, role)]
+        role = await service.tool_role(client.caller, client.caller.session)
+        rows = [
+            _render_session_tool(tool, client)
+            for tool in SESSION_TOOLS.values()
+            if tool.is_allowed(client, role)
+        ]
     else:
         found = await service.tools(
-            visit.caller, visit.caller.session, profile=profile, format=Format.MCP.value
+            client.caller, client.caller.session, profile=profile, format=Format.MCP.value
         )
-        rows = found if visit.is_bound else [_with_session(row) for row in found]
-    return [{**row, "outputSchema": _output(profile)} for row in rows]
+        rows = found if client.is_bound else [_with_session(row) for row in found]
+    return [{**row, "outputSchema": _output_schema(profile)} for row in rows]
 
 
-def _output(profile: str) -> dict[str, Any]:
+def _output_schema(profile: str) -> dict[str, Any]:
     """What a program gets; of the tools of the reference server what that gives, and more."""
     if profile != Profile.MCP:
         return RESULT_SCHEMA
@@ -61,13 +65,13 @@ def _output(profile: str) -> dict[str, Any]:
     return {**RESULT_SCHEMA, "properties": properties, "required": ["content", *RESULT_SCHEMA["required"]]}
 
 
-def _of_session(tool: SessionTool, visit: ClientContext) -> dict[str, Any]:
+def _render_session_tool(tool: SessionTool, client: ClientContext) -> dict[str, Any]:
     row = tool.render()
-    return _with_session(row) if tool.about is About.ONE and not visit.is_bound else row
+    return _with_session(row) if tool.about is About.ONE and not client.is_bound else row
 
 
 def _with_session(row: dict[str, Any]) -> dict[str, Any]:
-    """The same tool with the session as its first argument."""
+    """Add the session as the first argument of a tool."""
     schema = row["inputSchema"]
     return {
         **row,

@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import SERVER_INFO_META_KEY, JSONRPCError, JSONRPCResponse
 from mcp_types.jsonrpc import ErrorData
 
+from carrel.fronts.mcp.tool_calls import PendingCall
 from carrel.fronts.mcp.transports.fast_path import FastPath
 
 OLDER = JSONRPCResponse(jsonrpc="2.0", id=0, result={"protocolVersion": "2025-11-25"})
@@ -24,12 +25,14 @@ Document = dict[str, Any]  # Any: whatever JSON can say
 
 
 class Tools:
-    """Tools that say what they were given: all at once, but those whose name begins with `slow`."""
+    """Tools that return their arguments: inline, except those whose name begins with `slow`."""
 
-    def at_once(self, name: str, arguments: Mapping[str, Any]) -> Document | None:
-        return None if name.startswith("slow") else self._answer(name, arguments)
+    def start(self, name: str, arguments: Mapping[str, Any]) -> Document | PendingCall:
+        if name.startswith("slow"):
+            return lambda report: self.finish(name, arguments)
+        return self._answer(name, arguments)
 
-    async def later(self, name: str, arguments: Mapping[str, Any]) -> Document:
+    async def finish(self, name: str, arguments: Mapping[str, Any]) -> Document:
         return self._answer(name, arguments)
 
     def _answer(self, name: str, arguments: Mapping[str, Any]) -> Document:
@@ -53,10 +56,10 @@ def answers(
     sent: list[Document] = []
 
     async def main() -> list[bool]:
-        async with FastPath(Tools(), lambda message: sent.append(json.loads(message))) as express:
+        async with FastPath(Tools().start, lambda message: sent.append(json.loads(message))) as fast_path:
             if learnt is not None:
-                express.learn(learnt)
-            taken = [express.took(each) for each in lines]
+                fast_path.observe(learnt)
+            taken = [fast_path.try_handle(each) for each in lines]
             await asyncio.sleep(0)
             return taken
 
@@ -141,9 +144,9 @@ def test_names_that_are_no_text_are_written_all_the_same(learnt: JSONRPCResponse
     sent: list[bytes] = []
 
     async def main() -> None:
-        async with FastPath(Odd(), sent.append) as express:
-            express.learn(learnt)
-            assert express.took(line(1, name, params={} if learnt is OLDER else {"_meta": META}))
+        async with FastPath(Odd().start, sent.append) as fast_path:
+            fast_path.observe(learnt)
+            assert fast_path.try_handle(line(1, name, params={} if learnt is OLDER else {"_meta": META}))
             await asyncio.sleep(0)
 
     asyncio.run(main())
@@ -158,7 +161,7 @@ class Waiting(Tools):
         self.begun: list[str] = []
         self.stopped: list[str] = []
 
-    async def later(self, name: str, arguments: Mapping[str, Any]) -> Document:
+    async def finish(self, name: str, arguments: Mapping[str, Any]) -> Document:
         self.begun.append(name)
         try:
             await asyncio.Event().wait()
@@ -173,15 +176,15 @@ def test_what_is_done_at_once_is_answered_before_anything_else_gets_a_turn() -> 
     sent: list[int] = []
 
     async def main() -> None:
-        async with FastPath(tools, lambda message: sent.append(json.loads(message)["id"])) as express:
-            express.learn(OLDER)
-            assert express.took(line(1, "slow"))
-            assert express.took(line(2))
-            assert express.took(line(3))
+        async with FastPath(tools.start, lambda message: sent.append(json.loads(message)["id"])) as fast_path:
+            fast_path.observe(OLDER)
+            assert fast_path.try_handle(line(1, "slow"))
+            assert fast_path.try_handle(line(2))
+            assert fast_path.try_handle(line(3))
             assert (sent, tools.begun) == ([2, 3], []), "no task had a turn yet"
             await asyncio.sleep(0)
             assert tools.begun == ["slow"]
-            assert express.took(line(4))
+            assert fast_path.try_handle(line(4))
             assert sent == [2, 3, 4], "nothing waits behind what takes long"
 
     asyncio.run(main())
@@ -193,12 +196,12 @@ def test_a_call_that_is_cancelled_gets_no_answer_and_stops() -> None:
     sent: list[bytes] = []
 
     async def main() -> None:
-        async with FastPath(tools, sent.append) as express:
-            express.learn(OLDER)
-            assert express.took(line(1, "slow first"))
-            assert express.took(line(2, "slow second"))
+        async with FastPath(tools.start, sent.append) as fast_path:
+            fast_path.observe(OLDER)
+            assert fast_path.try_handle(line(1, "slow first"))
+            assert fast_path.try_handle(line(2, "slow second"))
             await asyncio.sleep(0)
-            assert not express.took(cancel), "the SDK is told too"
+            assert not fast_path.try_handle(cancel), "the SDK is told too"
             await asyncio.sleep(0)
             assert tools.stopped == ["slow first"]
 

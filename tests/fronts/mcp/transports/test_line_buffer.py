@@ -31,5 +31,5 @@ def test_of_a_line_that_is_too_long_nothing_is_kept() -> None:
         assert splitter.split(b"abc") == []
     assert splitter._pieces == []
     (error, line) = splitter.split(b"\nnext\n")
-    assert str(error) == "a line of 3000 bytes is too long; at most 5"
+    assert str(error) == "a line of 3000 bytes is too long; the limit is 5"
     assert line == b"next"

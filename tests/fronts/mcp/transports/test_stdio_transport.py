@@ -18,7 +18,12 @@ import uvloop
 from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from carrel.fronts.mcp.transports.stdio_transport import RUNNING, RequestReader, ResponseWriter, TryHandle
+from carrel.fronts.mcp.transports.stdio_transport import (
+    MAX_UNANSWERED,
+    RequestReader,
+    ResponseWriter,
+    TryHandle,
+)
 
 PIPE_BYTES = 4096
 
@@ -239,20 +244,20 @@ def test_a_client_that_reads_no_answers_is_asked_for_no_more_until_it_does(run: 
 def test_requests_wait_for_answers_and_what_is_no_request_goes_before_them(run: Run) -> None:
     async def main() -> None:
         async with pipes() as (requests, answers, ask, _):
-            os.write(ask, b"".join(map(request, range(RUNNING + 3))) + note(1))
-            for _ in range(RUNNING):
+            os.write(ask, b"".join(map(request, range(MAX_UNANSWERED + 3))) + note(1))
+            for _ in range(MAX_UNANSWERED):
                 await anext(requests)
             assert method(await anext(requests)) == "n1"
-            os.write(ask, cancel(RUNNING) + cancel(0))
+            os.write(ask, cancel(MAX_UNANSWERED) + cancel(0))
             assert method(await anext(requests)) == "notifications/cancelled"
             assert method(await anext(requests)) == "notifications/cancelled"
             # The one is not wanted any more, the other has made room.
-            assert number(await anext(requests)) == RUNNING + 1
+            assert number(await anext(requests)) == MAX_UNANSWERED + 1
             waiting = asyncio.ensure_future(anext(requests))
             await turns()
             assert not waiting.done()
             await answers.send(SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={})))
-            assert number(await waiting) == RUNNING + 2
+            assert number(await waiting) == MAX_UNANSWERED + 2
 
     run(main)
 
@@ -312,7 +317,7 @@ def test_who_sends_to_a_client_that_is_gone_learns_it(run: Run) -> None:
 def test_an_end_does_not_wait_for_ever_for_a_client_that_does_not_read(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.fronts.mcp.transports.stdio_transport.LAST_SECONDS", 0.01)
+    monkeypatch.setattr("carrel.fronts.mcp.transports.stdio_transport.CLOSE_SECONDS", 0.01)
 
     async def main() -> None:
         async with pipes() as (_, answers, _, _):

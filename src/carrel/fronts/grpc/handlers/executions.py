@@ -50,7 +50,7 @@ def execute_python_stream(call: RpcCall, request: messages.ExecutePythonStreamRe
 
 
 async def cancel_execution(call: RpcCall, request: messages.CancelExecutionRequest) -> messages.EmptyResponse:
-    """Stop what runs; whoever follows it is told how it ended."""
+    """Cancel an execution; its readers receive the result."""
     call.service.execution(call.caller, request.session_id, request.execution_id).cancel()
     return messages.EmptyResponse()
 
@@ -60,9 +60,9 @@ def _timeout(request: Any) -> float | None:  # Any: one of the two messages
 
 
 async def _execute(
-    call: RpcCall, request: Any, work: Callable[[], ExecutionRequest]
+    call: RpcCall, request: Any, parse: Callable[[], ExecutionRequest]
 ) -> Events:  # Any: as above
-    execution = await call.service.start(call.caller, request.session_id, work(), role=call.role_of(request))
+    execution = await call.service.start(call.caller, request.session_id, parse(), role=call.role_of(request))
     event = messages.ExecutionEvent
     end = 0
     with execution.attached():

@@ -21,15 +21,15 @@ from carrel.workspace.extract_limits import ExtractLimits
 
 CHUNK_BYTES = 2**16
 LARGE_BYTES = 2**20
-"""A file beyond this is not held in memory."""
+"""Files above this size are not read into memory."""
 ENTRIES = 256
-"""So many come in one message."""
+"""Maximum number of entries in one message of a walk."""
 
 
 async def file_read_stream(
     call: RpcCall, request: messages.FileReadStreamRequest
 ) -> AsyncIterator[messages.FileReadStreamResponse]:
-    """A file: first what it is, then its bytes."""
+    """Send a file: first its properties, then its content."""
     part = messages.FileReadStreamResponse
     is_window = request.HasField("offset") or request.HasField("length")
     if request.any_size and is_window:
@@ -38,7 +38,7 @@ async def file_read_stream(
         session.require(READ_TOOL)
         path = request_path(request)
         if request.any_size or (not is_window and await _is_large(session, path)):
-            # Looked at before it is read, so that the version is never newer than the content.
+            # Inspected before reading, so that the version is never newer than the content.
             yield part(info_json=render_json(await session.files.stat(path)))
             async with closing_stream(session.files.read_chunks(path, chunk_bytes=CHUNK_BYTES)) as chunks:
                 async for chunk in chunks:
@@ -56,17 +56,17 @@ async def file_read_stream(
 
 
 async def _is_large(session: CallerSession, path: str) -> bool:
-    """Whether a file that may be read at once is better read by chunks."""
-    size, most = (await session.files.stat(path)).size_bytes, session.workspace.limits.read_bytes
-    return size > LARGE_BYTES and (most is None or size <= most)
+    """Whether a file within the read limit is large enough to be read in chunks."""
+    size, limit = (await session.files.stat(path)).size_bytes, session.workspace.limits.read_bytes
+    return size > LARGE_BYTES and (limit is None or size <= limit)
 
 
 async def file_write_stream(
     call: RpcCall, requests: AsyncIterator[messages.FileWriteStreamRequest]
 ) -> messages.FileWriteStreamResponse:
-    """Store a file, as a whole or not at all."""
-    inflow = UploadStream(requests)
-    start: messages.FileWriteStart = await inflow.start()
+    """Write a file atomically."""
+    upload = UploadStream(requests)
+    start: messages.FileWriteStart = await upload.start()
 
     def write(pieces: Iterator[bytes]) -> FileInfo:
         return session.workspace.write_chunks(
@@ -79,12 +79,12 @@ async def file_write_stream(
 
     async with call.open_session(start) as session:
         session.require(WRITE_TOOL)
-        info = await inflow.into(call, session, write)
+        info = await upload.into(call, session, write)
     return messages.FileWriteStreamResponse(info_json=render_json(info))
 
 
 async def walk(call: RpcCall, request: messages.WalkRequest) -> AsyncIterator[messages.WalkResponse]:
-    """Everything beneath a directory."""
+    """Send the properties of everything beneath a directory."""
     async with call.open_session(request) as session:
         session.require(LIST_TOOL)
         entries: list[FileInfo] = []
@@ -98,36 +98,36 @@ async def walk(call: RpcCall, request: messages.WalkRequest) -> AsyncIterator[me
 
 
 async def archive(call: RpcCall, request: messages.ArchiveRequest) -> AsyncIterator[messages.ArchiveResponse]:
-    """A directory or a file as an archive, and what cannot be in it."""
+    """Send a directory or a file as an archive, and report what was left out."""
     part = messages.ArchiveResponse
-    missed: deque[LeftOut] = deque()
+    left_out: deque[LeftOut] = deque()
     async with call.open_session(request) as session:
         session.require(READ_TOOL)
         with reject_invalid_values():
             pieces = session.files.archive(
-                request_path(request, "."), format=request.format or "tar", left_out=missed.append
+                request_path(request, "."), format=request.format or "tar", left_out=left_out.append
             )
             async with closing_stream(pieces):
                 async for piece in pieces:
                     for chunk in slices(piece, CHUNK_BYTES):
                         yield part(data=chunk)
-                    while missed:
-                        yield part(left_out_json=render_json(missed.popleft()))
-        while missed:
-            yield part(left_out_json=render_json(missed.popleft()))
+                    while left_out:
+                        yield part(left_out_json=render_json(left_out.popleft()))
+        while left_out:
+            yield part(left_out_json=render_json(left_out.popleft()))
 
 
 async def extract(
     call: RpcCall, requests: AsyncIterator[messages.ExtractRequest]
 ) -> messages.ExtractResponse:
-    """Make the members of an archive, all of them or none."""
-    inflow = UploadStream(requests)
-    start: messages.ExtractStart = await inflow.start()
+    """Extract an archive, all of its members or none."""
+    upload = UploadStream(requests)
+    start: messages.ExtractStart = await upload.start()
     limits = await parse_value(start.limits_json, "limits_json", ExtractLimits)
     if call.caller.role is not None:
-        _require_usual(limits)
+        _require_within_default(limits)
 
-    def unpack(pieces: Iterator[bytes]) -> Any:  # Any: what the library gives
+    def unpack(pieces: Iterator[bytes]) -> Any:  # Any: the result of the library
         with reject_invalid_values():
             return call.service.extract(
                 call.caller,
@@ -141,24 +141,24 @@ async def extract(
 
     async with call.open_session(start) as session:
         session.require(WRITE_TOOL)
-        done = await inflow.into(call, session, unpack)
-    return messages.ExtractResponse(result_json=render_json(done))
+        extracted = await upload.into(call, session, unpack)
+    return messages.ExtractResponse(result_json=render_json(extracted))
 
 
-def _require_usual(limits: ExtractLimits | None) -> None:
-    """Refuse ceilings that are higher than the usual ones.
+def _require_within_default(limits: ExtractLimits | None) -> None:
+    """Require that no limit is above its default.
 
     Raises:
         RequestError: One is.
     """
     for each in () if limits is None else fields(ExtractLimits):
-        asked, most = getattr(limits, each.name), each.default
-        if asked is None or asked > most:
-            raise RequestError(f"limits_json: {each.name} must be at most {most}, not {asked}")
+        requested, default = getattr(limits, each.name), each.default
+        if requested is None or requested > default:
+            raise RequestError(f"limits_json: {each.name} must be at most {default}, not {requested}")
 
 
 async def changes(call: RpcCall, request: messages.ChangesRequest) -> AsyncIterator[messages.ChangesResponse]:
-    """What was changed or refused since a record, and what is from then on if that is asked for."""
+    """Send the journal records after a sequence number, and new ones if the request follows the journal."""
     service, session_id, role = call.service, request.session_id, call.role_of(request)
     since = request.since
     if since < 0:

@@ -10,7 +10,7 @@ from carrel.service.sessions.info import NewSession, SessionInfo
 from carrel.values import UNSET, Limits
 
 COUNT = 100
-"""Of a page, if nobody says how many."""
+"""Default size of a page."""
 
 
 def _session_response(info: SessionInfo) -> messages.SessionResponse:
@@ -18,7 +18,7 @@ def _session_response(info: SessionInfo) -> messages.SessionResponse:
 
 
 async def create_session(call: RpcCall, request: messages.CreateSessionRequest) -> messages.SessionResponse:
-    """Make a session."""
+    """Create a session."""
     new = NewSession(
         session_id=request.session_id or None,
         ttl_seconds=_lifetime(request) if request.WhichOneof("lifetime") else UNSET,
@@ -30,10 +30,10 @@ async def create_session(call: RpcCall, request: messages.CreateSessionRequest) 
 
 
 def _lifetime(request: messages.CreateSessionRequest | messages.ExtendSessionRequest) -> float | None:
-    """How long the session may be idle; `None` means for ever.
+    """Return the idle lifetime in the request; `None` for unlimited.
 
     Raises:
-        RequestError: Nothing is said.
+        RequestError: The request has none.
     """
     match request.WhichOneof("lifetime"):
         case "ttl_seconds":
@@ -44,19 +44,19 @@ def _lifetime(request: messages.CreateSessionRequest | messages.ExtendSessionReq
 
 
 async def ensure_session(call: RpcCall, request: messages.SessionRequest) -> messages.SessionResponse:
-    """A session, made if it is missing."""
+    """Return a session, created if it is missing."""
     return _session_response(await call.service.sessions.ensure(call.acting, request.session_id))
 
 
 async def get_session(call: RpcCall, request: messages.SessionRequest) -> messages.SessionResponse:
-    """What is known about a session."""
+    """Return the properties and usage of a session."""
     return _session_response(await call.service.sessions.status(call.acting, request.session_id))
 
 
 async def list_sessions(
     call: RpcCall, request: messages.ListSessionsRequest
 ) -> messages.ListSessionsResponse:
-    """A page of the caller's sessions."""
+    """List a page of the caller's sessions."""
     page = await call.service.sessions.list(
         call.acting, after=request.after or None, count=request.count or COUNT
     )
@@ -64,26 +64,26 @@ async def list_sessions(
 
 
 async def extend_session(call: RpcCall, request: messages.ExtendSessionRequest) -> messages.SessionResponse:
-    """Let a session be idle for longer, or for less."""
+    """Set the idle lifetime of a session."""
     return _session_response(
         await call.service.sessions.extend(call.acting, request.session_id, _lifetime(request))
     )
 
 
 async def reset_session(call: RpcCall, request: messages.SessionRequest) -> messages.EmptyResponse:
-    """Remove all files of a session."""
+    """Delete all files of a session."""
     await call.service.sessions.reset(call.acting, request.session_id)
     return messages.EmptyResponse()
 
 
 async def delete_session(call: RpcCall, request: messages.SessionRequest) -> messages.EmptyResponse:
-    """Remove a session."""
+    """Delete a session."""
     await call.service.sessions.delete(call.acting, request.session_id)
     return messages.EmptyResponse()
 
 
 async def run_operation(call: RpcCall, request: messages.CallRequest) -> messages.CallResponse:
-    """Do one operation of a workspace."""
+    """Run one operation of a workspace."""
     result = await call.service.call(
         call.caller,
         request.session_id,

@@ -17,12 +17,12 @@ from carrel.tools.core.spec import Profile
 from carrel.values import ToolResult
 
 _NOT_ARGUMENTS = ("session_id", "context")
-"""The fields of a request that are no arguments of the tool."""
+"""Fields of a request that are not arguments of the tool."""
 _ADVISER = Adviser({})
 
 
 def tool_handler(name: str) -> Callable[[RpcCall, Any], Awaitable[messages.ToolAnswer]]:  # Any: a message
-    """The call of one tool, whose arguments are the fields of the message."""
+    """Return the handler of one tool, whose arguments are the fields of the message."""
 
     async def run(call: RpcCall, request: Any) -> messages.ToolAnswer:
         return await _call_tool(call, request, name, Profile.AGENT, tool_arguments(request))
@@ -31,7 +31,7 @@ def tool_handler(name: str) -> Callable[[RpcCall, Any], Awaitable[messages.ToolA
 
 
 async def call_tool(call: RpcCall, request: messages.CallToolRequest) -> messages.ToolAnswer:
-    """Any tool of any profile."""
+    """Call any tool of any profile."""
     try:
         arguments = await parse_json(request.arguments_json or "null", "arguments_json")
     except CarrelError as error:
@@ -40,7 +40,7 @@ async def call_tool(call: RpcCall, request: messages.CallToolRequest) -> message
 
 
 async def list_tools(call: RpcCall, request: messages.ListToolsRequest) -> messages.ListToolsResponse:
-    """The tools that the caller may use."""
+    """List the caller's tools."""
     tools = await call.service.tools(
         call.caller,
         request.session_id or None,
@@ -56,7 +56,7 @@ async def _call_tool(
     request: Any,  # Any: a message with a session and a context
     name: str,
     profile: str,
-    arguments: Any,  # Any: whatever JSON can say
+    arguments: Any,  # Any: any JSON
 ) -> messages.ToolAnswer:
     try:
         result = await call.service.call_tool(
@@ -68,7 +68,7 @@ async def _call_tool(
 
 
 def tool_arguments(request: Message) -> dict[str, Any]:  # Any: texts, numbers and so on
-    """What a request says, by the names of the fields; what it does not say is left to the tool."""
+    """Return the arguments in a request by the names of its fields; the tool has defaults for absent ones."""
     return {
         field.name: getattr(request, field.name)
         for field in request.DESCRIPTOR.fields
@@ -77,10 +77,10 @@ def tool_arguments(request: Message) -> dict[str, Any]:  # Any: texts, numbers a
 
 
 def tool_answer(result: ToolResult) -> messages.ToolAnswer:
-    """What a tool answered, as a message."""
+    """Render the result of a tool as a message."""
     answer = messages.ToolAnswer(
         success=result.success,
-        error=_plain(result.error),
+        error=_escape(result.error),
         code=result.code,
         metadata_json=json.dumps(dict(result.metadata), allow_nan=False),
         size_bytes=_number(result, "size_bytes", 2**63),
@@ -88,7 +88,7 @@ def tool_answer(result: ToolResult) -> messages.ToolAnswer:
     )
     if result.data is not None:
         answer.data_json = json.dumps(result.data, allow_nan=False)
-    elif isinstance(result.output, str) and _is_plain(result.output):
+    elif isinstance(result.output, str) and _is_utf8(result.output):
         answer.output = result.output
     elif result.output is not None:
         answer.output_json = json.dumps(result.output, allow_nan=False)
@@ -100,8 +100,8 @@ def _number(result: ToolResult, name: str, end: int) -> int | None:
     return value if isinstance(value, int) and -end <= value < end else None
 
 
-def _is_plain(text: str) -> bool:
-    """Whether UTF-8 can say it, as a message must."""
+def _is_utf8(text: str) -> bool:
+    """Whether UTF-8 can encode the text, as a string field requires."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -109,5 +109,5 @@ def _is_plain(text: str) -> bool:
     return True
 
 
-def _plain(text: str | None) -> str | None:
+def _escape(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "backslashreplace").decode()

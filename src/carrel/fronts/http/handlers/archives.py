@@ -26,18 +26,18 @@ MEDIA_TYPES = {
 
 
 class PackQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to pack."""
+    """The directory to download, and the format."""
 
     path: str = "."
     format: ArchiveFormat = ArchiveFormat.TAR
 
 
 class ExtractQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where to extract an archive, and how much it may hold."""
+    """Where to extract an archive, and its limits."""
 
     path: str = "."
     format: ArchiveFormat | None = None
-    """What its first bytes say by default."""
+    """Detected from the first bytes by default."""
     overwrite: bool = False
     archive_bytes: int | None = None
     extracted_bytes: int | None = None
@@ -46,15 +46,15 @@ class ExtractQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ratio: int | None = None
 
 
-async def pack(call: Request) -> None:
+async def pack(request: Request) -> None:
     """Send a directory or a file as an archive."""
-    query = call.query(PackQuery)
-    async with call.open_session() as session:
+    query = request.query(PackQuery)
+    async with request.open_session() as session:
         session.require(READ_TOOL)
         pieces = session.files.archive(query.path, format=query.format)
-        # What makes the archive impossible is told before anything is sent.
+        # Errors before the first piece become an error response.
         first = await anext(pieces, b"")
-        await call.begin(
+        await request.start_response(
             200,
             [
                 (b"content-type", MEDIA_TYPES[query.format].encode("ascii")),
@@ -62,51 +62,51 @@ async def pack(call: Request) -> None:
                 (b"cache-control", b"no-store"),
             ],
         )
-        await call.stream(_from(first, pieces))
+        await request.stream(_chain(first, pieces))
 
 
-async def _from(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for piece in rest:
         yield piece
 
 
-async def extract(call: Request) -> None:
-    """Make the members of an archive, all of them or none."""
-    query = call.query(ExtractQuery)
-    async with call.open_session() as session:
+async def extract(request: Request) -> None:
+    """Extract an archive, all of its members or none."""
+    query = request.query(ExtractQuery)
+    async with request.open_session() as session:
         session.require(WRITE_TOOL)
         limits = _limits(query)
-        service = call.app.service
+        service = request.app.service
 
-        def work(pieces: Iterator[bytes]) -> Extracted:
+        def run(pieces: Iterator[bytes]) -> Extracted:
             return service.extract(
-                call.who,
+                request.acting,
                 session,
-                Announced(pieces, call.content_length),
+                Announced(pieces, request.content_length),
                 query.path,
                 format=query.format,
                 overwrite=query.overwrite,
                 limits=limits,
             )
 
-        extracted = await Upload(call.pieces(), service.waiting_threads).through(work)
-    await call.json(200, render(extracted))
+        extracted = await Upload(request.body_chunks(), service.waiting_threads).run(run)
+    await request.send_json(200, render(extracted))
 
 
 def _limits(query: ExtractQuery) -> ExtractLimits:
-    """The usual ceilings, or lower ones where the request names them.
+    """Return the default limits, lowered where the request says so.
 
     Raises:
-        RequestError: One is no ceiling.
+        RequestError: A limit is negative, or above the default.
     """
-    usual = ExtractLimits()
-    asked: dict[str, int] = {}
-    for name in usual.__dataclass_fields__:
-        value, most = getattr(query, name), getattr(usual, name)
+    default = ExtractLimits()
+    requested: dict[str, int] = {}
+    for name in default.__dataclass_fields__:
+        value, limit = getattr(query, name), getattr(default, name)
         if value is None:
             continue
-        if not 0 <= value <= most:
-            raise RequestError(f"{name} must be 0 to {most}, not {value}")
-        asked[name] = value
-    return ExtractLimits(**asked)
+        if not 0 <= value <= limit:
+            raise RequestError(f"{name} must be 0 to {limit}, not {value}")
+        requested[name] = value
+    return ExtractLimits(**requested)

@@ -20,51 +20,51 @@ from carrel.remote.json_codec import render, render_error
 from carrel.service.error_status import error_status
 from carrel.service.journal_stream import ChangesPage
 
-KNOWN_SECONDS = 5
-"""So often is looked whether a caller who listens still has a key that is in force."""
+REVALIDATE_SECONDS = 5
+"""Interval at which the credentials of a caller that follows the journal are checked again."""
 
 
 class ChangesQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From where on."""
+    """Where to begin."""
 
     since: int = 0
-    """The number of the last record that is known already."""
+    """Sequence number of the last record that is known already."""
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """Some records of the journal."""
+    """A page of journal records."""
 
     events: list[Event]
     next: int
-    """Give this as `since` for those that follow."""
+    """Pass this as `since` to get the next page."""
 
 
-async def changes(call: Request) -> None:
-    """The records after one: those that there are, or also those that come."""
-    since = call.query(ChangesQuery).since
-    service = call.app.service
-    if not wants_events(call):
-        found = await service.changes(call.who, call.session_id, since)
-        await call.json(200, {"events": render(found.events), "next": found.next}, [VARY])
+async def changes(request: Request) -> None:
+    """Return a page of journal records, or stream them as they come."""
+    since = request.query(ChangesQuery).since
+    service = request.app.service
+    if not wants_events(request):
+        found = await service.changes(request.acting, request.session_id, since)
+        await request.send_json(200, {"events": render(found.events), "next": found.next}, [VARY])
         return
-    since = last_event_id(call) or since
-    pages = service.follow(call.who, call.session_id, since)
-    # Records that are gone, or a session that is, are told before the stream begins.
+    since = last_event_id(request) or since
+    pages = service.follow(request.acting, request.session_id, since)
+    # A missing session or missing records become an error response, as the stream has not begun.
     first = await anext(pages, ChangesPage([], since))
-    await send_events(call, _events(call, first, pages), have_end=False)
+    await send_events(request, _events(request, first, pages), have_end=False)
 
 
 async def _events(
-    call: Request, first: ChangesPage, pages: AsyncIterator[ChangesPage]
+    request: Request, first: ChangesPage, pages: AsyncIterator[ChangesPage]
 ) -> AsyncIterator[bytes]:
     if first.events:
         yield _page(first)
-    known = time.monotonic()
+    validated = time.monotonic()
     try:
         async for page in pages:
-            if time.monotonic() - known >= KNOWN_SECONDS:
-                await call.app.authenticate(call)
-                known = time.monotonic()
+            if time.monotonic() - validated >= REVALIDATE_SECONDS:
+                await request.app.authenticate(request)
+                validated = time.monotonic()
             if page.events:
                 yield _page(page)
     except CarrelError as error:

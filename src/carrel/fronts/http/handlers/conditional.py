@@ -9,26 +9,26 @@ from carrel.errors import ChangedError, ExistsError, RequestError
 
 _RANGE = re.compile(r"bytes=(\d{0,20})-(\d{0,20})", re.ASCII)
 JSON_ETAG_SUFFIX = "-json"
-"""Ends the tag of a file in JSON, which is of the same version as its bytes but not the same to the byte."""
+"""Suffix of the entity tag of a file sent as JSON: the same version, but other bytes."""
 _TAG = re.compile(r'(W/)?"([^"]*)"')
 
 
 class ByteRange(NamedTuple):
-    """A part of a file."""
+    """A range of bytes."""
 
     offset: int
     length: int
 
 
 class RangeNotSatisfiable(Exception):
-    """The file has no such part."""
+    """The range begins beyond the end of the file."""
 
 
 def parse_range(header: str | None, size: int) -> ByteRange | None:
-    """The part that a `Range` header asks for; `None` for the whole, also where it makes no sense.
+    """Return the range of a `Range` header; `None` for the whole file, also if the header is malformed.
 
     Raises:
-        UnsatisfiableError: It begins beyond the end.
+        RangeNotSatisfiable: The range begins beyond the end.
     """
     match = None if header is None else _RANGE.fullmatch(header.strip().lower())
     if match is None or not (match[1] or match[2]):
@@ -48,26 +48,26 @@ def parse_range(header: str | None, size: int) -> ByteRange | None:
 
 
 def _unsatisfiable(size: int) -> RangeNotSatisfiable:
-    return RangeNotSatisfiable(f"the range begins beyond the end: there are {size} bytes")
+    return RangeNotSatisfiable(f"the range begins beyond the end of the file, which has {size} bytes")
 
 
 def matches_if_none_match(header: str | None, version: str) -> bool:
-    """Whether an `If-None-Match` header names *version*, or any."""
+    """Whether an `If-None-Match` header matches *version*."""
     if header is None:
         return False
     return header.strip() == "*" or any(tag == version for _, tag in _TAG.findall(header))
 
 
 def matches_if_range(header: str, version: str) -> bool:
-    """Whether an `If-Range` header is *version*, to the byte."""
+    """Whether an `If-Range` header matches *version*, by strong comparison."""
     return header.strip() == f'"{version}"'
 
 
 def parse_if_match(header: str | None) -> str | None:
-    """The version that an `If-Match` header demands; `*` for any, `None` if it demands nothing.
+    """Return the version of an `If-Match` header; `*` for any version, `None` without a header.
 
     Raises:
-        RequestError: It is no single version.
+        RequestError: The header is not a single version.
     """
     if header is None:
         return None
@@ -81,17 +81,17 @@ def parse_if_match(header: str | None) -> str | None:
 
 
 def requires_absence(header: str | None) -> bool:
-    """Whether an `If-None-Match` header demands that there is nothing yet.
+    """Whether an `If-None-Match` header requires that the file does not exist yet.
 
     Raises:
-        RequestError: It names a version, which means nothing for a change.
+        RequestError: The header names a version, which only makes sense for reads.
     """
     if header is None:
         return False
     if header.strip() != "*":
-        raise RequestError("If-None-Match of a change can only be *")
+        raise RequestError("If-None-Match of a write can only be *")
     return True
 
 
 PRECONDITION_ERRORS = (ChangedError, ExistsError)
-"""What the errors are when something demanded of a file does not hold."""
+"""Errors that mean that a precondition of the request failed."""

@@ -32,43 +32,45 @@ class ExecuteBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     command: str | None = None
     """A command line for the shell."""
     code: str | None = None
-    """Python for the guest."""
+    """Python code for the guest."""
     file: str | None = None
-    """A file of the workspace with Python for the guest."""
+    """A file of the workspace with Python code for the guest."""
     argv: tuple[str, ...] = ()
     env: dict[str, str] = {}
     stdin: str = ""
     stdin_encoding: Literal["utf-8", "base64"] = "utf-8"
     timeout_seconds: float | None = None
     shell: str | None = None
-    """A name for a shell that remembers where it is."""
+    """Name of a shell that keeps its working directory."""
     stateful: bool = False
     context: Context = Context()
 
 
 class ExecutionState(Struct, frozen=True, kw_only=True):
-    """A command or code that runs, or has just ended."""
+    """An execution that runs or has recently ended."""
 
     execution_id: str
     session_id: str
     is_done: bool
-    result: Any = None  # Any: a `ShellResult` or a `SandboxResult`, as JSON says it
-    """How it ended; absent while it runs."""
+    result: Any = None  # Any: a `ShellResult` or a `SandboxResult`, as JSON
+    """The result; absent while it runs."""
 
 
-async def start(call: Request) -> None:
+async def start(request: Request) -> None:
     """Run a command or code."""
-    body = await call.document(ExecuteBody)
-    work = _work(body)
-    execution = await call.app.service.start(call.who, call.session_id, work, role=body.context.role)
+    body = await request.document(ExecuteBody)
+    requested = _execution_request(body)
+    execution = await request.app.service.start(
+        request.acting, request.session_id, requested, role=body.context.role
+    )
     with execution.attached():
-        if wants_events(call):
-            await send_events(call, _events(execution, 0), have_end=True)
+        if wants_events(request):
+            await send_events(request, _events(execution, 0), have_end=True)
         else:
-            await _wait(call, execution)
+            await _wait(request, execution)
 
 
-def _work(body: ExecuteBody) -> ExecutionRequest:
+def _execution_request(body: ExecuteBody) -> ExecutionRequest:
     if sum(each is not None for each in (body.command, body.code, body.file)) != 1:
         raise RequestError("exactly one of 'command', 'code' and 'file' must be given")
     stdin = _stdin(body)
@@ -83,7 +85,7 @@ def _work(body: ExecuteBody) -> ExecutionRequest:
             stateful=body.stateful,
         )
     if body.argv or body.env or body.stateful:
-        raise RequestError("'argv', 'env' and 'stateful' are for code, not for a command")
+        raise RequestError("'argv', 'env' and 'stateful' can only be used with code, not with a command")
     return CommandRequest(
         command=body.command, stdin=stdin, timeout_seconds=body.timeout_seconds, shell=body.shell
     )
@@ -95,47 +97,47 @@ def _stdin(body: ExecuteBody) -> bytes:
             return body.stdin.encode("utf-8")
         return b64decode(body.stdin, validate=True)
     except ValueError:
-        raise RequestError(f"'stdin' is no {body.stdin_encoding}") from None
+        raise RequestError(f"'stdin' is not valid {body.stdin_encoding}") from None
 
 
-async def _wait(call: Request, execution: Execution) -> None:
-    """Answer when it has ended; a client that does not wait for that wants it stopped."""
-    gone = asyncio.ensure_future(call.gone())
+async def _wait(request: Request, execution: Execution) -> None:
+    """Answer when the execution ends; cancel it if the client disconnects first."""
+    disconnected = asyncio.ensure_future(request.wait_disconnected())
     ending = asyncio.ensure_future(execution.result())
     try:
-        await asyncio.wait((gone, ending), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((disconnected, ending), return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
             execution.cancel()
             raise ClientDisconnected
-        await call.json_text(200, await _ended(execution, ending.result()), [VARY])
+        await request.send_encoded_json(200, await _render_ended(execution, ending.result()), [VARY])
     finally:
-        gone.cancel()
+        disconnected.cancel()
         ending.cancel()
-        await asyncio.wait((gone, ending))
+        await asyncio.wait((disconnected, ending))
 
 
-async def watch(call: Request) -> None:
-    """Go on with the output of what runs, or tell whether it still does."""
-    execution = call.app.service.execution(call.who, call.session_id, call.values[1])
-    if wants_events(call):
+async def watch(request: Request) -> None:
+    """Resume the output of an execution, or return its state."""
+    execution = request.app.service.execution(request.acting, request.session_id, request.path_values[1])
+    if wants_events(request):
         with execution.attached():
-            await send_events(call, _events(execution, last_event_id(call) or 0), have_end=True)
+            await send_events(request, _events(execution, last_event_id(request) or 0), have_end=True)
         return
     if execution.is_done:
-        body = await _ended(execution, await execution.result())
+        body = await _render_ended(execution, await execution.result())
     else:
         body = encode(_state(execution))
-    await call.json_text(200, body, [VARY])
+    await request.send_encoded_json(200, body, [VARY])
 
 
-async def cancel(call: Request) -> None:
-    """Stop what runs."""
-    call.app.service.execution(call.who, call.session_id, call.values[1]).cancel()
-    await call.empty()
+async def cancel(request: Request) -> None:
+    """Cancel an execution."""
+    request.app.service.execution(request.acting, request.session_id, request.path_values[1]).cancel()
+    await request.send_no_content()
 
 
-async def _ended(execution: Execution, result: ExecutionResult) -> bytes:
-    """The state of what has ended, as JSON."""
+async def _render_ended(execution: Execution, result: ExecutionResult) -> bytes:
+    """Render the state and result of an ended execution as JSON."""
     return await convert_document(
         execution.kept_bytes, lambda: encode(_state(execution) | {"result": render(result)})
     )
@@ -150,7 +152,7 @@ def _state(execution: Execution) -> dict[str, object]:
 
 
 async def _events(execution: Execution, after: int) -> AsyncIterator[bytes]:
-    """`start`, what is printed beyond the offset *after*, and `exit` with the result, or `error`."""
+    """Yield `start`, the output beyond the offset *after*, and then `exit` with the result, or `error`."""
     yield render_event("start", _state(execution), after)
     try:
         async for output in execution.events(after):

@@ -40,18 +40,18 @@ from carrel.workspace.aio import INLINE_BYTES
 from carrel.workspace.search import below, is_hidden
 from carrel.workspace.workspace import Workspace
 
-PIECE_BYTES = 2**18
-_KEPT = (b"cache-control", b"private, no-cache")
-"""A copy may be kept, and is asked about before it is used again."""
+CHUNK_BYTES = 2**18
+_REVALIDATE = (b"cache-control", b"private, no-cache")
+"""A client may cache a copy, but must revalidate it before each use."""
 _JSON, _OCTETS = "application/json", "application/octet-stream"
 _RANGES = (b"accept-ranges", b"bytes")
 
 
 class ReadQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to give a file."""
+    """How to send a file."""
 
     info: bool = False
-    """Whether to tell in the header `Carrel-Info` all that is known about it."""
+    """Whether to send the properties of the file in the header `Carrel-Info`."""
 
 
 class WriteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,14 +62,14 @@ class WriteQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class RemoveQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to remove."""
+    """What to remove."""
 
     recursive: bool = False
     force: bool = False
 
 
 class CopyQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to copy."""
+    """What to copy."""
 
     recursive: bool = False
 
@@ -80,58 +80,60 @@ class ListQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: str = "."
     recursive: bool = False
     pattern: str | None = None
-    """Without a slash it matches names, with one the path beneath the directory."""
+    """A pattern without a slash matches names, one with a slash the path beneath the directory."""
     hidden: bool = True
-    """Whether to show names that begin with a dot."""
+    """Whether to include names that begin with a dot."""
 
 
 class Entries(Struct, frozen=True, kw_only=True):
-    """What a directory holds."""
+    """The entries of a directory."""
 
     entries: list[FileInfo]
 
 
 class Envelope(Struct, frozen=True, kw_only=True):
-    """A file in JSON."""
+    """A file as JSON."""
 
     success: bool
     content: str
     content_type: str
     size_bytes: int
     encoding: str
-    """Of `content`: `utf-8`, or `base64` where it is no text."""
+    """Encoding of `content`: `utf-8`, or `base64` if it is not text."""
 
 
 # Reading
 
 
-def read(call: Request) -> PendingResponse:
-    """Give a file, or a part of it."""
-    query = call.query(ReadQuery) if call.scope["query_string"] else ReadQuery()
-    # Any file may be taken for octets, and one that is JSON is not the envelope.
-    own = media_type(call.values[1])
-    if call.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
-        return _give_envelope(call)
-    session = call.get_session_if_open()
+def read(request: Request) -> PendingResponse:
+    """Send a file, or a range of it."""
+    query = request.query(ReadQuery) if request.scope["query_string"] else ReadQuery()
+    # Any file can be sent as octets; a client that prefers the type of a JSON file gets the file itself.
+    own = media_type(request.path_values[1])
+    if request.prefers(_JSON, _OCTETS, _OCTETS if own == _JSON else own):
+        return _send_envelope(request)
+    session = request.get_session_if_open()
     if session is not None:
         with suppress(WouldBlock):
-            return run_nonblocking(lambda: _file_response(call, session, query))
-    return _open_and_give(call, query)
+            return run_nonblocking(lambda: _file_response(request, session, query))
+    return _open_and_send(request, query)
 
 
-async def _open_and_give(call: Request, query: ReadQuery) -> None:
-    async with call.open_session() as session:
-        await call.go_on(
-            await call.app.service.run_inline(session, lambda: _file_response(call, session, query))
+async def _open_and_send(request: Request, query: ReadQuery) -> None:
+    async with request.open_session() as session:
+        await request.send_pending(
+            await request.app.service.run_inline(session, lambda: _file_response(request, session, query))
         )
 
 
-async def _give_envelope(call: Request) -> None:
-    async with call.open_session() as session:
+async def _send_envelope(request: Request) -> None:
+    async with request.open_session() as session:
         session.require(READ_TOOL)
-        info, content = await session.files.read_with_info(call.values[1])
+        info, content = await session.files.read_with_info(request.path_values[1])
     body = await convert_document(len(content), lambda: encode(_envelope(content, media_type(info.name))))
-    await call.json_text(200, body, [(b"etag", f'"{info.version}{JSON_ETAG_SUFFIX}"'.encode("ascii")), VARY])
+    await request.send_encoded_json(
+        200, body, [(b"etag", f'"{info.version}{JSON_ETAG_SUFFIX}"'.encode("ascii")), VARY]
+    )
 
 
 def _envelope(content: bytes, kind: str) -> Envelope:
@@ -152,214 +154,216 @@ def _text(content: bytes) -> str | None:
         return None
 
 
-def _file_response(call: Request, session: CallerSession, query: ReadQuery) -> PendingResponse:
+def _file_response(request: Request, session: CallerSession, query: ReadQuery) -> PendingResponse:
     session.require(READ_TOOL)
-    reader = session.workspace.reader(call.values[1])
+    reader = session.workspace.reader(request.path_values[1])
     info = reader.info
     version = info.version
-    headers = [(b"etag", b'"%s"' % version.encode("ascii")), _KEPT, VARY]
+    headers = [(b"etag", b'"%s"' % version.encode("ascii")), _REVALIDATE, VARY]
     if query.info:
         headers.append((b"carrel-info", _info_header(info)))
-    if matches_if_none_match(call.header(b"if-none-match"), version):
+    if matches_if_none_match(request.header(b"if-none-match"), version):
         return Response(304, tuple(headers))
     size = info.size_bytes
     try:
-        window = parse_range(_range(call, info), size)
+        byte_range = parse_range(_range_header(request, info), size)
     except RangeNotSatisfiable as error:
         problem = RequestError(str(error))
         return error_response(problem, status=416, headers=[(b"content-range", b"bytes */%d" % size)])
     headers += [_RANGES, (b"content-type", content_type(info.name)), _attachment(info.name)]
     status = 200
-    if window is None:
-        window = ByteRange(0, size)
+    if byte_range is None:
+        byte_range = ByteRange(0, size)
     else:
         status = 206
-        last = window.offset + window.length - 1
-        headers.append((b"content-range", b"bytes %d-%d/%d" % (window.offset, last, size)))
-    headers.append((b"content-length", b"%d" % window.length))
-    if call.is_head:
+        last = byte_range.offset + byte_range.length - 1
+        headers.append((b"content-range", b"bytes %d-%d/%d" % (byte_range.offset, last, size)))
+    headers.append((b"content-length", b"%d" % byte_range.length))
+    if request.is_head:
         return Response(status, tuple(headers))
-    if window.length > INLINE_BYTES:
-        return _stream(call, Response(status, tuple(headers)), reader, window)
-    # Reading so little takes less than handing it to a thread would.
-    data = reader.read(window.length, window.offset)
-    if len(data) < window.length:
-        raise _shorter(reader)
+    if byte_range.length > INLINE_BYTES:
+        return _stream(request, Response(status, tuple(headers)), reader, byte_range)
+    # A small read takes less time than handing it to a thread.
+    data = reader.read(byte_range.length, byte_range.offset)
+    if len(data) < byte_range.length:
+        raise _truncated_error(reader)
     return Response(status, tuple(headers), data)
 
 
-async def _stream(call: Request, head: Response, reader: Reader, window: ByteRange) -> None:
-    # The session stays open meanwhile.
-    async with call.open_session():
-        await call.begin(head.status, head.headers)
-        await call.stream(_pieces(reader, window))
+async def _stream(request: Request, head: Response, reader: Reader, byte_range: ByteRange) -> None:
+    # Keeps the session open while the file is sent.
+    async with request.open_session():
+        await request.start_response(head.status, head.headers)
+        await request.stream(_chunks(reader, byte_range))
 
 
-def _range(call: Request, info: FileInfo) -> str | None:
-    condition = call.header(b"if-range")
+def _range_header(request: Request, info: FileInfo) -> str | None:
+    condition = request.header(b"if-range")
     if condition is not None and not matches_if_range(condition, info.version):
         return None
-    return call.header(b"range")
+    return request.header(b"range")
 
 
-async def _pieces(reader: Reader, window: ByteRange) -> AsyncIterator[bytes]:
-    """A part of a file, read in worker threads; never more than was announced.
+async def _chunks(reader: Reader, byte_range: ByteRange) -> AsyncIterator[bytes]:
+    """Yield a range of a file, read in worker threads; exactly as many bytes as were announced.
 
     Raises:
-        ChangedError: It is less than was announced.
+        ChangedError: The file was truncated.
     """
-    left = window.length
-    chunks = reader.chunks(PIECE_BYTES, window.offset)
+    left = byte_range.length
+    chunks = reader.chunks(CHUNK_BYTES, byte_range.offset)
     while left:
-        piece = await asyncio.to_thread(next, chunks, b"")
-        if not piece:
-            raise _shorter(reader)
-        yield piece[:left]
-        left -= min(left, len(piece))
+        chunk = await asyncio.to_thread(next, chunks, b"")
+        if not chunk:
+            raise _truncated_error(reader)
+        yield chunk[:left]
+        left -= min(left, len(chunk))
 
 
-def _shorter(reader: Reader) -> ChangedError:
-    return ChangedError("the file became shorter while it was sent", path=reader.info.path)
+def _truncated_error(reader: Reader) -> ChangedError:
+    return ChangedError("the file was truncated while it was sent", path=reader.info.path)
 
 
 # Writing
 
 
-async def write(call: Request) -> None:
-    """Store a file, at once or not at all."""
-    query = call.query(WriteQuery)
-    _require_plain(call)
-    _require_met(call, "if-unmodified-since")
-    new_only = requires_absence(call.header(b"if-none-match"))
-    async with call.open_session() as session:
+async def write(request: Request) -> None:
+    """Write a file atomically."""
+    query = request.query(WriteQuery)
+    _require_plain_body(request)
+    _reject_headers(request, "if-unmodified-since")
+    new_only = requires_absence(request.header(b"if-none-match"))
+    async with request.open_session() as session:
         session.require(WRITE_TOOL)
         try:
-            info = await _store(call, session, query, overwrite=query.overwrite and not new_only)
+            info = await _write(request, session, query, overwrite=query.overwrite and not new_only)
         except PRECONDITION_ERRORS as error:
             if not new_only:
                 raise
-            await call.error(error, status=412)
+            await request.send_response(error_response(error, status=412))
             return
-    await _tell(call, 201 if new_only else 200, info)
+    await _send_info(request, 201 if new_only else 200, info)
 
 
-def _require_plain(call: Request) -> None:
-    """Do nothing if the body is what is to be stored, and not a part or a form of it.
+def _require_plain_body(request: Request) -> None:
+    """Require that the body is the whole content, neither encoded nor a range.
 
     Raises:
         RequestError: A header says otherwise.
     """
     for name in ("content-encoding", "content-range"):
-        if (call.header(name.encode("ascii")) or "identity") != "identity":
+        if (request.header(name.encode("ascii")) or "identity") != "identity":
             raise RequestError(
-                f"the header {name.title()} is not understood: send all of the content as it is"
+                f"the header {name.title()} is not supported: send the whole content unencoded"
             )
 
 
-def _require_met(call: Request, *conditions: str) -> None:
-    """Do nothing if the request sets none of those *conditions* that nobody looks at.
+def _reject_headers(request: Request, *names: str) -> None:
+    """Reject preconditions that the method does not support, since the client may rely on them.
 
     Raises:
-        RequestError: It sets one, and may rely on it.
+        RequestError: The request has one of these headers.
     """
-    for name in conditions:
-        if call.header(name.encode("ascii")) is not None:
-            raise RequestError(f"the header {name.title()} is not understood with {call.scope['method']}")
+    for name in names:
+        if request.header(name.encode("ascii")) is not None:
+            raise RequestError(f"the header {name.title()} is not supported with {request.scope['method']}")
 
 
-async def _store(call: Request, session: CallerSession, query: WriteQuery, *, overwrite: bool) -> FileInfo:
-    path = call.values[1]
-    service, workspace = call.app.service, session.workspace
-    version = await service.run_inline(session, lambda: _required_version(call, workspace, path))
-    if _is_small(call):
-        data = await call.body()
+async def _write(request: Request, session: CallerSession, query: WriteQuery, *, overwrite: bool) -> FileInfo:
+    path = request.path_values[1]
+    service, workspace = request.app.service, session.workspace
+    version = await service.run_inline(session, lambda: _required_version(request, workspace, path))
+    if _is_small(request):
+        data = await request.body()
         return await service.run_inline(
             session,
             lambda: workspace.write(
                 path, data, overwrite=overwrite, parents=query.parents, if_version=version
             ),
         )
-    return await Upload(call.pieces(), call.app.service.waiting_threads).through(
+    return await Upload(request.body_chunks(), request.app.service.waiting_threads).run(
         lambda chunks: workspace.write_chunks(
             path, chunks, overwrite=overwrite, parents=query.parents, if_version=version
         )
     )
 
 
-def _is_small(call: Request) -> bool:
-    length = call.header(b"content-length")
+def _is_small(request: Request) -> bool:
+    length = request.header(b"content-length")
     return length is not None and length.isdecimal() and int(length) <= INLINE_BYTES
 
 
-async def append(call: Request) -> None:
-    """Add to the end of a file, which is made if it is missing."""
-    path = call.values[1]
-    _require_plain(call)
-    _require_met(call, "if-none-match", "if-unmodified-since")
-    async with call.open_session() as session:
+async def append(request: Request) -> None:
+    """Append to a file, created if it is missing."""
+    path = request.path_values[1]
+    _require_plain_body(request)
+    _reject_headers(request, "if-none-match", "if-unmodified-since")
+    async with request.open_session() as session:
         session.require(WRITE_TOOL)
-        data = await call.body()
+        data = await request.body()
 
         def add() -> FileInfo:
-            version = _required_version(call, session.workspace, path)
+            version = _required_version(request, session.workspace, path)
             return session.workspace.append(path, data, if_version=version)
 
-        run = call.app.service.run_inline if len(data) <= INLINE_BYTES else call.app.service.run_in_thread
+        run = (
+            request.app.service.run_inline if len(data) <= INLINE_BYTES else request.app.service.run_in_thread
+        )
         info = await run(session, add)
-    await _tell(call, 200, info)
+    await _send_info(request, 200, info)
 
 
-async def remove(call: Request) -> None:
+async def remove(request: Request) -> None:
     """Remove a file, a link or a directory."""
-    query = call.query(RemoveQuery)
-    _require_met(call, "if-none-match", "if-unmodified-since")
-    version = parse_if_match(call.header(b"if-match"))
-    arguments = {"path": call.values[1], "recursive": query.recursive, "force": query.force}
+    query = request.query(RemoveQuery)
+    _reject_headers(request, "if-none-match", "if-unmodified-since")
+    version = parse_if_match(request.header(b"if-match"))
+    arguments = {"path": request.path_values[1], "recursive": query.recursive, "force": query.force}
     if version not in (None, "*"):
         arguments["if_version"] = version
-    await call.app.service.call(call.who, call.session_id, "remove", arguments)
-    await call.empty()
+    await request.app.service.call(request.acting, request.session_id, "remove", arguments)
+    await request.send_no_content()
 
 
-async def move(call: Request) -> None:
-    """Give a file or a directory another name."""
-    _require_met(call, "if-none-match", "if-unmodified-since")
-    target = _destination(call)
-    version = parse_if_match(call.header(b"if-match"))
-    arguments = {"source": call.values[1], "target": target, "overwrite": _overwrites(call)}
+async def move(request: Request) -> None:
+    """Move a file or a directory."""
+    _reject_headers(request, "if-none-match", "if-unmodified-since")
+    target = _destination(request)
+    version = parse_if_match(request.header(b"if-match"))
+    arguments = {"source": request.path_values[1], "target": target, "overwrite": _overwrites(request)}
     if version not in (None, "*"):
         arguments["if_version"] = version
-    await _transfer(call, "move", arguments)
+    await _transfer(request, "move", arguments)
 
 
-async def copy(call: Request) -> None:
+async def copy(request: Request) -> None:
     """Copy a file or a directory."""
-    query = call.query(CopyQuery)
-    _require_met(call, "if-match", "if-none-match", "if-unmodified-since")
+    query = request.query(CopyQuery)
+    _reject_headers(request, "if-match", "if-none-match", "if-unmodified-since")
     await _transfer(
-        call,
+        request,
         "copy",
         {
-            "source": call.values[1],
-            "target": _destination(call),
-            "overwrite": _overwrites(call),
+            "source": request.path_values[1],
+            "target": _destination(request),
+            "overwrite": _overwrites(request),
             "recursive": query.recursive,
         },
     )
 
 
-async def _transfer(call: Request, operation: str, arguments: dict[str, object]) -> None:
-    await call.app.service.call(call.who, call.session_id, operation, arguments)
-    await call.empty()
+async def _transfer(request: Request, operation: str, arguments: dict[str, object]) -> None:
+    await request.app.service.call(request.acting, request.session_id, operation, arguments)
+    await request.send_no_content()
 
 
-def _required_version(call: Request, workspace: Workspace, path: str) -> str | None:
-    """The version that the request wants to change, or `None` for whatever is there.
+def _required_version(request: Request, workspace: Workspace, path: str) -> str | None:
+    """Return the version that the request requires, or `None` for any.
 
     Raises:
-        ChangedError: Something is to be there, and there is nothing.
+        ChangedError: The request requires that the file exists, and it does not.
     """
-    version = parse_if_match(call.header(b"if-match"))
+    version = parse_if_match(request.header(b"if-match"))
     if version != "*":
         return version
     try:
@@ -368,9 +372,9 @@ def _required_version(call: Request, workspace: Workspace, path: str) -> str | N
         raise ChangedError(error.message, path=error.path) from None
 
 
-def _destination(call: Request) -> str:
-    """The path that a `Destination` header names: a URL of the same session, or a path of its workspace."""
-    header = call.header(b"destination")
+def _destination(request: Request) -> str:
+    """Return the path in a `Destination` header: the URL of a file of the same session, or a path."""
+    header = request.header(b"destination")
     if header is None:
         raise RequestError("the header Destination is missing")
     raw = header.strip().encode("latin-1")
@@ -378,14 +382,14 @@ def _destination(call: Request) -> str:
         raw = b"/" + raw.partition(b"://")[2].partition(b"/")[2]
     if not raw.startswith(b"/"):
         return decode_path_part(raw)
-    methods, values = call.app.router.find(raw)
-    if "MOVE" not in methods or values[0] != call.session_id:
+    methods, values = request.app.router.find(raw)
+    if "MOVE" not in methods or values[0] != request.session_id:
         raise RequestError("the Destination must be a file of the same session")
     return values[1]
 
 
-def _overwrites(call: Request) -> bool:
-    header = (call.header(b"overwrite") or "F").strip().upper()
+def _overwrites(request: Request) -> bool:
+    header = (request.header(b"overwrite") or "F").strip().upper()
     if header not in ("T", "F"):
         raise RequestError("the header Overwrite must be T or F")
     return header == "T"
@@ -394,14 +398,14 @@ def _overwrites(call: Request) -> bool:
 # Listing
 
 
-async def list_entries(call: Request) -> None:
-    """What a directory holds, directly or at every depth."""
-    query = call.query(ListQuery)
-    async with call.open_session() as session:
+async def list_entries(request: Request) -> None:
+    """List a directory, optionally with everything beneath it."""
+    query = request.query(ListQuery)
+    async with request.open_session() as session:
         session.require(LIST_TOOL)
-        # Many entries take as long to be written as to be found.
-        body = await call.app.service.run_in_thread(session, lambda: _listing(session.workspace, query))
-    await call.json_text(200, body)
+        # Rendering many entries takes as long as finding them.
+        body = await request.app.service.run_in_thread(session, lambda: _listing(session.workspace, query))
+    await request.send_encoded_json(200, body)
 
 
 def _listing(workspace: Workspace, query: ListQuery) -> bytes:
@@ -424,8 +428,8 @@ def _entries(workspace: Workspace, query: ListQuery) -> list[FileInfo]:
 # Headers
 
 
-async def _tell(call: Request, status: int, info: FileInfo) -> None:
-    await call.json(status, render(info), [_tag(info)])
+async def _send_info(request: Request, status: int, info: FileInfo) -> None:
+    await request.send_json(status, render(info), [_tag(info)])
 
 
 def _tag(info: FileInfo) -> tuple[bytes, bytes]:
@@ -433,12 +437,12 @@ def _tag(info: FileInfo) -> tuple[bytes, bytes]:
 
 
 def _info_header(info: FileInfo) -> bytes:
-    """All that is known about a file, as JSON in ASCII."""
+    """Render the properties of a file as JSON in ASCII."""
     return json.dumps(render(info), separators=(",", ":")).encode("ascii")
 
 
 @lru_cache(maxsize=1024)
 def _attachment(name: str) -> tuple[bytes, bytes]:
-    """A browser stores the file, and does not show it."""
+    """Return a header with which a browser saves the file instead of showing it."""
     plain = quote(name.encode("utf-8", "surrogateescape"), safe="")
     return b"content-disposition", f"attachment; filename*=UTF-8''{plain}".encode("ascii")

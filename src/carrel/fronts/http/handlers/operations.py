@@ -1,4 +1,4 @@
-"""Call a workspace operation by its name, and search files."""
+"""Run a workspace operation by name, and search files."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class SearchQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     context: int = 0
 
 
-async def run(call: Request) -> None:
-    """Do one operation of the table."""
-    await _answer(call, call.values[1], await call.document(dict[str, Any]))
+async def run(request: Request) -> None:
+    """Run one operation of the table."""
+    await _run(request, request.path_values[1], await request.document(dict[str, Any]))
 
 
-async def search(call: Request) -> None:
-    """Find lines; the operation of the same name, with the arguments in the query."""
-    query = call.query(SearchQuery)
+async def search(request: Request) -> None:
+    """Search files: the operation `search`, with the arguments in the query."""
+    query = request.query(SearchQuery)
     arguments = {name: getattr(query, name) for name in query.__struct_fields__}
-    await _answer(call, "search", arguments)
+    await _run(request, "search", arguments)
 
 
-async def _answer(call: Request, operation: str, arguments: dict[str, Any]) -> None:
-    body = await call.app.service.call(
-        call.who, call.session_id, operation, arguments, render=lambda result: encode(render(result))
+async def _run(request: Request, operation: str, arguments: dict[str, Any]) -> None:
+    body = await request.app.service.call(
+        request.acting, request.session_id, operation, arguments, render=lambda result: encode(render(result))
     )
-    await call.json_text(200, body)
+    await request.send_encoded_json(200, body)

@@ -11,73 +11,75 @@ from carrel.fronts.http.request import VARY, ClientDisconnected, Request, encode
 
 MEDIA_TYPE = "text/event-stream"
 QUIET_SECONDS = 15
-"""After so long without an event a comment is sent, so that nothing on the way takes the line for dead."""
+"""Interval without events after which a comment is sent, so that proxies keep the connection open."""
 _HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
     (b"x-accel-buffering", b"no"),
     VARY,
 ]
-_OTHERWISE = "application/json"
+_ALTERNATIVE = "application/json"
 _COMMENT = b":\n\n"
 
 
-def wants_events(call: Request) -> bool:
-    """Whether the client prefers events to one JSON document, which is what it gets otherwise."""
-    return call.prefers(MEDIA_TYPE, _OTHERWISE)
+def wants_events(request: Request) -> bool:
+    """Whether the client prefers an event stream to the default JSON document."""
+    return request.prefers(MEDIA_TYPE, _ALTERNATIVE)
 
 
-def render_event(name: str, document: object, number: int | None = None) -> bytes:
-    """One event; *number* is what a client gives as `Last-Event-ID` when it comes back."""
-    mark = b"" if number is None else b"id: %d\n" % number
-    # JSON has no line ends of its own, so one line holds it.
-    return mark + b"event: " + name.encode("ascii") + b"\ndata: " + encode(document) + b"\n\n"
+def render_event(name: str, document: object, event_id: int | None = None) -> bytes:
+    """Render one event; a client that reconnects sends its *event_id* as `Last-Event-ID`."""
+    id_line = b"" if event_id is None else b"id: %d\n" % event_id
+    # Encoded JSON contains no line breaks.
+    return id_line + b"event: " + name.encode("ascii") + b"\ndata: " + encode(document) + b"\n\n"
 
 
 def text_or_bytes(data: bytes) -> dict[str, Any]:
-    """Output as a text, or where it is none as base64."""
+    """Render output as text, or as base64 if it is not UTF-8."""
     try:
         return {"text": data.decode("utf-8")}
     except UnicodeDecodeError:
         return {"base64": b64encode(data).decode("ascii")}
 
 
-async def send_events(call: Request, events: AsyncIterator[bytes], *, have_end: bool) -> None:
-    """Send events until there are no more or the client goes away.
+async def send_events(request: Request, events: AsyncIterator[bytes], *, have_end: bool) -> None:
+    """Send events until they end or the client disconnects.
 
-    Events that *have_end* are waited for when the service is about to stop, others are not.
+    When the service stops, a stream that *have_end* says is finite continues to its end; others end at once.
 
     Raises:
-        GoneError: The client went away.
+        ClientDisconnected: The client disconnected.
     """
-    await call.begin(200, _HEADERS)
-    if call.is_head:
-        await call.finish()
+    await request.start_response(200, _HEADERS)
+    if request.is_head:
+        await request.end_response()
         return
-    gone = asyncio.ensure_future(call.gone())
-    stopping = asyncio.ensure_future(_never() if have_end else call.app.stopping.wait())
+    disconnected = asyncio.ensure_future(request.wait_disconnected())
+    stopping = asyncio.ensure_future(_never() if have_end else request.app.stopping.wait())
     following = asyncio.ensure_future(_next(events))
     try:
         while True:
             await asyncio.wait(
-                (following, gone, stopping), timeout=QUIET_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                (following, disconnected, stopping),
+                timeout=QUIET_SECONDS,
+                return_when=asyncio.FIRST_COMPLETED,
             )
-            if gone.done():
+            if disconnected.done():
                 raise ClientDisconnected
             if following.done():
-                if not (piece := following.result()):
+                if not (event := following.result()):
                     break
-                await call.write(piece)
+                await request.write(event)
                 following = asyncio.ensure_future(_next(events))
             elif stopping.done():
                 break
             else:
-                await call.write(_COMMENT)
-        await call.finish()
+                await request.write(_COMMENT)
+        await request.end_response()
     finally:
-        for task in (following, gone, stopping):
+        for task in (following, disconnected, stopping):
             task.cancel()
-        await asyncio.wait((following, gone, stopping))
+        await asyncio.wait((following, disconnected, stopping))
 
 
 async def _never() -> bool:
@@ -88,7 +90,7 @@ async def _next(events: AsyncIterator[bytes]) -> bytes:
     return await anext(events, b"")
 
 
-def last_event_id(call: Request) -> int | None:
-    """The number of the last event that a client which comes back has seen."""
-    header = call.header(b"last-event-id")
+def last_event_id(request: Request) -> int | None:
+    """Return the id of the last event that a reconnecting client has seen."""
+    header = request.header(b"last-event-id")
     return int(header) if header is not None and header.isdecimal() and len(header) < 20 else None

@@ -14,18 +14,18 @@ from carrel.values import UNSET, Limits
 
 
 class NewSessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a new session is to be like; what is left out is as configured."""
+    """The properties of a session to create; omitted ones are as configured."""
 
     session_id: str | None = None
     ttl_seconds: float | UnsetType | None = NOT_SENT
-    """How long it may be idle; `null`, which only the operator may ask for, is for ever."""
+    """Idle lifetime; `null`, which only the operator may set, for a session that never expires."""
     limits: Limits | None = None
     role: str | None = None
     labels: dict[str, str] = {}
 
 
 class ExtendBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long a session may be idle from now on."""
+    """The new idle lifetime of a session."""
 
     ttl_seconds: float | None
 
@@ -34,13 +34,13 @@ class PageQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which sessions to list."""
 
     after: str | None = None
-    """Those whose ids follow this one."""
+    """List the sessions after this id."""
     count: int = 100
 
 
-async def create(call: Request) -> None:
-    """Make a session."""
-    body = await call.document(NewSessionBody)
+async def create(request: Request) -> None:
+    """Create a session."""
+    body = await request.document(NewSessionBody)
     new = NewSession(
         session_id=body.session_id,
         ttl_seconds=UNSET if isinstance(body.ttl_seconds, UnsetType) else body.ttl_seconds,
@@ -48,45 +48,46 @@ async def create(call: Request) -> None:
         role=body.role,
         labels=body.labels,
     )
-    info = await call.app.service.sessions.create(call.who, new)
-    place = f"/api/v1/sessions/{quote(info.session_id, safe='')}".encode("ascii")
-    await call.json(201, render(info), [(b"location", place)])
+    info = await request.app.service.sessions.create(request.acting, new)
+    location = f"/api/v1/sessions/{quote(info.session_id, safe='')}".encode("ascii")
+    await request.send_json(201, render(info), [(b"location", location)])
 
 
-async def list_page(call: Request) -> None:
-    """One page of the caller's sessions."""
-    query = call.query(PageQuery)
-    page = await call.app.service.sessions.list(call.who, after=query.after, count=query.count)
-    await call.json(200, render(page))
+async def list_page(request: Request) -> None:
+    """List a page of the caller's sessions."""
+    query = request.query(PageQuery)
+    page = await request.app.service.sessions.list(request.acting, after=query.after, count=query.count)
+    await request.send_json(200, render(page))
 
 
-async def show(call: Request) -> None:
-    """What is known about a session."""
-    await _tell(call, await call.app.service.sessions.status(call.who, call.session_id))
+async def show(request: Request) -> None:
+    """Return the properties and usage of a session."""
+    await _send_info(request, await request.app.service.sessions.status(request.acting, request.session_id))
 
 
-async def ensure(call: Request) -> None:
-    """A session, made if it is missing."""
-    await _tell(call, await call.app.service.sessions.ensure(call.who, call.session_id))
+async def ensure(request: Request) -> None:
+    """Return a session, created if it is missing."""
+    await _send_info(request, await request.app.service.sessions.ensure(request.acting, request.session_id))
 
 
-async def extend(call: Request) -> None:
-    """Let a session be idle for longer, or shorter."""
-    body = await call.document(ExtendBody)
-    await _tell(call, await call.app.service.sessions.extend(call.who, call.session_id, body.ttl_seconds))
+async def extend(request: Request) -> None:
+    """Set the idle lifetime of a session."""
+    body = await request.document(ExtendBody)
+    info = await request.app.service.sessions.extend(request.acting, request.session_id, body.ttl_seconds)
+    await _send_info(request, info)
 
 
-async def delete(call: Request) -> None:
-    """Remove a session."""
-    await call.app.service.sessions.delete(call.who, call.session_id)
-    await call.empty()
+async def delete(request: Request) -> None:
+    """Delete a session."""
+    await request.app.service.sessions.delete(request.acting, request.session_id)
+    await request.send_no_content()
 
 
-async def reset(call: Request) -> None:
-    """Remove all files of a session."""
-    await call.app.service.sessions.reset(call.who, call.session_id)
-    await call.empty()
+async def reset(request: Request) -> None:
+    """Delete all files of a session."""
+    await request.app.service.sessions.reset(request.acting, request.session_id)
+    await request.send_no_content()
 
 
-async def _tell(call: Request, info: SessionInfo) -> None:
-    await call.json(200, render(info))
+async def _send_info(request: Request, info: SessionInfo) -> None:
+    await request.send_json(200, render(info))

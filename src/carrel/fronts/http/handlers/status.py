@@ -5,58 +5,55 @@ from __future__ import annotations
 from msgspec import Struct
 
 from carrel.errors import StoppingError, UnknownRequestError
-from carrel.fronts.http.request import Request
+from carrel.fronts.http.request import Request, whole_response
 
-PIECE_BYTES = 2**14
-"""How much of the description is sent at once."""
+CHUNK_BYTES = 2**14
+"""Size of the chunks in which the OpenAPI document is sent."""
 
 
 class Status(Struct, frozen=True, kw_only=True):
-    """How the service is."""
+    """The state and version of the service."""
 
     status: str
     version: str
 
 
-async def healthy(call: Request) -> None:
-    """Say that the service runs."""
-    await call.json(200, Status(status="ok", version=call.app.version))
+async def healthy(request: Request) -> None:
+    """Report that the service runs."""
+    await request.send_json(200, Status(status="ok", version=request.app.version))
 
 
-async def ready(call: Request) -> None:
-    """Say that the service takes calls, or why it does not."""
-    if call.app.stopping.is_set():
-        raise StoppingError("the service is about to end")
-    await call.app.require_ready()
-    await call.json(200, Status(status="ready", version=call.app.version))
+async def ready(request: Request) -> None:
+    """Report whether the service accepts requests."""
+    if request.app.stopping.is_set():
+        raise StoppingError("the service is stopping")
+    await request.app.require_ready()
+    await request.send_json(200, Status(status="ready", version=request.app.version))
 
 
-async def metrics(call: Request) -> None:
-    """What was done so far, as Prometheus reads it."""
-    if not call.app.settings.metrics:
-        raise UnknownRequestError("metrics are switched off")
-    call.who.require_metrics()
-    body = call.app.metrics.render()
-    await call.answer(
-        200,
-        body,
-        [
-            (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),
-            (b"cache-control", b"no-store"),
-        ],
+async def metrics(request: Request) -> None:
+    """Return the metrics in the text format of Prometheus."""
+    if not request.app.settings.metrics:
+        raise UnknownRequestError("metrics are disabled: set serve.metrics to enable them")
+    request.acting.require_metrics()
+    body = request.app.metrics.render()
+    headers = (
+        (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),
+        (b"cache-control", b"no-store"),
     )
+    await request.send_response(whole_response(200, body, headers))
 
 
-async def openapi(call: Request) -> None:
-    """What can be asked and what is answered, as OpenAPI says it."""
-    document = call.app.openapi
+async def openapi(request: Request) -> None:
+    """Return the OpenAPI document."""
+    document = request.app.openapi
     headers = [
         (b"content-type", b"application/json"),
         (b"cache-control", b"no-cache"),
         (b"content-length", b"%d" % len(document)),
     ]
-    await call.begin(200, headers)
-    # Anybody may ask for it and take nothing: no more of it is held than a piece.
-    for begin in range(0, len(document), PIECE_BYTES):
-        await call.write(document[begin : begin + PIECE_BYTES])
-    await call.finish()
+    await request.start_response(200, headers)
+    # Sent in chunks, so that a client that does not read it occupies little memory.
+    for start in range(0, len(document), CHUNK_BYTES):
+        await request.write(document[start : start + CHUNK_BYTES])
+    await request.end_response()

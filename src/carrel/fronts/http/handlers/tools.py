@@ -1,4 +1,4 @@
-"""List the tools of a role, and call one."""
+"""List and call tools."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from carrel.tools.core.spec import Profile
 from carrel.values import ToolResult
 
 FLAT = ("tool", "context", "profile")
-"""What a flat call says besides the arguments of the tool."""
+"""Fields of a flat call that are no arguments of the tool."""
 
 
 class ToolsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose tools, and how they are described."""
+    """Which tools to list, and in which format."""
 
     role: str | None = None
     profile: Profile = Profile.AGENT
@@ -26,83 +26,88 @@ class ToolsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ProfileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Under which names tools are called."""
+    """The profile that defines the names of the tools."""
 
     profile: Profile = Profile.AGENT
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """What a request says about itself; what else is in it is of no concern here."""
+    """The context of a request; unknown fields are ignored."""
 
     role: str | None = None
 
 
 class ToolBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to call a tool."""
+    """The arguments of a tool, and the context."""
 
     arguments: dict[str, Any] = {}
     context: Context = field(default_factory=Context)
 
 
-async def list_tools(call: Request) -> None:
-    """The tools of a role, with or without a session."""
-    query = call.query(ToolsQuery)
-    found = await call.app.service.tools(
-        call.who,
-        call.session_id if call.values else None,
+async def list_tools(request: Request) -> None:
+    """List the tools of a role, with or without a session."""
+    query = request.query(ToolsQuery)
+    found = await request.app.service.tools(
+        request.acting,
+        request.session_id if request.path_values else None,
         role=query.role,
         profile=query.profile,
         format=query.format,
     )
-    await call.json(200, {"tools": found})
+    await request.send_json(200, {"tools": found})
 
 
-async def run(call: Request) -> None:
+async def run(request: Request) -> None:
     """Call a tool."""
-    query = call.query(ProfileQuery)
-    body = await call.document(ToolBody)
-    await _answer(call, call.values[1], body.arguments, body.context.role, query.profile)
+    query = request.query(ProfileQuery)
+    body = await request.document(ToolBody)
+    await _answer(request, request.path_values[1], body.arguments, body.context.role, query.profile)
 
 
-async def run_flat(call: Request) -> None:
-    """Call the tool that the body names, with all else in it as arguments."""
-    query = call.query(ProfileQuery)
-    body = await call.document(dict[str, Any])
+async def run_flat(request: Request) -> None:
+    """Call the tool named in the body; the other fields are its arguments."""
+    query = request.query(ProfileQuery)
+    body = await request.document(dict[str, Any])
     name = body.get("tool")
     context = body.get("context", {})
     if not isinstance(name, str):
         raise RequestError("the body cannot be used: 'tool' must name a tool")
     role = context.get("role") if isinstance(context, dict) else context
     if role is not None and not isinstance(role, str):
-        raise RequestError("the body cannot be used: 'context' must be an object, and its 'role' a text")
+        raise RequestError("the body cannot be used: 'context' must be an object, and its 'role' a string")
     arguments = {key: value for key, value in body.items() if key not in FLAT}
-    await _answer(call, name, arguments, role, body.get("profile", query.profile))
+    await _answer(request, name, arguments, role, body.get("profile", query.profile))
 
 
 async def _answer(
-    call: Request, name: str, arguments: dict[str, Any], role: str | None, profile: Any
+    request: Request, name: str, arguments: dict[str, Any], role: str | None, profile: Any
 ) -> None:
-    working = asyncio.ensure_future(
-        call.app.service.call_tool(call.who, call.session_id, name, arguments, role=role, profile=profile)
+    service = request.app.service
+    result = service.call_tool_inline(
+        request.acting, request.session_id, name, arguments, role=role, profile=profile
     )
-    result = await _while_waited_for(call, working)
-    # A tool that fails has answered; one that is not there has not.
-    await call.json(404 if result.code == "tool.unknown" else 200, result.to_dict())
+    if result is None:
+        calling = service.call_tool_in_thread(
+            request.acting, request.session_id, name, arguments, role=role, profile=profile
+        )
+        result = await _until_disconnected(request, asyncio.ensure_future(calling))
+    # A failed tool is a successful response; an unknown one is not.
+    await request.send_json(404 if result.code == "tool.unknown" else 200, result.to_dict())
 
 
-async def _while_waited_for(call: Request, working: asyncio.Future[ToolResult]) -> ToolResult:
-    """What a tool answers; a client that does not wait for that wants it stopped.
+async def _until_disconnected(request: Request, calling: asyncio.Future[ToolResult]) -> ToolResult:
+    """Return the result of a tool; cancel it if the client disconnects first.
 
     Raises:
-        GoneError: The client went away.
+        ClientDisconnected: The client disconnected.
     """
-    gone = asyncio.ensure_future(call.gone())
+    disconnected = asyncio.ensure_future(request.wait_disconnected())
     try:
-        await asyncio.wait((gone, working), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+        await asyncio.wait((disconnected, calling), return_when=asyncio.FIRST_COMPLETED)
+        if not calling.done():
             raise ClientDisconnected
-        return working.result()
+        return calling.result()
     finally:
-        gone.cancel()
-        working.cancel()
-        await asyncio.wait((gone, working))
+        disconnected.cancel()
+        calling.cancel()
+        await asyncio.wait((disconnected, calling))

@@ -1,4 +1,4 @@
-"""`Upload`: iterate the body of a request in a worker thread."""
+"""`Upload`: pass the body of a request to a worker thread."""
 
 from __future__ import annotations
 
@@ -13,64 +13,64 @@ from carrel.fronts.http.request import ClientDisconnected
 from carrel.fs.nonblocking import blocking
 
 T = TypeVar("T")
-PIECE_BYTES = 2**18
-"""So much is handed over at a time, if it is there."""
+BATCH_BYTES = 2**18
+"""Chunks that are passed to the thread at one time are joined up to this size."""
 
 
 class Upload:
-    """Pieces that come in an event loop, iterated in a thread.
+    """Iterates in a thread over chunks that arrive in the event loop.
 
-    Whatever ends the request ends the iteration with `ClientDisconnected`, which discards what was written.
+    If the request ends early, the iteration raises `ClientDisconnected`, which discards what was written.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes], threads: Executor) -> None:
-        """Read *pieces* in one of *threads*, which a client that stalls may hold for long."""
-        self._pieces = pieces
+    def __init__(self, chunks: AsyncIterator[bytes], threads: Executor) -> None:
+        """Read *chunks* in one of *threads*, which a stalled client can occupy for long."""
+        self._chunks = chunks
         self._threads = threads
         self._loop = asyncio.get_running_loop()
         self._waiting: asyncio.Task[bytes] | None = None
-        self._is_over = False
+        self._is_ended = False
 
-    async def through(self, work: Callable[[Iterator[bytes]], T]) -> T:
-        """What *work*, run in a thread, makes of the pieces."""
+    async def run(self, work: Callable[[Iterator[bytes]], T]) -> T:
+        """Return the result of *work*, called with the chunks in a thread."""
         call = partial(copy_context().run, lambda: work(iter(self)))
         running = self._loop.run_in_executor(self._threads, call)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            self._is_over = True
+            self._is_ended = True
             if self._waiting is not None:
                 self._waiting.cancel()
-            # Until it has let go of what it was about to make.
+            # Until the thread has discarded what it was writing.
             await asyncio.wait([running])
             if not running.cancelled():
                 running.exception()
             raise
 
     def __iter__(self) -> Iterator[bytes]:
-        while piece := self._awaited():
-            yield piece
+        while batch := self._wait_for_batch():
+            yield batch
 
-    def _awaited(self) -> bytes:
+    def _wait_for_batch(self) -> bytes:
         with blocking():
             return asyncio.run_coroutine_threadsafe(self._next(), self._loop).result()
 
     async def _next(self) -> bytes:
-        """The next piece, empty at the end."""
-        if self._is_over:
+        """Return the next chunks, joined; empty at the end."""
+        if self._is_ended:
             raise ClientDisconnected
-        self._waiting = asyncio.ensure_future(self._gathered())
+        self._waiting = asyncio.ensure_future(self._join_chunks())
         try:
             return await self._waiting
         except asyncio.CancelledError:
             raise ClientDisconnected from None
 
-    async def _gathered(self) -> bytes:
-        pieces: list[bytes] = []
+    async def _join_chunks(self) -> bytes:
+        chunks: list[bytes] = []
         size = 0
-        async for piece in self._pieces:
-            pieces.append(piece)
-            size += len(piece)
-            if size >= PIECE_BYTES:
+        async for chunk in self._chunks:
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= BATCH_BYTES:
                 break
-        return b"".join(pieces)
+        return b"".join(chunks)

@@ -1,18 +1,17 @@
-"""`FastPath`: answer plain tool calls on standard streams without the SDK, which is slow.
+"""`FastPath`: answer plain tool calls on standard streams without the SDK, which costs more than most calls.
 
-A call is plain if it has nothing but the name of a tool and its arguments. Whoever wants to be told of
-progress, or sends what is wrong in any way, is answered by the SDK, and so is every other request. What is
-answered here looks the same, and can be cancelled in the same way.
+A call is plain if it has only the name of a tool and its arguments. Calls that request progress, malformed
+ones and all other requests are left to the SDK. Responses look the same, and calls can be cancelled as usual.
 
-A plain call that takes no time to speak of is answered before anything else gets a turn: to wake a task for
-it would take longer than the call. Any other has a task of its own, so that nothing waits behind it.
+A call that does not block is answered inline: waking a task would take longer. Any other call has its own
+task, so that nothing waits behind it. docs/adr/0020 has the measurements.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import msgspec
 from mcp.shared.exceptions import MCPError
@@ -22,26 +21,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from msgspec import Struct, field
 
 from carrel.fronts.mcp.responses import Document, replace_surrogates
-from carrel.fronts.mcp.tool_calls import Arguments
+from carrel.fronts.mcp.tool_calls import Arguments, PendingCall
 from carrel.fronts.mcp.transports.jsonrpc import parse_cancelled_id
 
 OLDER_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
-"""Of the older protocol, those in which an answer has the same shape."""
+"""Versions of the older protocol in which responses have the same structure."""
 _CALL, _CANCEL = b'"tools/call"', b'"notifications/cancelled"'
 
 Send = Callable[[bytes], None]
-
-
-class ToolCaller(Protocol):
-    """Whatever does the calls; it raises nothing but `MCPError`."""
-
-    def at_once(self, name: str, arguments: Arguments) -> Document | None:
-        """The answer, if nobody has to wait for it; else `None`, and `later` is for it."""
-        ...
-
-    async def later(self, name: str, arguments: Arguments) -> Document:
-        """The answer, whenever it is there."""
-        ...
+StartCall = Callable[[str, Arguments], Document | PendingCall]
+"""Starts a call by name and arguments; see `ToolCalls.start`."""
 
 
 class _Meta(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -67,18 +56,18 @@ _calls = msgspec.json.Decoder(_Call)
 
 
 class FastPath:
-    """Takes the plain calls of one client."""
+    """Answers the plain calls of one client."""
 
-    def __init__(self, tools: ToolCaller, send: Send) -> None:
-        """Let *tools* do them, and *send* the answers."""
-        self._tools = tools
+    def __init__(self, start: StartCall, send: Send) -> None:
+        """Run calls with *start*, and pass responses to *send*."""
+        self._start = start
         self._send = send
         self._running: dict[int | str, asyncio.Task[None]] = {}
         self.on_done: Callable[[], None] | None = None
-        """Is called when a call that ran has ended."""
-        self._is_open = False
-        self._server_info: Any = None  # Any: as the SDK tells it
-        """Told with every answer of the newer protocol."""
+        """Called when a call with a task has ended."""
+        self._is_enabled = False
+        self._server_info: Any = None  # Any: as the SDK sends it
+        """Sent with every response of the newer protocol."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -91,26 +80,26 @@ class FastPath:
 
     @property
     def running(self) -> int:
-        """How many calls are not answered yet."""
+        """Number of calls that are not answered yet."""
         return len(self._running)
 
-    async def settled(self) -> None:
-        """Wait until nothing runs."""
+    async def wait_idle(self) -> None:
+        """Wait until no call runs."""
         while running := tuple(self._running.values()):
             await asyncio.wait(running)
 
-    def learn(self, message: JSONRPCMessage) -> None:
-        """See what the SDK answers; only once it has said which protocol is spoken, calls are taken."""
-        if self._is_open or not isinstance(message, JSONRPCResponse):
+    def observe(self, message: JSONRPCMessage) -> None:
+        """Learn the protocol version from a message of the SDK; until then, no calls are handled here."""
+        if self._is_enabled or not isinstance(message, JSONRPCResponse):
             return
         self._server_info = (message.result.get("_meta") or {}).get(SERVER_INFO_META_KEY)
-        self._is_open = (
+        self._is_enabled = (
             self._server_info is not None or message.result.get("protocolVersion") in OLDER_VERSIONS
         )
 
-    def took(self, line: bytes) -> bool:
-        """Whether this was a plain call, which is answered now or in a moment."""
-        if not self._is_open:
+    def try_handle(self, line: bytes) -> bool:
+        """Handle *line* if it is a plain call; `False` leaves it to the SDK."""
+        if not self._is_enabled:
             return False
         if _CANCEL in line:
             self._cancel(line)
@@ -120,58 +109,54 @@ class FastPath:
             call = _calls.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        if not self._speaks(call.params.meta) or call.id in self._running:
+        if not self._is_same_protocol(call.params.meta) or call.id in self._running:
             return False
-        if self._is_answered(call):
+        try:
+            started = self._start(call.params.name, call.params.arguments)
+        except MCPError as error:
+            self._send_error(call, error)
             return True
-        task = asyncio.create_task(self._answer(call))
+        if not callable(started):
+            self._send_result(call, started)
+            return True
+        task = asyncio.create_task(self._finish(call, started))
         self._running[call.id] = task
-        task.add_done_callback(lambda _: self._done(call.id))
+        task.add_done_callback(lambda _: self._remove(call.id))
         return True
 
-    def _done(self, number: int | str) -> None:
-        del self._running[number]
+    def _remove(self, request_id: int | str) -> None:
+        del self._running[request_id]
         if self.on_done is not None:
             self.on_done()
 
-    def _speaks(self, meta: _Meta | None) -> bool:
-        """Whether a call is of the protocol that the client began with."""
+    def _is_same_protocol(self, meta: _Meta | None) -> bool:
+        """Whether a call uses the version of the protocol that the client began with."""
         if meta is None:
             return self._server_info is None
         return self._server_info is not None and meta.version in MODERN_PROTOCOL_VERSIONS
 
     def _cancel(self, line: bytes) -> None:
-        number = parse_cancelled_id(line)
-        task = None if number is None else self._running.get(number)
+        request_id = parse_cancelled_id(line)
+        task = None if request_id is None else self._running.get(request_id)
         if task is not None:
             task.cancel()
 
-    def _is_answered(self, call: _Call) -> bool:
+    async def _finish(self, call: _Call, pending: PendingCall) -> None:
         try:
-            found = self._tools.at_once(call.params.name, call.params.arguments)
+            result = await pending(None)
         except MCPError as error:
-            self._refuse(call, error)
-            return True
-        if found is not None:
-            self._give(call, found)
-        return found is not None
-
-    async def _answer(self, call: _Call) -> None:
-        try:
-            found = await self._tools.later(call.params.name, call.params.arguments)
-        except MCPError as error:
-            self._refuse(call, error)
+            self._send_error(call, error)
         else:
-            self._give(call, found)
+            self._send_result(call, result)
 
-    def _refuse(self, call: _Call, error: MCPError) -> None:
-        told = {"code": error.code, "message": error.message}
-        self._send(_encode({"jsonrpc": "2.0", "id": call.id, "error": told}))
+    def _send_error(self, call: _Call, error: MCPError) -> None:
+        document = {"code": error.code, "message": error.message}
+        self._send(_encode({"jsonrpc": "2.0", "id": call.id, "error": document}))
 
-    def _give(self, call: _Call, result: Document) -> None:
+    def _send_result(self, call: _Call, result: Document) -> None:
         if self._server_info is not None:
-            about = {SERVER_INFO_META_KEY: self._server_info}
-            result = {**result, "resultType": "complete", "_meta": about}
+            meta = {SERVER_INFO_META_KEY: self._server_info}
+            result = {**result, "resultType": "complete", "_meta": meta}
         self._send(_encode({"jsonrpc": "2.0", "id": call.id, "result": result}))
 
 
@@ -179,5 +164,5 @@ def _encode(document: Document) -> bytes:
     try:
         return msgspec.json.encode(document)
     except UnicodeEncodeError:
-        # Few answers have anything of that, and to look for it takes as long as to write them.
+        # Rare, and checking beforehand would take as long as encoding.
         return msgspec.json.encode(replace_surrogates(document))

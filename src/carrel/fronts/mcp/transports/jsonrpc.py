@@ -1,4 +1,4 @@
-"""JSON-RPC lines: read the id and the kind without full parsing, and answer malformed ones."""
+"""JSON-RPC messages: parse their ids without validating them, and render errors for malformed ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CANCEL = "notifications/cancelled"
 
 
 class _Head(Struct):
-    id: Any = UNSET  # Any: whatever a client sends
+    id: Any = UNSET  # Any: any JSON
     method: Any = UNSET
     result: msgspec.Raw | UnsetType = UNSET
     error: msgspec.Raw | UnsetType = UNSET
@@ -34,7 +34,7 @@ _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def expects_no_response(line: bytes) -> bool:
-    """Whether *line* is a notification, or an answer to what was asked here: neither is answered."""
+    """Whether *line* is a notification or a response, neither of which is answered."""
     try:
         head = _heads.decode(line)
     except _DECODE_ERRORS:
@@ -45,16 +45,16 @@ def expects_no_response(line: bytes) -> bool:
 
 
 def parse_request_id(line: bytes) -> int | str | None:
-    """The number of the request; `None` if it has none."""
+    """Return the id of a request, or `None`."""
     try:
-        number = _heads.decode(line).id
+        request_id = _heads.decode(line).id
     except _DECODE_ERRORS:
         return None
-    return number if isinstance(number, int | str) else None
+    return request_id if isinstance(request_id, int | str) else None
 
 
 def parse_cancelled_id(line: bytes) -> int | str | None:
-    """The number of the request that *line* cancels; `None` if it cancels none."""
+    """Return the id of the request that *line* cancels, or `None`."""
     try:
         found = _cancels.decode(line)
     except _DECODE_ERRORS:
@@ -63,12 +63,12 @@ def parse_cancelled_id(line: bytes) -> int | str | None:
 
 
 TOO_LONG = "the line is too long"
-_INVALID_JSON = "the line is no JSON that can be read here"
-_INVALID_MESSAGE = "the line is no message of this protocol, or holds what UTF-8 cannot say"
+_INVALID_JSON = "the line is not valid JSON"
+_INVALID_MESSAGE = "the line is not a message of this protocol, or not valid UTF-8"
 
 
 def error_for_malformed_line(line: bytes) -> bytes | None:
-    """The answer to *line*, which is no message; `None` if nobody waits for one."""
+    """Return the error for a malformed line, or `None` if it must not be answered."""
     if not line.strip():
         return None
     try:
@@ -79,13 +79,13 @@ def error_for_malformed_line(line: bytes) -> bytes | None:
         return render_error_line(INVALID_REQUEST, _INVALID_MESSAGE)
     if "method" not in document and ("result" in document or "error" in document):
         return None
-    number = document.get("id")
+    request_id = document.get("id")
     return render_error_line(
-        INVALID_REQUEST, _INVALID_MESSAGE, number if type(number) in (int, str) else None
+        INVALID_REQUEST, _INVALID_MESSAGE, request_id if type(request_id) in (int, str) else None
     )
 
 
-def render_error_line(code: int, problem: str, number: int | str | None = None) -> bytes:
-    """An error for the request *number*, or for one whose number is not known."""
+def render_error_line(code: int, problem: str, request_id: int | str | None = None) -> bytes:
+    """Render an error for the request *request_id*, or for one without a valid id."""
     error = {"code": code, "message": problem}
-    return json.dumps({"jsonrpc": "2.0", "id": number, "error": error}).encode()
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error}).encode()

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 
 class LineBuffer:
-    """Cuts what is read piece by piece; of a line that is too long nothing is kept."""
+    """Splits a stream that is read in pieces; the bytes of a line that is too long are dropped."""
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._pieces: list[bytes] = []
         self._size = 0
 
     def split(self, data: bytes) -> list[bytes | ValueError]:
-        """The lines that end in *data*, without their ends; an error instead of one that is too long."""
+        """Return the lines that end in *data*, with an error in place of each one that is too long."""
         first, *others = data.split(b"\n")
-        self._keep(first)
+        self._add(first)
         if not others:
             return []
         *whole, rest = others
-        found = [self._line()]
+        lines = [self._take_line()]
         for each in whole:
-            self._keep(each)
-            found.append(self._line())
-        self._keep(rest)
-        return found
+            self._add(each)
+            lines.append(self._take_line())
+        self._add(rest)
+        return lines
 
     def end(self) -> list[bytes | ValueError]:
-        """The last line, if it has no end."""
-        return [self._line()] if self._size else []
+        """Return the last line if it has no line end."""
+        return [self._take_line()] if self._size else []
 
-    def _keep(self, piece: bytes) -> None:
+    def _add(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > self._most_bytes:
+        if self._size > self._max_bytes:
             self._pieces.clear()
         elif piece:
             self._pieces.append(piece)
 
-    def _line(self) -> bytes | ValueError:
+    def _take_line(self) -> bytes | ValueError:
         size, self._size = self._size, 0
-        if size > self._most_bytes:
-            return ValueError(f"a line of {size} bytes is too long; at most {self._most_bytes}")
+        if size > self._max_bytes:
+            return ValueError(f"a line of {size} bytes is too long; the limit is {self._max_bytes}")
         pieces, self._pieces = self._pieces, []
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)

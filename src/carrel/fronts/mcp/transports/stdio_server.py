@@ -18,94 +18,92 @@ from carrel.fronts.mcp.client_context import ClientContext
 from carrel.fronts.mcp.server import make_server
 from carrel.fronts.mcp.subscriptions import Subscriptions
 from carrel.fronts.mcp.tool_calls import ToolCalls
-from carrel.fronts.mcp.transports.fast_path import FastPath, ToolCaller
+from carrel.fronts.mcp.transports.fast_path import FastPath, StartCall
 from carrel.fronts.mcp.transports.stdio_transport import RequestReader, ResponseWriter
 from carrel.service.service import Service
 
 _IN, _OUT, _ERROR = 0, 1, 2
 
 
-def serve(service: Service, visit: ClientContext) -> None:
-    """Answer until standard input ends, or SIGTERM comes; every request is one of *visit*."""
+def serve(service: Service, client: ClientContext) -> None:
+    """Serve *client* until standard input ends, or SIGTERM arrives."""
     with suppress(asyncio.CancelledError):
-        event_loop.run(_serve(service, visit))
+        event_loop.run(_serve(service, client))
 
 
-async def _serve(service: Service, visit: ClientContext) -> None:
+async def _serve(service: Service, client: ClientContext) -> None:
     calls = ToolCalls(service)
-    server = make_server(service, lambda _: visit, calls, Subscriptions(service))
+    server = make_server(service, lambda _: client, calls, Subscriptions(service))
     task = asyncio.current_task()
     assert task is not None  # noqa: S101  # this one
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    tools = None if service.settings.serve.traces else _Tools(calls, visit)
-    async with service, _streams(tools, service.settings.serve.shutdown_seconds) as (requests, answers):
-        await server.run(requests, answers, server.create_initialization_options())
+    # Only the SDK records traces.
+    start = None if service.settings.serve.traces else partial(calls.start, client)
+    async with service, _streams(start, service.settings.serve.shutdown_seconds) as (requests, responses):
+        await server.run(requests, responses, server.create_initialization_options())
 
 
-class _Tools:
-    """The tools of one visit."""
-
-    def __init__(self, calls: ToolCalls, visit: ClientContext) -> None:
-        self.at_once = partial(calls.at_once, visit)
-        self.later = partial(calls.later, visit)
+Streams = tuple[Any, Any]  # Any: the types of the SDK are narrower than what it accepts
 
 
-Streams = tuple[Any, Any]  # Any: the types of the SDK are narrower than what it takes
+def _streams(start: StartCall | None, seconds: float) -> AbstractAsyncContextManager[Streams]:
+    """Return the streams of requests and responses: our own for pipes, the SDK's for anything else.
 
-
-def _streams(tools: ToolCaller | None, seconds: float) -> AbstractAsyncContextManager[Streams]:
-    """Where requests come from and answers go: pipes of a client as a rule, anything else as the SDK can.
-
-    Plain calls on pipes are done by *tools*, unless that is `None`: the SDK tells traces of all it does. What
-    still runs at the end of the requests has so many *seconds*.
+    Plain calls on pipes are run by *start*, if given. Calls that still run when the requests end are given
+    *seconds* to finish.
     """
-    return _pipes(tools, seconds) if _are_pipes(os.fstat(_IN), os.fstat(_OUT)) else stdio_server()
+    return _pipes(start, seconds) if _are_pipes(os.fstat(_IN), os.fstat(_OUT)) else stdio_server()
 
 
 def _are_pipes(source: os.stat_result, target: os.stat_result) -> bool:
-    """Whether both are pipes or sockets, and not one for both: a loop reads also from what it writes to."""
+    """Whether both are pipes or sockets, and not the same one, which the event loop would read back from."""
     return all(
         stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in (source, target)
     ) and not os.path.samestat(source, target)
 
 
 @asynccontextmanager
-async def _pipes(tools: ToolCaller | None, seconds: float) -> AsyncIterator[Streams]:
-    """The streams of the SDK hand every line to a thread three times, which takes longer than most calls."""
-    with _taken(_IN, os.open(os.devnull, os.O_RDONLY)) as source, _taken(_OUT, os.dup(_ERROR)) as target:
-        async with await ResponseWriter.open(target) as answers:
-            if tools is None:
-                async with await RequestReader.open(source, answers) as requests:
-                    requests.finish = partial(_finish, answers, seconds, answers.settled)
-                    yield requests, answers
+async def _pipes(start: StartCall | None, seconds: float) -> AsyncIterator[Streams]:
+    """Open pipes as streams; those of the SDK pass each line to a thread three times."""
+    with (
+        _redirected(_IN, os.open(os.devnull, os.O_RDONLY)) as source,
+        _redirected(_OUT, os.dup(_ERROR)) as target,
+    ):
+        async with await ResponseWriter.open(target) as responses:
+            if start is None:
+                async with await RequestReader.open(source, responses) as requests:
+                    requests.on_end = partial(_finish, responses, seconds, responses.wait_answered)
+                    yield requests, responses
                 return
-            async with FastPath(tools, answers.write) as express:
-                answers.learn = express.learn
-                async with await RequestReader.open(source, answers, express.took) as requests:
-                    express.on_done = requests.go_on
-                    requests.more_running = lambda: express.running
-                    requests.finish = partial(_finish, answers, seconds, answers.settled, express.settled)
-                    yield requests, answers
+            async with FastPath(start, responses.write) as fast_path:
+                responses.on_message = fast_path.observe
+                async with await RequestReader.open(source, responses, fast_path.try_handle) as requests:
+                    fast_path.on_done = requests.process_next
+                    requests.count_others = lambda: fast_path.running
+                    requests.on_end = partial(
+                        _finish, responses, seconds, responses.wait_answered, fast_path.wait_idle
+                    )
+                    yield requests, responses
 
 
 async def _finish(
-    answers: ResponseWriter, seconds: float, *running: Callable[[], Coroutine[Any, Any, None]]
+    responses: ResponseWriter, seconds: float, *waits: Callable[[], Coroutine[Any, Any, None]]
 ) -> None:
-    """Let what runs come to its end, if the client is there to hear of it and that takes no longer."""
+    """Wait for running calls, but no longer than *seconds*, and only while the client reads responses."""
 
-    async def work() -> None:
-        for each in running:
-            await each()
+    async def wait_all() -> None:
+        for wait in waits:
+            await wait()
 
-    waits = asyncio.create_task(work()), asyncio.create_task(answers.gone())
-    await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for each in waits:
-        each.cancel()
+    tasks = asyncio.create_task(wait_all()), asyncio.create_task(responses.wait_closed())
+    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
 
 @contextmanager
-def _taken(fd: int, instead: int) -> Iterator[int]:
-    """Give a copy of *fd*, and let others who use it meanwhile use *instead*: nothing else gets between."""
+def _redirected(fd: int, instead: int) -> Iterator[int]:
+    """Return a copy of *fd*, and make *fd* itself refer to *instead*, so that nothing else interferes."""
     copy = os.dup(fd)
     os.dup2(instead, fd, inheritable=True)
     os.close(instead)

@@ -1,4 +1,4 @@
-"""Messages as lines of JSON, read from one pipe and written to another."""
+"""JSON messages, one per line, read from one pipe and written to another."""
 
 from __future__ import annotations
 
@@ -32,119 +32,119 @@ from carrel.fronts.mcp.transports.line_buffer import LineBuffer
 from carrel.values import MIB
 
 MAX_LINE_BYTES = 32 * MIB
-"""Of one line, and of what a client has not read yet when it is answered no more."""
+"""Maximum size of a line, and of the unread responses at which writing pauses."""
 _LISTEN, _CANCEL = "subscriptions/listen", "notifications/cancelled"
-"""What has no answer as long as the client is there, and what says that none is wanted."""
+"""A request that is not answered before the client disconnects, and the cancellation of a request."""
 WAITING_BYTES = 2**10
-"""What a line that waits counts for at least."""
-RUNNING = 16
-"""Most requests at one time that are not answered yet; others wait until one is, or is cancelled."""
-LAST_SECONDS = 1.0
-"""So long a client may take to read its last answers."""
+"""Minimum size that a waiting line counts for."""
+MAX_UNANSWERED = 16
+"""Maximum number of unanswered requests; others wait until one is answered or cancelled."""
+CLOSE_SECONDS = 1.0
+"""How long a client may take to read the last responses."""
 
 TryHandle = Callable[[bytes], bool]
 OnMessage = Callable[[JSONRPCMessage], None]
 LineItem = bytes | ValueError | None
-"""A line; that it is too long; or that there is none any more."""
+"""A line, an error in place of one that is too long, or `None` at the end."""
 
 
 class ResponseWriter(asyncio.BaseProtocol):
-    """What a client is sent."""
+    """Writes messages to the client."""
 
-    def __init__(self, most_bytes: int = MAX_LINE_BYTES) -> None:
-        self._most_bytes = most_bytes
-        self.learn: OnMessage | None = None
-        """Is shown every message before it is written."""
+    def __init__(self, max_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self.on_message: OnMessage | None = None
+        """Called with each message of the SDK before it is written."""
         self.on_room: Callable[[], None] | None = None
-        """Is called when a request was answered, or the client has read most of what it had left unread."""
+        """Called when a request was answered, or the client has read most of the unread responses."""
         self._transport: asyncio.WriteTransport | None = None
         self._room = asyncio.Event()
         self._room.set()
-        self._end = asyncio.Event()
-        self._awaited: Counter[int | str] = Counter()
-        """How often an answer to a request of this number is to come."""
-        self._settled = asyncio.Event()
-        self._settled.set()
+        self._closed = asyncio.Event()
+        self._unanswered: Counter[int | str] = Counter()
+        """Number of unanswered requests by id."""
+        self._all_answered = asyncio.Event()
+        self._all_answered.set()
 
     @classmethod
-    async def open(cls, fd: int, most_bytes: int = MAX_LINE_BYTES) -> ResponseWriter:
-        """Write to *fd*, which this takes over; the client may leave *most_bytes* unread."""
+    async def open(cls, fd: int, max_bytes: int = MAX_LINE_BYTES) -> ResponseWriter:
+        """Take ownership of *fd* and write to it; the client may leave *max_bytes* unread."""
         loop = asyncio.get_running_loop()
-        _, answers = await loop.connect_write_pipe(lambda: cls(most_bytes), os.fdopen(fd, "wb", 0))
-        return answers
+        _, writer = await loop.connect_write_pipe(lambda: cls(max_bytes), os.fdopen(fd, "wb", 0))
+        return writer
 
     @property
     def is_open(self) -> bool:
-        """Whether the client may read on."""
-        return not self._end.is_set()
+        """Whether the client can still read."""
+        return not self._closed.is_set()
 
     @property
     def is_full(self) -> bool:
-        """Whether the client has left so much unread that it gets no more."""
+        """Whether the client has left too much unread."""
         return not self._room.is_set()
 
     @property
-    def awaited(self) -> int:
-        """How many requests are not answered yet."""
-        return self._awaited.total()
+    def unanswered(self) -> int:
+        """Number of unanswered requests."""
+        return self._unanswered.total()
 
-    def expect(self, message: JSONRPCMessage) -> None:
-        """Know of a message that the client has sent, to which there may be an answer."""
+    def expect_response(self, message: JSONRPCMessage) -> None:
+        """Count a request that is passed to the SDK, or a cancellation."""
         if isinstance(message, JSONRPCRequest) and message.method != _LISTEN:
-            self._awaited[message.id] += 1
-            self._settled.clear()
+            self._unanswered[message.id] += 1
+            self._all_answered.clear()
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCEL:
-            self._settle((message.params or {}).get("requestId"))
+            self._discount((message.params or {}).get("requestId"))
 
-    def _settle(self, number: object) -> None:
-        # Whatever a client sends as the number, which need not be one.
-        if isinstance(number, int | str) and number in self._awaited:
-            self._awaited[number] -= 1
-            if not self._awaited[number]:
-                del self._awaited[number]
-        if not self._awaited:
-            self._settled.set()
+    def _discount(self, request_id: object) -> None:
+        # A client can send anything as the id.
+        if isinstance(request_id, int | str) and request_id in self._unanswered:
+            self._unanswered[request_id] -= 1
+            if not self._unanswered[request_id]:
+                del self._unanswered[request_id]
+        if not self._unanswered:
+            self._all_answered.set()
         if self.on_room is not None:
             self.on_room()
 
-    async def settled(self) -> None:
-        """Wait until everything is answered that the client waits for."""
-        await self._settled.wait()
+    async def wait_answered(self) -> None:
+        """Wait until all requests are answered."""
+        await self._all_answered.wait()
 
-    async def gone(self) -> None:
-        """Wait until the client reads no more."""
-        await self._end.wait()
+    async def wait_closed(self) -> None:
+        """Wait until the client can no longer read."""
+        await self._closed.wait()
 
     async def send(self, item: SessionMessage, /) -> None:
-        """Write one message, and wait while the client is too slow to read.
+        """Write a message, and wait while too much is unread.
 
         Raises:
-            BrokenResourceError: It reads no more.
+            BrokenResourceError: The client has closed its end.
         """
         if not self.is_open:
             raise anyio.BrokenResourceError
-        if self.learn is not None:
-            self.learn(item.message)
+        if self.on_message is not None:
+            self.on_message(item.message)
         self.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
         if isinstance(item.message, JSONRPCResponse | JSONRPCError):
-            self._settle(item.message.id)
+            self._discount(item.message.id)
         await self._room.wait()
 
     def write(self, message: bytes) -> None:
-        """Write a message that is written out; nobody waits for it, and nobody is told if it is not read."""
+        """Write an encoded message without waiting; dropped if the client has closed its end."""
         if self._transport is not None and self.is_open:
             self._transport.write(message + b"\n")
 
     async def aclose(self) -> None:
-        """Write no more, once all is written that the client reads in time."""
+        """Close, after the client has read everything or `CLOSE_SECONDS` have passed."""
         if self._transport is None or not self.is_open:
             return
         self._transport.close()
         try:
-            await asyncio.wait_for(self._end.wait(), LAST_SECONDS)
+            await asyncio.wait_for(self._closed.wait(), CLOSE_SECONDS)
         except TimeoutError:
             self._transport.abort()
-            await self._end.wait()
+            await self._closed.wait()
 
     async def __aenter__(self) -> Self:
         return self
@@ -152,92 +152,94 @@ class ResponseWriter(asyncio.BaseProtocol):
     async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
 
-    # What the transport tells
+    # asyncio.BaseProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast(asyncio.WriteTransport, transport)  # what a pipe to write has
-        self._transport.set_write_buffer_limits(high=self._most_bytes)
+        """Set up the transport."""
+        self._transport = cast(asyncio.WriteTransport, transport)  # the transport of a pipe for writing
+        self._transport.set_write_buffer_limits(high=self._max_bytes)
 
     def pause_writing(self) -> None:
-        """Too much is unread."""
+        """Pause: too much is unread."""
         self._room.clear()
 
     def resume_writing(self) -> None:
-        """Most of it is read."""
+        """Continue: most of it has been read."""
         self._room.set()
         if self.on_room is not None:
             self.on_room()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Nobody reads any more, or all was written."""
-        self._end.set()
+        """Note that the pipe is closed."""
+        self._closed.set()
         self.resume_writing()
 
 
 class RequestReader(asyncio.Protocol):
-    """What a client sends, message by message; a line that is none is answered here.
+    """Reads messages from the client, and answers malformed lines.
 
-    Each line is first shown to somebody who may take it, as soon as it is read: in the same turn of the event
-    loop if it comes alone. Of several each has a turn of its own, so that everything else goes on between.
-    No more is read while lines wait for their turn or for the reader of the messages before them.
+    Each line is first offered to *try_handle*: in the same iteration of the event loop if it arrives alone,
+    and in one of its own if there are several. Reading pauses while lines wait to be processed.
 
-    Requests wait while too many are not answered, or their answers not read. What is no request goes before
-    them, so that they can be cancelled; it is read while no more than `MAX_LINE_BYTES` of requests wait.
+    Requests wait while too many are unanswered, or too many responses unread. Notifications and responses
+    overtake them, so that requests can be cancelled; they are read while no more than `MAX_LINE_BYTES` of
+    requests wait.
     """
 
-    def __init__(self, answers: ResponseWriter, took: TryHandle | None) -> None:
-        self._answers = answers
-        self._took = took
-        self.finish: Callable[[], Awaitable[None]] | None = None
-        """Is awaited before the end is told."""
+    def __init__(self, responses: ResponseWriter, try_handle: TryHandle | None) -> None:
+        self._responses = responses
+        self._try_handle = try_handle
+        self.on_end: Callable[[], Awaitable[None]] | None = None
+        """Awaited before the end of the stream is reported."""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.ReadTransport | None = None
-        self._splitter = LineBuffer(MAX_LINE_BYTES)
+        self._line_buffer = LineBuffer(MAX_LINE_BYTES)
         self._lines: deque[LineItem] = deque()
         self._waiting = 0
-        """So many of them, from the first on, are known to wait."""
+        """Number of lines at the front that are known to wait."""
         self._waiting_bytes = 0
-        self.more_running: Callable[[], int] = int
-        """How many of those requests run that somebody took."""
-        self._left: asyncio.Queue[LineItem] = asyncio.Queue()
-        """What nobody took: one at most."""
-        answers.on_room = self.go_on
+        self.count_others: Callable[[], int] = int
+        """Returns the number of unanswered requests that *try_handle* has handled."""
+        self._unhandled: asyncio.Queue[LineItem] = asyncio.Queue()
+        """The next line for the SDK, at most one."""
+        responses.on_room = self.process_next
 
     @classmethod
-    async def open(cls, fd: int, answers: ResponseWriter, took: TryHandle | None = None) -> RequestReader:
-        """Read from *fd*, which this takes over; what somebody *took* is left out."""
+    async def open(
+        cls, fd: int, responses: ResponseWriter, try_handle: TryHandle | None = None
+    ) -> RequestReader:
+        """Take ownership of *fd* and read from it, leaving out lines that *try_handle* handles."""
         loop = asyncio.get_running_loop()
-        _, requests = await loop.connect_read_pipe(lambda: cls(answers, took), os.fdopen(fd, "rb", 0))
-        return requests
+        _, reader = await loop.connect_read_pipe(lambda: cls(responses, try_handle), os.fdopen(fd, "rb", 0))
+        return reader
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> SessionMessage:
-        while (item := await self._left.get()) is not None:
-            self._loop.call_soon(self.go_on)
+        while (item := await self._unhandled.get()) is not None:
+            self._loop.call_soon(self.process_next)
             if isinstance(item, ValueError):
-                self._answers.write(render_error_line(INVALID_REQUEST, TOO_LONG))
+                self._responses.write(render_error_line(INVALID_REQUEST, TOO_LONG))
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(item, by_name=False)
-                self._answers.expect(message)
+                self._responses.expect_response(message)
                 return SessionMessage(message)
             except ValueError:
-                # The SDK would drop it without a word.
-                if (told := error_for_malformed_line(item)) is not None:
-                    self._answers.write(told)
-        self._left.put_nowait(None)
-        if self.finish is not None:
-            await self.finish()
+                # The SDK would ignore it silently.
+                if (error := error_for_malformed_line(item)) is not None:
+                    self._responses.write(error)
+        self._unhandled.put_nowait(None)
+        if self.on_end is not None:
+            await self.on_end()
         raise StopAsyncIteration
 
     async def receive(self) -> SessionMessage:
-        """The next message.
+        """Return the next message.
 
         Raises:
-            EndOfStream: There is none any more.
+            EndOfStream: The stream has ended.
         """
         try:
             return await anext(self)
@@ -245,7 +247,7 @@ class RequestReader(asyncio.Protocol):
             raise anyio.EndOfStream from None
 
     async def aclose(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._transport is not None:
             self._transport.close()
 
@@ -255,41 +257,41 @@ class RequestReader(asyncio.Protocol):
     async def __aexit__(self, *exception: object) -> None:
         await self.aclose()
 
-    # What the transport tells
+    # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast(asyncio.ReadTransport, transport)  # what a pipe to read has
+        """Set up the transport."""
+        self._transport = cast(asyncio.ReadTransport, transport)  # the transport of a pipe for reading
 
     def data_received(self, data: bytes) -> None:
-        """Take what was read; it may hold many lines, or a part of one."""
-        self._lines += self._splitter.split(data)
-        self.go_on()
+        """Split data into lines."""
+        self._lines += self._line_buffer.split(data)
+        self.process_next()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Give what was read, and then no more."""
+        """Process the remaining lines, then end the stream."""
         self._transport = None
-        self._lines += [*self._splitter.end(), None]
-        self.go_on()
+        self._lines += [*self._line_buffer.end(), None]
+        self.process_next()
 
-    def go_on(self) -> None:
-        """Look at the next line, if nothing is in the way."""
-        if self._lines and self._left.empty() and (index := self._next()) is not None:
+    def process_next(self) -> None:
+        """Process the next line, unless it has to wait."""
+        if self._lines and self._unhandled.empty() and (index := self._find_next()) is not None:
             line = self._pop(index)
-            if not isinstance(line, bytes) or self._took is None or not self._took(line):
-                self._left.put_nowait(line)
+            if not isinstance(line, bytes) or self._try_handle is None or not self._try_handle(line):
+                self._unhandled.put_nowait(line)
             elif self._lines:
-                self._loop.call_soon(self.go_on)
-        self._read_on(len(self._lines) == self._waiting and self._waiting_bytes <= MAX_LINE_BYTES)
+                self._loop.call_soon(self.process_next)
+        self._set_reading(len(self._lines) == self._waiting and self._waiting_bytes <= MAX_LINE_BYTES)
 
-    def _next(self) -> int | None:
-        """Which line has its turn; `None` if all have to wait."""
-        if not self._answers.is_full and self._answers.awaited + self.more_running() < RUNNING:
+    def _find_next(self) -> int | None:
+        """Return the index of the next line to process; `None` if all have to wait."""
+        if not self._responses.is_full and self._responses.unanswered + self.count_others() < MAX_UNANSWERED:
             return 0
         while self._waiting < len(self._lines):
             line = self._lines[self._waiting]
             if isinstance(line, bytes) and expects_no_response(line):
-                self._forget(parse_cancelled_id(line))
+                self._drop_waiting(parse_cancelled_id(line))
                 return self._waiting
             self._waiting += 1
             self._waiting_bytes += _weight(line)
@@ -303,23 +305,23 @@ class RequestReader(asyncio.Protocol):
             self._waiting_bytes -= _weight(line)
         return line
 
-    def _forget(self, number: int | str | None) -> None:
-        """Leave out a request that waits and is not wanted any more."""
-        for index in range(self._waiting if number is not None else 0):
+    def _drop_waiting(self, request_id: int | str | None) -> None:
+        """Drop a waiting request that was cancelled."""
+        for index in range(self._waiting if request_id is not None else 0):
             line = self._lines[index]
-            if isinstance(line, bytes) and parse_request_id(line) == number:
+            if isinstance(line, bytes) and parse_request_id(line) == request_id:
                 self._pop(index)
                 return
 
-    def _read_on(self, wanted: bool) -> None:
-        if self._transport is None or wanted is self._transport.is_reading():
+    def _set_reading(self, is_wanted: bool) -> None:
+        if self._transport is None or is_wanted is self._transport.is_reading():
             return
-        if wanted:
+        if is_wanted:
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
 
 
 def _weight(line: LineItem) -> int:
-    """What a line that waits counts for."""
+    """Return the size that a waiting line counts for."""
     return WAITING_BYTES + (len(line) if isinstance(line, bytes) else 0)

@@ -1,4 +1,4 @@
-"""`McpApp`: many clients over streamable HTTP, in both generations of the protocol."""
+"""`McpApp`: serve many clients over streamable HTTP, in both versions of the protocol."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from carrel.tools.core.spec import Profile
 from carrel.values import MIB
 
 IDLE_SECONDS = 1800
-"""A connection of the older protocol that is not used for so long is forgotten."""
+"""Idle time after which a connection of the older protocol is closed."""
 MAX_CONNECTIONS = 1000
 MAX_CONNECTIONS_PER_CALLER = 200
-"""Of those, so that nobody takes up the room of all others."""
+"""Maximum number of connections of one caller."""
 MAX_BODY_BYTES = 4 * MIB
 """Largest request; the SDK decodes it in the event loop."""
 _VERSION = "mcp-protocol-version"
-_VISIT = "carrel.visit"
+_CLIENT = "carrel.client"
 
 
 class McpApp:
@@ -68,7 +68,7 @@ class McpApp:
         self._stopping = asyncio.Event()
         calls = ToolCalls(service, progress_seconds=progress_seconds)
         self._clients = StreamableHTTPSessionManager(
-            make_server(service, _visit_of, calls, self._subscriptions),
+            make_server(service, _find_client, calls, self._subscriptions),
             session_idle_timeout=IDLE_SECONDS,
             max_sessions=MAX_CONNECTIONS,
             max_request_body_size=min(MAX_BODY_BYTES, service.settings.serve.max_body_bytes),
@@ -76,46 +76,46 @@ class McpApp:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer meanwhile; the application in which this is mounted does it in its lifespan, once."""
+        """Accept requests during the block; entered once, by the program that runs the application."""
         async with self._clients.run():
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            visit = await self._visit(scope)
-            self._require_room(visit.caller, scope)
-            # The application in which this is mounted has counted the request, but not whose it is.
-            self._admission.count(visit.caller)
+            client = await self._authenticate(scope)
+            self._require_room(client.caller, scope)
+            # The application that this is mounted in has counted the request, but not for its caller.
+            self._admission.count(client.caller)
         except CarrelError as error:
-            await _refusal(error)(scope, receive, send)
+            await _error_response(error)(scope, receive, send)
             return
-        set_current_tenant(visit.caller)
+        set_current_tenant(client.caller)
         try:
-            await self._serve({**scope, _VISIT: visit, "user": _user(visit.caller)}, receive, send)
+            await self._serve({**scope, _CLIENT: client, "user": _user(client.caller)}, receive, send)
         finally:
-            self._admission.discount(visit.caller)
+            self._admission.discount(client.caller)
 
     def stop(self) -> None:
-        """End what would never end by itself: the streams of those who only listen. Calls go on."""
+        """End the streams of notifications, which would never end by themselves; calls continue."""
         self._subscriptions.stop()
         self._stopping.set()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, as long as its caller is known."""
-        has_begun = False
+        """Serve one request, while its credentials are valid."""
+        is_started = False
 
         async def watched(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = has_begun or message["type"] == "http.response.start"
+            nonlocal is_started
+            is_started = is_started or message["type"] == "http.response.start"
             await send(message)
 
         serve = self._listen if scope["method"] == "GET" else self._clients.handle_request
         try:
             async with self._callers.revalidating(Headers(scope=scope).get("authorization")):
-                await serve(scope, _counted(receive), watched)
+                await serve(scope, _counting_values(receive), watched)
         except (UnauthenticatedError, StoppingError, LimitError) as error:
-            if not has_begun:
-                await _refusal(error)(scope, receive, send)
+            if not is_started:
+                await _error_response(error)(scope, receive, send)
             else:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -123,31 +123,31 @@ class McpApp:
         """Serve a stream of notifications of the older protocol until the client or the service ends.
 
         Raises:
-            StoppingError: The service does.
+            StoppingError: The service stops.
         """
         serving = asyncio.create_task(self._clients.handle_request(scope, receive, send))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-            is_over = serving.done()
+            is_done = serving.done()
         finally:
             serving.cancel()
             stopping.cancel()
             await asyncio.wait((serving, stopping))
-        if not is_over:
-            raise StoppingError("the service is about to end")
+        if not is_done:
+            raise StoppingError("the service is stopping")
         serving.result()
 
     def _require_room(self, caller: Principal, scope: Scope) -> None:
-        """Refuse to begin one connection of the older protocol too many; one that there is goes on.
+        """Require that a caller who opens a connection of the older protocol has not too many already.
 
         Raises:
-            LimitError: The caller has so many already.
+            LimitError: The caller has too many.
         """
         headers = Headers(scope=scope)
         if MCP_SESSION_ID_HEADER in headers or headers.get(_VERSION) in MODERN_PROTOCOL_VERSIONS:
             return
-        # The SDK alone knows which of them have ended.
+        # Only the SDK knows which of them have ended.
         owners = (json.loads(owner["client_id"]) for owner in self._clients._session_owners.values())
         count = sum((tenant, name) == (caller.tenant, caller.name) for tenant, name, *_ in owners)
         if count >= MAX_CONNECTIONS_PER_CALLER:
@@ -155,39 +155,39 @@ class McpApp:
                 "requests",
                 limit=MAX_CONNECTIONS_PER_CALLER,
                 asked=count + 1,
-                message=f"{count} connections of yours are open, and no more may be: end some of them",
+                message=f"{count} connections of yours are open, and no more may be; close some of them",
             )
 
-    async def _visit(self, scope: Scope) -> ClientContext:
+    async def _authenticate(self, scope: Scope) -> ClientContext:
         headers = Headers(scope=scope)
-        client = scope.get("client")
+        peer = scope.get("client")
         caller = await self._callers.authenticate(
             authorization=single_authorization(headers.getlist("authorization")),
-            peer_is_local=self._callers.is_local(None if client is None else client[0], headers.items()),
+            peer_is_local=self._callers.is_local(None if peer is None else peer[0], headers.items()),
         )
         introduce(scope)
         self._rates.take(caller)
-        return _chosen(caller, QueryParams(scope["query_string"]))
+        return _parse_query(caller, QueryParams(scope["query_string"]))
 
 
 def mcp_app(service: Service, callers: Authenticator, rates: RateLimiter) -> McpApp:
-    """The application for *service*, whose callers are found by their keys."""
+    """Create the application for *service*."""
     return McpApp(service, callers, rates)
 
 
-def _visit_of(ctx: RequestContext) -> ClientContext:
+def _find_client(ctx: RequestContext) -> ClientContext:
     assert ctx.request is not None  # noqa: S101  # that of the transport, which has one
-    visit: ClientContext = ctx.request.scope[_VISIT]
-    return visit
+    client: ClientContext = ctx.request.scope[_CLIENT]
+    return client
 
 
-def _chosen(caller: Principal, query: QueryParams) -> ClientContext:
-    """The caller as the query has it.
+def _parse_query(caller: Principal, query: QueryParams) -> ClientContext:
+    """Return the client context that the query chooses.
 
     Raises:
-        RoleDeniedError: The caller may not choose that role.
+        RoleDeniedError: The caller may not choose the role.
         SessionMissingError: The caller is bound to another session.
-        RequestError: There is no such profile.
+        RequestError: The profile does not exist.
     """
     caller = caller.acting_as(query.get("role"))
     if (session := query.get("session")) is not None:
@@ -200,28 +200,28 @@ def _chosen(caller: Principal, query: QueryParams) -> ClientContext:
     return ClientContext(caller=caller, profiles=profiles)
 
 
-def _counted(receive: Receive) -> Receive:
+def _counting_values(receive: Receive) -> Receive:
     """Count the values of a body as it arrives: the SDK decodes it in the event loop.
 
     The result raises `LimitError` if there are too many.
     """
     count = ValueCounter()
 
-    async def counted() -> Message:
+    async def counting() -> Message:
         message = await receive()
         count.add(message.get("body", b""))
         return message
 
-    return counted
+    return counting
 
 
 def _user(caller: Principal) -> AuthenticatedUser:
-    """Who opened a connection, so that nobody else can use it."""
+    """Return the user that owns a connection; the SDK rejects requests of any other on it."""
     who = json.dumps([caller.tenant, caller.name, caller.role, caller.session])
     return AuthenticatedUser(AccessToken(token="", client_id=who, scopes=[]))
 
 
-def _refusal(error: CarrelError) -> Response:
+def _error_response(error: CarrelError) -> Response:
     row = error_status(error.code)
     document: Mapping[str, Any] = {"error": render_error(error, retry=row.retry)}
     headers = {}
