@@ -16,7 +16,7 @@ import click
 from carrel.config.debug import DEBUG_VARIABLE
 from carrel.config.file import NAME as FILE_NAME
 from carrel.config.table import CONFIG_VARIABLE, DIRECTORY, PYTHON_CACHE
-from carrel.fronts.cli.help import RootGroup, examples_of, first_line
+from carrel.fronts.cli.help import RootGroup, examples_of, short_help
 from carrel.fronts.cli.main import cli
 
 DOCS = Path(__file__).parent
@@ -47,7 +47,7 @@ def pages() -> dict[str, str]:
     """The text of each page by the name of its file."""
     top = _context(cli, "carrel")
     made = {"carrel.1": _program_page(top)}
-    for name in cli.list_shown():
+    for name in cli.visible_commands():
         made[f"carrel-{name}.1"] = _command_page(name, _context(cli.commands[name], name, top))
     return made
 
@@ -69,7 +69,7 @@ def _context(command: click.Command, name: str, parent: click.Context | None = N
 def _program_page(context: click.Context) -> str:
     return _page(
         "carrel",
-        first_line(cli),
+        short_help(cli),
         ".SH SYNOPSIS",
         *_usage(context),
         ".SH DESCRIPTION",
@@ -87,7 +87,7 @@ def _program_page(context: click.Context) -> str:
         *(line for name, text in FILES for line in _item(italic(name), plain(text))),
         *_examples(""),
         ".SH SEE ALSO",
-        ",\n".join(f".BR carrel\\-{name} (1)" for name in cli.list_shown()).replace(",\n", " ,\n"),
+        ",\n".join(f".BR carrel\\-{name} (1)" for name in cli.visible_commands()).replace(",\n", " ,\n"),
     )
 
 
@@ -102,7 +102,7 @@ def _command_page(name: str, context: click.Context) -> str:
     command = context.command
     return _page(
         f"carrel-{name}",
-        first_line(command),
+        short_help(command),
         *(_group_parts(name, command, context) if isinstance(command, click.Group) else _parts(context)),
         *_examples(name),
         ".SH SEE ALSO",

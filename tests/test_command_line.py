@@ -69,7 +69,7 @@ def test_a_warning_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def warn(self: CliContext) -> None:
         warnings.warn("old", DeprecationWarning, stacklevel=1)
 
-    monkeypatch.setattr(CliContext, "existing", warn)
+    monkeypatch.setattr(CliContext, "manager_if_present", warn)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = execute("session", "list", cwd=tmp_path)
@@ -86,7 +86,7 @@ def test_what_ends_the_program_ends_only_the_command(
     def end(self: CliContext) -> None:
         raise ending
 
-    monkeypatch.setattr(CliContext, "existing", end)
+    monkeypatch.setattr(CliContext, "manager_if_present", end)
     answer = execute("session", "list", cwd=tmp_path)
     assert (answer.status, answer.out, answer.err) == (status, b"", "")
 

@@ -89,7 +89,7 @@ def test_a_service_may_be_started_without_keys_on_loopback_alone(tmp_path: Path)
     command = [*CARREL, str(tmp_path / "sessions"), "serve", "--no-auth", "--host", "0.0.0.0"]
     done = subprocess.run(command, capture_output=True, text=True, env=environ(), check=False)
     assert done.returncode == 2
-    assert "--no-auth is for a service on loopback" in done.stderr
+    assert "--no-auth works on loopback only" in done.stderr
 
 
 def test_a_service_that_cannot_store_a_token_says_so_and_serves(tmp_path: Path) -> None:

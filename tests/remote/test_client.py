@@ -198,7 +198,7 @@ def test_a_key_that_is_not_known_is_told_with_the_address_and_what_to_check(
 ) -> None:
     place = service.url(protocol).removeprefix("grpc://")
     with connect(service.url(protocol), key="carrel_none") as stranger:
-        with pytest.raises(UnauthenticatedError, match=f"at {place} .* check that the key"):
+        with pytest.raises(UnauthenticatedError, match=f"at {place} .* check that a key"):
             stranger.list_workspaces()
         with pytest.raises(ConfigError, match="the key is empty"):
             connect(service.url(protocol), key=" ")

@@ -97,12 +97,12 @@ def test_what_is_no_error_of_ours_is_told_as_that(document: object) -> None:
 
 @pytest.mark.parametrize("document", [None, 1, {}, {"path": 1}, [1]])
 def test_an_answer_that_cannot_be_read_is_told_as_that(document: object) -> None:
-    with pytest.raises(UnreachableError, match="cannot be read"):
+    with pytest.raises(UnreachableError, match="cannot be parsed"):
         parse(document, FileInfo)
 
 
 def test_a_value_without_a_form_is_a_mistake_of_ours() -> None:
-    with pytest.raises(TypeError, match="no form for object"):
+    with pytest.raises(TypeError, match="no JSON form for object"):
         render(object())
 
 

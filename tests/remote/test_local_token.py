@@ -62,7 +62,7 @@ def test_a_token_that_a_killed_service_left_is_replaced(tmp_path: Path) -> None:
 def test_a_token_that_others_could_read_or_write_is_refused(tmp_path: Path, mode: int) -> None:
     with local_token.stored(place(tmp_path), TOKEN, 1):
         (place(tmp_path) / "1").chmod(mode)
-        with pytest.raises(ConfigError, match="readable by you alone"):
+        with pytest.raises(ConfigError, match="readable by you only"):
             local_token.find("127.0.0.1", 1, environ(tmp_path))
 
 

@@ -373,7 +373,7 @@ def test_too_many_answers_at_once_are_told_as_that(service: Serving) -> None:
     with Client(service.http, timeout=1) as client, client.create() as far:
         far.write("large", bytes(2**22))
         begun = [far.read_chunks("large", chunk_bytes=1) for _ in range(CONNECTIONS)]
-        with pytest.raises(LimitError, match=f"{CONNECTIONS} answers .* are being read already"):
+        with pytest.raises(LimitError, match=f"{CONNECTIONS} responses .* are already open"):
             far.read("large")
         del begun
         assert far.read("large", length=1) == b"\0"

@@ -1,6 +1,5 @@
-"""carrel as the workspace of an agent framework: one package per framework, each with an extra of its own.
+"""Adapters for agent frameworks: one package per framework, each with its own extra.
 
-Start with the `__init__` of a framework's package, which shows its use; its `errors` module translates
-errors of carrel. Frameworks do not know each other, and what two of them need lies here: `extra` and
-`script`.
+Start with the `__init__` of a framework's package, which shows its use; its `errors` module translates the
+errors of carrel. Adapters do not import each other; shared modules are `extra` and `script`.
 """

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def requires_extra(extra: str) -> Iterator[None]:
-    """Import meanwhile what comes with *extra*; where it is missing, say how to install it.
+    """Turn a failed import in the body into an error that names *extra*.
 
     Raises:
-        ImportError: A package of the extra is missing.
+        ImportError: A package of the extra is not installed; the message says how to install it.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""`AsyncRemoteWorkspace`: the files of a session of a service, for async code.
+"""`AsyncRemoteWorkspace`: the files of a session at a service, for async code.
 
-It has the methods of `AsyncWorkspace`, with the same results and the same errors; only what speaks of the
-host (`host_path`, `explain`), views (`narrowed`) and open files (`reader`) are not there.
+It has the methods of `AsyncWorkspace`, with the same results and errors, except those that concern the host
+(`host_path`, `explain`), views (`narrowed`) and open files (`reader`).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from carrel.workspace.archive.extract import Extracted
     from carrel.workspace.extract_limits import ExtractLimits
 
-_TRIES = 15
-"""So often in a row whoever follows a session tries to reach the service again; it takes about a minute."""
-_PAUSE_SECONDS = 0.2
-"""Before the first time, and twice as long before each other."""
-_LONGEST_PAUSE_SECONDS = 5.0
-_FARTHEST = 2**62
-"""Beyond the end of every file, and nothing that a service could not count."""
+_MAX_RECONNECTS = 15
+"""Consecutive attempts of `follow` to reconnect; together they take about a minute."""
+_FIRST_PAUSE_SECONDS = 0.2
+"""Pause before the first reconnect; it doubles with each further attempt."""
+_MAX_PAUSE_SECONDS = 5.0
+_MAX_POSITION = 2**62
+"""Beyond the end of every file, and still within a 64-bit integer."""
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ Result = TypeVar("Result")
 def _remote_operation(
     method: Callable[Concatenate[Workspace, Params], Result],
 ) -> Callable[Concatenate[AsyncRemoteWorkspace, Params], Coro[Result]]:
-    """The same operation, done by the service."""
+    """Make an async method that runs the operation at the service."""
     operation = RemoteOperation(method)
 
     @wraps(method)
@@ -65,10 +65,10 @@ def _remote_operation(
 
 
 class AsyncRemoteWorkspace:
-    """The files of a session that a service keeps; operations are awaited."""
+    """The files of a session at a service; operations are awaited."""
 
     mount = MOUNT
-    """What those inside call the workspace."""
+    """Mount path of the workspace as the session sees it."""
 
     def __init__(self, transport: Transport, session: RemoteSession) -> None:
         """Use the files of *session*; most callers want `AsyncClient.open`."""
@@ -78,24 +78,24 @@ class AsyncRemoteWorkspace:
 
     @property
     def session_id(self) -> str:
-        """The session whose files these are."""
+        """The id of the session."""
         return self._session.session_id
 
     @property
     def limits(self) -> Limits:
-        """The ceilings in force."""
+        """The limits in effect."""
         return self._session.limits
 
     @property
     def created_ns(self) -> int:
-        """When its session was made, which tells it from an earlier one with the same id."""
+        """Creation time of the session; it differs from that of an earlier session with the same id."""
         return self._session.created_ns
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.session_id!r} at {self._transport.address!r})"
 
     async def close(self) -> None:
-        """End all use; the session stays, and so does the client."""
+        """Close the workspace; the session and the client are not affected."""
         self._is_closed = True
 
     async def __aenter__(self) -> AsyncRemoteWorkspace:
@@ -104,21 +104,21 @@ class AsyncRemoteWorkspace:
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
-    def _to(self, path: str | None = None) -> Transport:
-        """The way to the service.
+    def _open_transport(self, path: str | None = None) -> Transport:
+        """The transport, for an operation on *path*.
 
         Raises:
             ClosedError: The workspace was closed.
         """
         if self._is_closed:
-            said = "workspace is closed" if path is None else f"workspace is closed: {path!r}"
-            raise ClosedError(said, path=path)
+            message = "workspace is closed" if path is None else f"workspace is closed: {path!r}"
+            raise ClosedError(message, path=path)
         return self._transport
 
-    async def _call(self, operation: str, arguments: dict[str, Any]) -> Any:  # Any: as JSON says it
-        """Do one operation of the service's table."""
+    async def _call(self, operation: str, arguments: dict[str, Any]) -> Any:  # Any: a JSON value
+        """Call one operation of the service's table."""
         path = arguments.get("path")
-        return await self._to(path).call(self.session_id, operation, arguments)
+        return await self._open_transport(path).call(self.session_id, operation, arguments)
 
     # Reading
 
@@ -129,12 +129,12 @@ class AsyncRemoteWorkspace:
     async def read_with_info(
         self, path: StrPath, *, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
-        """What `read` gives, and what the file was when it was opened."""
+        """The content as `read` returns it, and the file's info from when it was opened."""
         path = _sendable_path(path)
         offset, length = _clamped_position(offset), None if length is None else _clamped_position(length)
         if offset < 0 or (length is not None and length < 0):
             raise ValueError(f"offset and length cannot be negative: {offset}, {length}")
-        return await self._to(path).read(
+        return await self._open_transport(path).read(
             self.session_id, path, offset=offset, length=length, limit=self.limits.read_bytes
         )
 
@@ -144,12 +144,12 @@ class AsyncRemoteWorkspace:
         return texts.decode(await self.read(path), encoding, path)
 
     async def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> AsyncGenerator[bytes]:
-        """The content piece by piece, for files larger than memory."""
+        """The content in chunks, for files larger than memory."""
         path = _sendable_path(path)
         if chunk_bytes < 1:
             raise ValueError(f"chunk_bytes must be at least 1, not {chunk_bytes}")
-        pieces = self._to(path).read_chunks(self.session_id, path)
-        async with aclosing(pieces), aclosing(rechunk(pieces, chunk_bytes)) as chunks:
+        received = self._open_transport(path).read_chunks(self.session_id, path)
+        async with aclosing(received), aclosing(rechunk(received, chunk_bytes)) as chunks:
             async for chunk in chunks:
                 yield chunk
 
@@ -161,9 +161,9 @@ class AsyncRemoteWorkspace:
         wants: Wants | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> AsyncGenerator[Content]:
-        """The regular files beneath a directory with their content, names in order, never through a link.
+        """The regular files below a directory with their content, sorted by name; links are not followed.
 
-        Each file is read before it is given; one that cannot be read says so when its chunks are iterated.
+        Each file is read before it is yielded; a read error is raised when its chunks are iterated.
         """
         async for info in self._files_beneath(path, enter, wants):
             yield Content(info.path, await self._content(info.path, chunk_bytes))
@@ -184,9 +184,9 @@ class AsyncRemoteWorkspace:
     async def walk(
         self, path: StrPath = ".", *, enter: Callable[[FileInfo], bool] | None = None
     ) -> AsyncGenerator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link.
+        """Everything below a directory, parents first; links are not followed.
 
-        Each directory is asked for when the walk gets there. What is in one is left out if *enter* says no.
+        Each directory is listed when the walk reaches it, and skipped if *enter* returns false.
 
         Raises:
             LimitError: There are more entries or levels than the limits allow.
@@ -195,7 +195,7 @@ class AsyncRemoteWorkspace:
             yield info
 
     async def list_names(self, path: StrPath = ".") -> builtins.list[Named]:
-        """The names in one directory, sorted, each with its kind; as much work for the service as `list`."""
+        """The names in one directory, sorted, each with its kind; costs the service as much as `list`."""
         return [(info.name, info.kind) for info in await self.list(path)]
 
     async def archive(
@@ -205,65 +205,65 @@ class AsyncRemoteWorkspace:
         format: ArchiveFormat | str = "tar",
         left_out: Callable[[LeftOut], None] | None = None,
     ) -> AsyncGenerator[bytes]:
-        """A directory or a file as the pieces of an archive: `tar`, `tar.gz`, `tar.bz2`, `tar.xz` or `zip`.
+        """A directory or file as an archive in chunks: `tar`, `tar.gz`, `tar.bz2`, `tar.xz` or `zip`.
 
         Raises:
-            RequestError: There is *left_out*, and the way to the service cannot tell of that.
+            RequestError: *left_out* is given, and the transport cannot report entries left out.
         """
         path = _sendable_path(path)
-        archive = self._to(path).archive(self.session_id, path, str(format), left_out)
-        async with aclosing(archive) as pieces:
-            async for piece in pieces:
-                yield piece
+        archive = self._open_transport(path).archive(self.session_id, path, str(format), left_out)
+        async with aclosing(archive) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def changes(self, since: int = 0) -> AsyncGenerator[Event]:
-        """What was changed or refused after the record with the sequence number *since*.
+        """The journal records of changes and refusals after the sequence number *since*.
 
         Raises:
-            RotatedError: Some of that is no longer kept.
+            RotatedError: Some of the records were rotated away.
         """
-        async with aclosing(self._to().changes(self.session_id, since, follow=False)) as events:
+        async with aclosing(self._open_transport().changes(self.session_id, since, follow=False)) as events:
             async for event in events:
                 yield event
 
     async def follow(self, since: int = 0) -> AsyncGenerator[Event]:
-        """The same as `changes`, and then what happens, until the session is deleted.
+        """Yield the records of `changes`, then new ones as they are written, until the session is deleted.
 
-        A connection that breaks is made anew, and nothing is missed or told twice.
+        Reconnects after a broken connection; no record is lost or repeated.
 
         Raises:
-            SessionMissingError: It was deleted before.
-            RotatedError: Some of that is no longer kept.
+            SessionMissingError: The session was deleted before.
+            RotatedError: Some of the records were rotated away.
         """
-        transport, tries, is_begun = self._to(), 0, False
+        transport, reconnects, has_begun = self._open_transport(), 0, False
         while True:
             try:
-                if tries and not await self._is_there():
+                if reconnects and not await self._exists():
                     return
                 async with aclosing(transport.changes(self.session_id, since, follow=True)) as events:
                     async for event in events:
-                        since, tries, is_begun = event.sequence, 0, True
+                        since, reconnects, has_begun = event.sequence, 0, True
                         yield event
-                # It ends with the session, or with the service.
-                is_begun = True
+                # The stream ends when the session is deleted or the service stops.
+                has_begun = True
             except SessionMissingError:
-                if is_begun:
+                if has_begun:
                     return
                 raise
             except (UnreachableError, StoppingError):
-                if tries == _TRIES:
+                if reconnects == _MAX_RECONNECTS:
                     raise
-            await transport.pause(min(_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS))
-            tries += 1
+            await transport.pause(min(_FIRST_PAUSE_SECONDS * 2**reconnects, _MAX_PAUSE_SECONDS))
+            reconnects += 1
 
-    async def _is_there(self) -> bool:
+    async def _exists(self) -> bool:
         """Whether the session is still the one that was opened.
 
         Raises:
-            SessionMissingError: There is none of that name.
+            SessionMissingError: There is no session with this id.
         """
-        found = parse(await self._to().session(self.session_id), RemoteSession)
-        return found.created_ns == self.created_ns
+        session = parse(await self._open_transport().session(self.session_id), RemoteSession)
+        return session.created_ns == self.created_ns
 
     exists = _remote_operation(Workspace.exists)
     glob = _remote_operation(Workspace.glob)
@@ -287,12 +287,12 @@ class AsyncRemoteWorkspace:
         encoding: str = "utf-8",
         if_version: str | None = None,
     ) -> FileInfo:
-        """Store *data* at once or not at all, making parent directories as needed.
+        """Write a file atomically, creating parent directories as needed.
 
         Raises:
-            ExistsError: There is something and *overwrite* is off.
-            ChangedError: The file is no longer *if_version*.
-            LimitError: The data is more than a file may hold, or the path too deep.
+            ExistsError: The path exists and *overwrite* is false.
+            ChangedError: The version of the file is not *if_version*.
+            LimitError: The data is larger than a file may be, or the path is too deep.
         """
         path = _sendable_path(path)
         content = _content(data, encoding, path)
@@ -307,9 +307,9 @@ class AsyncRemoteWorkspace:
         parents: bool = True,
         if_version: str | None = None,
     ) -> FileInfo:
-        """Store what *chunks* gives, for files larger than memory; at once or not at all, as `write`.
+        """Write the content of *chunks* atomically, for files larger than memory.
 
-        A client that awaits asks for each chunk in a worker thread.
+        An async client reads each chunk in a worker thread.
         """
         return await self._write(
             _sendable_path(path),
@@ -328,7 +328,7 @@ class AsyncRemoteWorkspace:
         parents: bool,
         if_version: str | None,
     ) -> FileInfo:
-        return await self._to(path).write(
+        return await self._open_transport(path).write(
             self.session_id, path, content, overwrite=overwrite, parents=parents, if_version=if_version
         )
 
@@ -341,18 +341,18 @@ class AsyncRemoteWorkspace:
         overwrite: bool = False,
         limits: ExtractLimits | None = None,
     ) -> Extracted:
-        """Make the members of an archive beneath the directory *path*, all of them or none.
+        """Extract all members of an archive into the directory *path*, or none.
 
         Raises:
-            ArchiveError: It is no archive that is read here, is broken or incomplete, or contradicts itself.
-            PathError: A member or a link leads out of the archive, or has a name that we do not accept.
-            LimitError: A ceiling would be passed, of *limits* or of the workspace.
-            ExistsError: Something stands in the way.
+            ArchiveError: The format is not supported, or the archive is broken, incomplete or inconsistent.
+            PathError: A member or link leads out of the archive, or has an invalid name.
+            LimitError: A limit of *limits* or of the workspace would be exceeded.
+            ExistsError: A member conflicts with an existing entry.
         """
         from carrel.workspace.archive.extract import Extracted
 
         path = _sendable_path(path)
-        answer = await self._to(path).extract(
+        answer = await self._open_transport(path).extract(
             self.session_id,
             path,
             iter_chunks(source),
@@ -373,23 +373,23 @@ class AsyncRemoteWorkspace:
     # Running
 
     def shell(self) -> AsyncRemoteShell:
-        """A shell in the session, which remembers where it is from line to line."""
-        return AsyncRemoteShell(self._to(), self.session_id)
+        """A shell in the session, which keeps its working directory from line to line."""
+        return AsyncRemoteShell(self._open_transport(), self.session_id)
 
     def sandbox(self, *, stateful: bool = False) -> AsyncRemoteSandbox:
-        """What runs guest code on the files; with *stateful*, variables last from call to call."""
-        return AsyncRemoteSandbox(self._to(), self.session_id, stateful=stateful)
+        """A sandbox that runs guest code on the files; with *stateful*, variables persist between calls."""
+        return AsyncRemoteSandbox(self._open_transport(), self.session_id, stateful=stateful)
 
     def toolbox(self, role: str | None = None, *, profile: str = "agent") -> AsyncRemoteToolbox:
-        """The tools of *role*, one that the key allows; by default of the key's own."""
-        return AsyncRemoteToolbox(self._to(), self.session_id, role, profile=profile)
+        """The tools of *role*, which the key must allow; by default the key's own role."""
+        return AsyncRemoteToolbox(self._open_transport(), self.session_id, role, profile=profile)
 
 
 def _sendable_path(path: StrPath) -> str:
-    """A path as it is asked for, if there is a way to say it.
+    """The path as text that a request can carry.
 
     Raises:
-        TypeError: It is neither `str` nor a path object that gives one.
+        TypeError: It is neither `str` nor a path object that returns one.
         PathError: It holds a lone surrogate that stands for no byte.
     """
     text = to_str(path)
@@ -398,8 +398,8 @@ def _sendable_path(path: StrPath) -> str:
 
 
 def _clamped_position(number: int) -> int:
-    """A place in a file, or a number of bytes; where no file can be, one place is as good as another."""
-    return min(int(index(number)), _FARTHEST)
+    """An offset or length, reduced to the largest that a request can carry."""
+    return min(int(index(number)), _MAX_POSITION)
 
 
 def _content(data: bytes | str, encoding: str, path: str) -> bytes:

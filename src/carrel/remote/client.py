@@ -1,4 +1,4 @@
-"""`Client` and `AsyncClient`: the sessions of a service, with the methods of `WorkspaceManager`."""
+"""`Client` and `AsyncClient`: sessions of a service, with the methods of `WorkspaceManager`."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from carrel.values import UNSET, Limits, Unset
 TIMEOUT_SECONDS = 60.0
 RETRIES = 2
 PAGE = 1000
+"""Number of sessions requested at a time."""
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
 
 class ClientOptions(TypedDict, total=False):
-    """How a service is asked; what is left out has a default."""
+    """Options of a client; all have defaults."""
 
     key: str | None
-    """Tells the service who calls; the user who runs the service needs none on the same machine."""
+    """API key; the user who runs the service needs none on the same machine."""
     ca: str | os.PathLike[str] | None
-    """A PEM file with the authorities that may vouch for the service, instead of the usual ones; for TLS."""
+    """PEM file with the certificate authorities to trust for TLS, instead of the system's."""
     role: str | None
-    """What to act as, among what the key allows; the key's own role by default."""
+    """Role to act as, one that the key allows; the key's own role by default."""
     timeout: float | None
-    """How many seconds the service may be silent; 60 by default, `None` for as long as it takes."""
+    """Seconds to wait for data from the service; 60 by default, `None` for no limit."""
     retries: int
-    """How often to ask again when the service says that it is busy; 2 by default."""
+    """How often to retry when the service is busy; 2 by default."""
 
 
 class AsyncClient:
-    """The sessions of a service, with the methods of `WorkspaceManager` to be awaited.
+    """Client of a service, with the methods of `WorkspaceManager` as coroutines.
 
     >>> async with AsyncClient("http://localhost:8080", key="...") as client:
     ...     workspace = await client.get_workspace("a")
@@ -51,21 +52,21 @@ class AsyncClient:
     """
 
     def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
-        """Use the service at *url*, once there is something to ask.
+        """Use the service at *url*; the client connects on the first request.
 
         Args:
             url: `http://host:port`, `https://host:port`, or `grpc://host:port`, `grpcs://host:port`.
-            options: The key and so on; see `ClientOptions`.
+            options: Key, timeout and so on; see `ClientOptions`.
 
         Raises:
-            ConfigError: The address, the key or an option cannot be used.
-            ImportError: What speaks HTTP or gRPC is not installed.
+            ConfigError: The address, the key or an option is invalid.
+            ImportError: The package for HTTP or gRPC is not installed.
         """
         self._transport = _transport(url, options, blocking=False)
 
     @classmethod
     def over(cls, transport: Transport) -> AsyncClient:
-        """A client that asks over *transport*."""
+        """A client that uses *transport*."""
         client = cls.__new__(cls)
         client._transport = transport
         return client
@@ -80,10 +81,10 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of all connections; sessions stay."""
+        """Close all connections; sessions are not affected."""
         await self._transport.close()
 
-    # Making and opening
+    # Creating and opening
 
     async def create(
         self,
@@ -94,46 +95,46 @@ class AsyncClient:
         role: str | None = None,
         labels: Mapping[str, str] | None = None,
     ) -> AsyncRemoteWorkspace:
-        """Make the workspace of a new session.
+        """Create a session and open its workspace.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            SessionExistsError: There is something with that name.
-            LimitError: There are as many sessions as there may be.
+            SessionIdError: The id is invalid.
+            SessionExistsError: The name is taken.
+            LimitError: The maximum number of sessions is reached.
         """
         if session_id is not None:
-            # Over gRPC an empty one would stand for none.
+            # gRPC cannot tell an empty id from a missing one.
             require_session_id(session_id)
         given = {"session_id": session_id, "role": role, "limits": render(limits), "labels": labels}
         new = {name: value for name, value in given.items() if value is not None}
         if ttl_seconds is not UNSET:
             new["ttl_seconds"] = ttl_seconds
-        return self._opened(await self._transport.create(new))
+        return self._workspace(await self._transport.create(new))
 
     async def open(self, session_id: str) -> AsyncRemoteWorkspace:
-        """Open the workspace of a session that is there.
+        """Open the workspace of an existing session.
 
         Raises:
-            SessionIdError: The id breaks the rule.
+            SessionIdError: The id is invalid.
             SessionMissingError: There is no such session, or it has expired.
         """
-        return self._opened(await self._transport.session(require_session_id(session_id)))
+        return self._workspace(await self._transport.session(require_session_id(session_id)))
 
     async def get_workspace(self, session_id: str) -> AsyncRemoteWorkspace:
-        """Open the workspace of a session, making it if it is missing; safe to call from many at once."""
-        return self._opened(await self._transport.ensure(require_session_id(session_id)))
+        """Open the workspace of a session, creating it if it is missing; safe to call concurrently."""
+        return self._workspace(await self._transport.ensure(require_session_id(session_id)))
 
-    def _opened(self, document: Any) -> AsyncRemoteWorkspace:  # Any: as JSON says it
+    def _workspace(self, document: Any) -> AsyncRemoteWorkspace:  # Any: a JSON value
         return AsyncRemoteWorkspace(self._transport, parse(document, RemoteSession))
 
-    # What there is
+    # Listing
 
     async def list_workspaces(self) -> list[str]:
-        """The ids of all sessions that the caller may know of, sorted."""
+        """The ids of all sessions visible to the caller, sorted."""
         return [session.session_id for session in await self._sessions(None, None)]
 
     async def list_records(self, after: str | None = None, count: int = 100) -> list[SessionRecord]:
-        """Up to *count* records in the order of their ids, beginning after the id *after*."""
+        """Up to *count* records, sorted by id, beginning after the id *after*."""
         if type(count) is not int or count < 1:
             raise ValueError(f"count must be a whole number of at least 1, not {count!r}")
         if after is not None:
@@ -141,7 +142,7 @@ class AsyncClient:
         return [session.record() for session in await self._sessions(after, count)]
 
     async def _sessions(self, after: str | None, count: int | None) -> list[RemoteSession]:
-        """Up to *count* sessions after the id *after*, page by page."""
+        """Up to *count* sessions after the id *after*, requested in pages."""
         found: list[RemoteSession] = []
         while count is None or len(found) < count:
             most = PAGE if count is None else min(PAGE, count - len(found))
@@ -153,7 +154,7 @@ class AsyncClient:
         return found
 
     async def get_workspace_size(self, session_id: str) -> int:
-        """Sum of the sizes of the files of a session.
+        """Total size of the files of a session.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -162,7 +163,7 @@ class AsyncClient:
         return (await workspace.usage()).disk_bytes
 
     async def status(self, session_id: str) -> SessionStatus:
-        """What is known about a session; looking is no use of it.
+        """The status of a session; this does not count as use of the session.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -172,7 +173,7 @@ class AsyncClient:
     # Lifetime
 
     async def extend(self, session_id: str, ttl_seconds: float | None) -> SessionRecord:
-        """Let a session be idle for *ttl_seconds* from now on.
+        """Set the TTL of a session, counted from now.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -182,19 +183,19 @@ class AsyncClient:
         ).record()
 
     async def reset_workspace(self, session_id: str) -> bool:
-        """Remove all files of a session, and keep the session; whether there was one."""
-        return await _was_there(self._transport.reset(require_session_id(session_id)))
+        """Remove all files of a session but keep the session; return whether it existed."""
+        return await _existed(self._transport.reset(require_session_id(session_id)))
 
     async def delete_workspace(self, session_id: str) -> bool:
-        """Remove a session with its files and its records, also while it is used; whether there was one.
+        """Delete a session with its files and records, even while it is in use; return whether it existed.
 
         Raises:
-            SessionIdError: The id breaks the rule.
+            SessionIdError: The id is invalid.
         """
-        return await _was_there(self._transport.delete(require_session_id(session_id)))
+        return await _existed(self._transport.delete(require_session_id(session_id)))
 
 
-async def _was_there(removal: Coro[None]) -> bool:
+async def _existed(removal: Coro[None]) -> bool:
     try:
         await removal
     except SessionMissingError:
@@ -205,49 +206,49 @@ async def _was_there(removal: Coro[None]) -> bool:
 def _sync(
     method: Callable[Concatenate[AsyncClient, Params], Coro[Result]],
 ) -> Callable[Concatenate[Client, Params], Result]:
-    """The same, over a line that blocks."""
+    """The blocking version of *method*."""
 
     @wraps(method)
     def call(self: Client, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return run_sync(method(self._far, *args, **kwargs))
+        return run_sync(method(self._async_client, *args, **kwargs))
 
     return call
 
 
-def _opened(
+def _sync_open(
     method: Callable[Concatenate[AsyncClient, Params], Coro[AsyncRemoteWorkspace]],
 ) -> Callable[Concatenate[Client, Params], RemoteWorkspace]:
-    """The same for what opens a workspace."""
+    """The blocking version of a method that opens a workspace."""
 
     @wraps(method)
     def call(self: Client, /, *args: Params.args, **kwargs: Params.kwargs) -> RemoteWorkspace:
-        return RemoteWorkspace(run_sync(method(self._far, *args, **kwargs)))
+        return RemoteWorkspace(run_sync(method(self._async_client, *args, **kwargs)))
 
     return call
 
 
 class Client:
-    """The sessions of a service, with the methods of `WorkspaceManager`. Threads may share it.
+    """Client of a service, with the methods of `WorkspaceManager`. Threads may share it.
 
     >>> with Client("http://localhost:8080", key="...") as client:
     ...     client.get_workspace("a").write("hello.txt", "hello")
     """
 
     def __init__(self, url: str, **options: Unpack[ClientOptions]) -> None:
-        """Use the service at *url*, once there is something to ask.
+        """Use the service at *url*; the client connects on the first request.
 
         Args:
             url: `http://host:port`, `https://host:port`, or `grpc://host:port`, `grpcs://host:port`.
-            options: The key and so on; see `ClientOptions`.
+            options: Key, timeout and so on; see `ClientOptions`.
 
         Raises:
-            ConfigError: The address, the key or an option cannot be used.
-            ImportError: What speaks HTTP or gRPC is not installed.
+            ConfigError: The address, the key or an option is invalid.
+            ImportError: The package for HTTP or gRPC is not installed.
         """
-        self._far = AsyncClient.over(_transport(url, options, blocking=True))
+        self._async_client = AsyncClient.over(_transport(url, options, blocking=True))
 
     def __repr__(self) -> str:
-        return repr(self._far).removeprefix("Async")
+        return repr(self._async_client).removeprefix("Async")
 
     def __enter__(self) -> Client:
         return self
@@ -256,26 +257,26 @@ class Client:
         self.close()
 
     close = _sync(AsyncClient.close)
-    create = _opened(AsyncClient.create)
+    create = _sync_open(AsyncClient.create)
     delete_workspace = _sync(AsyncClient.delete_workspace)
     extend = _sync(AsyncClient.extend)
-    get_workspace = _opened(AsyncClient.get_workspace)
+    get_workspace = _sync_open(AsyncClient.get_workspace)
     get_workspace_size = _sync(AsyncClient.get_workspace_size)
     list_records = _sync(AsyncClient.list_records)
     list_workspaces = _sync(AsyncClient.list_workspaces)
-    open = _opened(AsyncClient.open)
+    open = _sync_open(AsyncClient.open)
     reset_workspace = _sync(AsyncClient.reset_workspace)
     status = _sync(AsyncClient.status)
 
 
 def connect(url: str, **options: Unpack[ClientOptions]) -> Client:
-    """A client of the service at *url*, over the protocol that it names: HTTP or gRPC.
+    """A client of the service at *url*; the scheme selects HTTP or gRPC.
 
     >>> connect("grpc://localhost:50051", key="...").open("a").read_text("hello.txt")
 
     Raises:
-        ConfigError: The address, the key or an option cannot be used.
-        ImportError: What speaks HTTP or gRPC is not installed.
+        ConfigError: The address, the key or an option is invalid.
+        ImportError: The package for HTTP or gRPC is not installed.
     """
     return Client(url, **options)
 
@@ -286,7 +287,7 @@ def _transport(url: str, options: ClientOptions, *, blocking: bool) -> Transport
             raise TypeError(f"a client has no option {name!r}")
     timeout, retries = options.get("timeout", TIMEOUT_SECONDS), options.get("retries", RETRIES)
     if timeout is not None and not 0 < timeout < float("inf"):
-        raise ConfigError(f"timeout must be a number of seconds above 0 or None, not {timeout!r}")
+        raise ConfigError(f"timeout must be a number of seconds above 0, or None, not {timeout!r}")
     if retries < 0:
         raise ConfigError(f"retries must be at least 0, not {retries!r}")
     make = _grpc if url.startswith(("grpc://", "grpcs://")) else _http
@@ -313,8 +314,8 @@ def _http(
     headers = caller_headers(options.get("key"), options.get("role"))
     ca = read_ca(options.get("ca"), is_encrypted=address.url.startswith("https:"))
     kind = BlockingHttpConnection if blocking else AsyncHttpConnection
-    line = kind(address.url, headers, timeout=timeout, ca=ca)
-    return HttpTransport(line, address.url, retries=retries, timeout_seconds=timeout)
+    connection = kind(address.url, headers, timeout=timeout, ca=ca)
+    return HttpTransport(connection, address.url, retries=retries, timeout_seconds=timeout)
 
 
 def _grpc(
@@ -325,10 +326,10 @@ def _grpc(
     from carrel.remote.transport.grpc_connection import AsyncGrpcConnection, BlockingGrpcConnection
 
     kind = BlockingGrpcConnection if blocking else AsyncGrpcConnection
-    line = kind(
+    connection = kind(
         GrpcAddress.parse(url, ca=options.get("ca")),
         key=options.get("key"),
         role=options.get("role"),
         timeout_seconds=timeout,
     )
-    return GrpcTransport(line, retries=retries)
+    return GrpcTransport(connection, retries=retries)

@@ -1,4 +1,4 @@
-"""Commands and code that the service runs for this client: their output, result and cancellation."""
+"""Commands and code run by the service for this client: output, result and cancellation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from carrel.remote.transport.api import ExecutionEnded, ExecutionOutput, Executi
 
 Result = TypeVar("Result")
 OnOutput = Callable[[str, bytes], None]
-"""Is given `stdout` or `stderr`, and bytes."""
+"""Called with `stdout` or `stderr`, and the bytes written to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOutcome:
-    """How something that ran ended."""
+    """The result and output of an execution."""
 
     result: dict[str, Any]
-    """As JSON says it."""
+    """The result as JSON."""
     stdout: bytes
-    """What was printed, if that was to be kept."""
+    """Empty unless the output was kept; likewise `stderr`."""
     stderr: bytes
 
 
 class RemoteExecution:
-    """One command or code on its way through the service."""
+    """One command line or script run by the service."""
 
     def __init__(self, transport: Transport, session_id: str) -> None:
         self._transport = transport
@@ -39,20 +39,20 @@ class RemoteExecution:
         self._is_cancelled = False
 
     async def cancel(self) -> None:
-        """Stop it, also before it has begun."""
+        """Stop the execution, even if it has not begun yet."""
         self._is_cancelled = True
         if self._execution_id is not None:
-            # One that nobody knows any more has ended.
+            # An execution unknown to the service has ended.
             with suppress(UnknownRequestError):
                 await self._transport.cancel(self._session_id, self._execution_id)
 
     async def outcome(
         self, work: Mapping[str, Any], on_output: OnOutput | None, *, keep: bool
     ) -> ExecutionOutcome:
-        """Run *work* to its end; output is handed over as it comes, and kept if *keep*.
+        """Run *work* and wait for its end; output goes to *on_output*, and into the outcome with *keep*.
 
         Raises:
-            UnreachableError: The service went away before the end.
+            UnreachableError: The connection ended before the result arrived.
         """
         kept: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
         async with aclosing(self._transport.execute(self._session_id, work)) as steps:
@@ -73,11 +73,13 @@ class RemoteExecution:
                             stdout=b"".join(kept["stdout"]),
                             stderr=b"".join(kept["stderr"]),
                         )
-        raise UnreachableError(f"the service at {self._transport.address} did not tell how it ended")
+        raise UnreachableError(
+            f"the service at {self._transport.address} closed the connection before it sent the result"
+        )
 
 
 class RemoteExecutions:
-    """What one shell or sandbox runs just now."""
+    """The running executions of one shell or sandbox."""
 
     def __init__(self, transport: Transport, session_id: str) -> None:
         self._transport = transport
@@ -85,13 +87,13 @@ class RemoteExecutions:
         self._running: set[RemoteExecution] = set()
 
     def begin(self) -> RemoteExecution:
-        """What is about to run, which can be stopped from now on."""
+        """Create an execution, which can be cancelled from now on."""
         return RemoteExecution(self._transport, self._session_id)
 
     async def outcome(
         self, run: RemoteExecution, work: Mapping[str, Any], on_output: OnOutput | None, *, keep: bool
     ) -> ExecutionOutcome:
-        """Run *work* as *run* to its end; whoever is interrupted meanwhile stops it first."""
+        """Run *work* as *run* and wait for its end; an interrupt of the caller cancels it first."""
         self._running.add(run)
         try:
             return await run.outcome(work, on_output, keep=keep)
@@ -104,7 +106,7 @@ class RemoteExecutions:
             self._running.discard(run)
 
     async def cancel(self) -> int:
-        """Stop all of it; how many there were."""
+        """Stop all running executions; return their number."""
         running = list(self._running)
         for run in running:
             await run.cancel()
@@ -112,13 +114,13 @@ class RemoteExecutions:
 
 
 async def _cancel_quietly(run: RemoteExecution) -> None:
-    """Stop *run* as well as can be; what interrupted it is told, not what goes wrong here."""
+    """Stop *run*; errors are ignored, since the interrupt itself is what gets raised."""
     with suppress(CarrelError):
         await run.cancel()
 
 
 async def in_thread(run: RemoteExecution, work: Callable[[], Result]) -> Result:
-    """What *work* gives in a worker thread; a task that is cancelled stops *run* first."""
+    """Run *work* in a worker thread and return its result; cancelling the task stops *run* first."""
     loop = asyncio.get_running_loop()
     running = loop.run_in_executor(None, copy_context().run, work)
     try:
@@ -126,5 +128,5 @@ async def in_thread(run: RemoteExecution, work: Callable[[], Result]) -> Result:
     except asyncio.CancelledError:
         await asyncio.to_thread(lambda: run_sync(_cancel_quietly(run)))
         await asyncio.wait([running])
-        running.exception()  # looked at, so that nobody complains that it was not
+        running.exception()  # retrieved, so that asyncio does not warn about it
         raise

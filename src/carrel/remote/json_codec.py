@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from typing import Any, TypeVar
 
 from carrel.errors import CarrelError, UnreachableError, class_of, rebuild
@@ -16,15 +17,13 @@ from carrel.values import FileInfo
 T = TypeVar("T")
 
 DETAILS = ("version", "limit", "asked", "field", "position", "retry_after_seconds")
-"""What some errors know besides their code, message and path."""
+"""Attributes of some errors besides code, message and path."""
 _HOST_FIELDS: dict[type, dict[str, str]] = {SandboxResult: {"workspace_path": "/workspace"}}
-"""Fields that speak of the host, and what is said instead."""
-_NAMES: dict[type, tuple[str, ...]] = {}
-"""The fields of each class that was met, since to look them up takes longer than all the rest."""
+"""Fields that hold host paths, with the values sent instead."""
 
 
-def render(value: Any) -> Any:  # Any: whatever the library gives, and whatever JSON can say
-    """What JSON says for *value*: its fields, bytes as base64, and nothing about the host."""
+def render(value: Any) -> Any:  # Any: any value of the library, and any JSON value
+    """Render a library value as JSON: dataclasses as objects, bytes as base64, without host paths."""
     match value:
         case None | bool() | int() | float():
             return value
@@ -37,26 +36,29 @@ def render(value: Any) -> Any:  # Any: whatever the library gives, and whatever 
         case FileInfo():
             return _fields(value) | {"version": value.version}
         case ShellResult():
-            return {"success": value.success, **_fields(value), **_printed(value)}
+            return {"success": value.success, **_fields(value), **_streams(value)}
         case Mapping():
             return {key: render(each) for key, each in value.items()}
         case list() | tuple():
             return [render(each) for each in value]
     if is_dataclass(value) and not isinstance(value, type):
         return _fields(value) | _HOST_FIELDS.get(type(value), {})
-    raise TypeError(f"no form for {type(value).__name__}")
+    raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
 def _fields(value: Any) -> dict[str, Any]:  # Any: a dataclass, which has no type of its own
-    kind: type = type(value)
-    names = _NAMES.get(kind)
-    if names is None:
-        names = _NAMES[kind] = tuple(each.name for each in fields(value))
+    names = _field_names(type(value))  # type: ignore[arg-type]  # a class is hashable, which mypy denies
     return {name: render(getattr(value, name)) for name in names}
 
 
-def _printed(result: ShellResult) -> dict[str, str]:
-    """What a command printed: as text if both streams are, else in base64."""
+@cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a dataclass; looking them up takes longer than rendering them."""
+    return tuple(each.name for each in fields(kind))
+
+
+def _streams(result: ShellResult) -> dict[str, str]:
+    """The output of a command: as text if both streams are UTF-8, else as base64."""
     streams = {"stdout": result.stdout, "stderr": result.stderr}
     try:
         return {name: data.decode() for name, data in streams.items()} | {"encoding": "utf-8"}
@@ -65,18 +67,18 @@ def _printed(result: ShellResult) -> dict[str, str]:
 
 
 def _as_base64(document: Mapping[str, Any]) -> dict[str, Any]:
-    """A result with what was printed as `parse` takes bytes."""
+    """A result document with its output as base64, which `parse` expects for bytes."""
     if document.get("encoding") != "utf-8":
         return dict(document)
     texts = {name: document[name] for name in ("stdout", "stderr") if isinstance(document.get(name), str)}
     return {**document, **{name: render(text.encode()) for name, text in texts.items()}}
 
 
-def parse(document: Any, kind: type[T]) -> T:  # Any: whatever JSON says
-    """The value that `render` made *document* of.
+def parse(document: Any, kind: type[T]) -> T:  # Any: any JSON value
+    """Parse the value of type *kind* that `render` turned into *document*.
 
     Raises:
-        UnreachableError: It is no such value, so what answers is no service of ours, or of another version.
+        UnreachableError: The document does not fit: the server is not carrel, or of another version.
     """
     import msgspec
 
@@ -85,20 +87,20 @@ def parse(document: Any, kind: type[T]) -> T:  # Any: whatever JSON says
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        raise UnreachableError(f"the service gave an answer that cannot be read: {error}") from None
+        raise UnreachableError(f"the service sent a response that cannot be parsed: {error}") from None
 
 
 def render_error(error: CarrelError, *, retry: bool) -> dict[str, Any]:
-    """What JSON says for *error*."""
+    """Render an error as JSON."""
     document = {"code": error.code, "message": error.message, "path": error.path, "retry": retry}
     details = {name: getattr(error, name, None) for name in DETAILS}
     return document | {name: value for name, value in details.items() if value is not None}
 
 
-def parse_error(document: Any) -> CarrelError:  # Any: whatever JSON says
-    """The error that `render_error` made *document* of: the same class, code, words and details."""
+def parse_error(document: Any) -> CarrelError:  # Any: any JSON value
+    """Parse an error from `render_error`: the same class, code, message and details."""
     if not isinstance(document, dict) or not isinstance(document.get("code"), str):
-        return UnreachableError("the service gave an error that cannot be read")
+        return UnreachableError("the service sent an error that cannot be parsed")
     path = document.get("path")
     state = {name: document[name] for name in DETAILS if name in document}
     kind = class_of(document["code"])
@@ -110,6 +112,6 @@ def parse_error(document: Any) -> CarrelError:  # Any: whatever JSON says
 
 
 def _unset(kind: type[CarrelError]) -> dict[str, None]:
-    """The details that the constructor of *kind* would have set."""
+    """The details that the constructor of *kind* sets, all `None`."""
     wanted = kind.__init__.__code__.co_varnames
     return {name: None for name in DETAILS if name in wanted}

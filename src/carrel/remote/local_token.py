@@ -1,10 +1,10 @@
-"""The local token: programs of the user who runs a service call it without a key.
+"""The local token: programs of the user who runs a service can call it without a key.
 
-A service writes it into a file that only its user can read, one per port it listens at, and removes it when
-it ends. It is the operator's, and another one each time a service starts. A client that is given no key looks
-for it if the service is on loopback.
+A service writes the token to a file that only its user can read, one per listening port, and removes it on
+exit. The token acts as the operator and is new each time a service starts. A client without a key looks for
+it if the service is on loopback.
 
-Not covered: whoever is the same user on the host, or root, who can read the file as well.
+Not covered: other programs of the same user on the host, and root, which can read the file as well.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from carrel.config.network_kinds import is_loopback
 from carrel.errors import ConfigError
 
 MAX_BYTES = 256
-"""Size of the largest file that is read."""
+"""Maximum size of a token file."""
 
 
 def directory(environ: Mapping[str, str]) -> Path | None:
-    """Where the tokens are: in `$XDG_STATE_HOME`, else in `~/.local/state`; `None` if there is no home."""
-    given, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
-    if given.startswith("/"):
-        return Path(given, "carrel", "services")
+    """The directory of the tokens, in `$XDG_STATE_HOME` or `~/.local/state`; `None` without a home."""
+    state, home = environ.get("XDG_STATE_HOME", ""), environ.get("HOME", "")
+    if state.startswith("/"):
+        return Path(state, "carrel", "services")
     return Path(home, ".local", "state", "carrel", "services") if home.startswith("/") else None
 
 
 @contextmanager
-def stored(place: Path, token: str, *ports: int) -> Iterator[None]:
-    """Keep *token* for the services at *ports* meanwhile.
+def stored(tokens: Path, token: str, *ports: int) -> Iterator[None]:
+    """Store *token* for the services at *ports* while the body runs.
 
     Raises:
-        OSError: It cannot be stored.
-        ConfigError: Others could read or replace what is stored there.
+        OSError: The token cannot be stored.
+        ConfigError: Other users could read or replace files in the directory.
     """
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_private(os.stat(place, follow_symlinks=False), stat.S_ISDIR):
-        raise ConfigError("others have access to the directory of local tokens")
-    files = [place / str(port) for port in ports]
+    tokens.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(os.stat(tokens, follow_symlinks=False), stat.S_ISDIR):
+        raise ConfigError("other users have access to the directory of local tokens")
+    files = [tokens / str(port) for port in ports]
     for file in files:
         _write(file, token)
     try:
@@ -49,22 +49,22 @@ def stored(place: Path, token: str, *ports: int) -> Iterator[None]:
     finally:
         for file in files:
             with suppress(OSError, ConfigError):
-                # Another service may be at that port by now.
+                # Another service may use that port by now.
                 if _read(file) == token:
                     file.unlink()
 
 
 def find(host: str, port: int, environ: Mapping[str, str]) -> str | None:
-    """The local token of the service at *host* and *port*; `None` if there is none, or it is not on loopback.
+    """The local token of the service at *host* and *port*; `None` without one, or if not on loopback.
 
     Raises:
-        ConfigError: Others could have read or written it.
+        ConfigError: Other users could have read or written the file.
     """
-    place = directory(environ)
-    if place is None or not is_loopback(host.strip("[]")):
+    tokens = directory(environ)
+    if tokens is None or not is_loopback(host.strip("[]")):
         return None
     try:
-        return _read(place / str(port))
+        return _read(tokens / str(port))
     except OSError:
         return None
 
@@ -84,8 +84,8 @@ def _read(file: Path) -> str:
     with os.fdopen(opened, encoding="ascii", errors="replace") as stream:
         if not _is_private(os.fstat(opened), stat.S_ISREG):
             raise ConfigError(
-                f"the local token of port {file.name} is not used: it must belong to you and be readable by"
-                " you alone; remove it and start the service again, or give a key"
+                f"the local token of port {file.name} is not used: the file must belong to you and be"
+                " readable by you only; remove it and restart the service, or use a key"
             )
         return stream.read(MAX_BYTES).strip()
 

@@ -1,7 +1,6 @@
 """Call a `Workspace` method remotely: render its arguments, parse its result.
 
-A method of `Workspace` says all that is needed: its signature what may be asked, and its result what the
-answer is read as.
+The annotations of the method define both: the parameters that a request may hold, and the type of the result.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from carrel.remote.json_codec import parse, render
 
 
 class RemoteOperation:
-    """One method of `Workspace` that a service does for others."""
+    """A `Workspace` method that a service runs for its clients."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
-        """Ask for what *method* does."""
+        """Describe the remote call of *method*."""
         self.name = method.__name__
         self._method = method
 
@@ -30,21 +29,21 @@ class RemoteOperation:
         return inspect.signature(self._method)
 
     @cached_property
-    def _types(self) -> Mapping[str, Any]:  # Any: a type, maybe of a list
+    def _types(self) -> Mapping[str, Any]:  # Any: a type, possibly generic
         return get_type_hints(self._method)
 
     def render(self, *args: object, **kwargs: object) -> dict[str, Any]:
-        """The arguments as a request holds them; what was not given is left to the service.
+        """Render the arguments for a request; defaults are left to the service.
 
         Raises:
-            TypeError: The method does not take these.
-            RequestError: One is a function, which cannot be sent.
+            TypeError: The method does not take these arguments.
+            RequestError: An argument is a function, which cannot be sent.
         """
         given = self._signature.bind(None, *args, **kwargs).arguments
         given.pop(next(iter(self._signature.parameters)))
         return _with_text({name: self._render(name, value) for name, value in given.items()})
 
-    def _render(self, name: str, value: object) -> Any:  # Any: whatever JSON can say, or bytes
+    def _render(self, name: str, value: object) -> Any:  # Any: any JSON value, or bytes
         if self._types[name] == StrPath:
             return to_str(value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -53,17 +52,17 @@ class RemoteOperation:
             raise RequestError(f"{self.name}: {name} is a function, which cannot be sent to a service")
         return render(value)
 
-    def parse(self, document: Any) -> Any:  # Any: of the type that the method gives
-        """The result that the service tells of.
+    def parse(self, document: Any) -> Any:  # Any: the return type of the method
+        """Parse the result of the method from a response.
 
         Raises:
-            UnreachableError: It cannot be that.
+            UnreachableError: The response does not fit the return type.
         """
         return parse(document, self._types["return"])
 
 
 def _with_text(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The same, with bytes that are to be stored as the text that stands for them."""
+    """The arguments with bytes to write encoded as base64 text."""
     if isinstance(data := arguments.get("data"), bytes):
         return {**arguments, "data": b64encode(data).decode("ascii"), "encoding": "base64"}
     return dict(arguments)

@@ -1,8 +1,7 @@
 """Run coroutines that never suspend, without an event loop.
 
-What a client does is written once, as coroutines over a line to the service. A line that blocks does its work
-inside its coroutines without ever handing over to an event loop, so those end in their first step, in the
-thread of the caller and without any loop.
+A client is written once, as coroutines over a connection. The coroutines of a blocking connection never
+suspend, so they finish in their first step, in the caller's thread and without an event loop.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ Coro = Coroutine[Any, Any, Result]  # Any: what an event loop would send
 
 
 def run_sync(coroutine: Coro[Result]) -> Result:
-    """What *coroutine* returns, over a line that blocks."""
+    """Run a coroutine over a blocking connection and return its result."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         result: Result = done.value
         return result
     coroutine.close()
-    raise RuntimeError("a line that blocks must not wait for an event loop")
+    raise RuntimeError("a blocking connection must not wait for an event loop")
 
 
 def iterate_sync(source: AsyncIterator[Item]) -> Iterator[Item]:
-    """What *source* gives, over a line that blocks; leaving early ends it."""
+    """Iterate *source* over a blocking connection; closing the iterator closes *source*."""
     try:
         while True:
             try:
@@ -36,14 +35,14 @@ def iterate_sync(source: AsyncIterator[Item]) -> Iterator[Item]:
                 return
             yield item
     finally:
-        run_sync(_end(source))
+        run_sync(_close(source))
 
 
 async def _next(source: AsyncIterator[Item]) -> Item:
     return await source.__anext__()
 
 
-async def _end(source: AsyncIterator[Item]) -> None:
+async def _close(source: AsyncIterator[Item]) -> None:
     close = getattr(source, "aclose", None)
     if close is not None:
         await close()

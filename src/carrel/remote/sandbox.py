@@ -1,4 +1,4 @@
-"""`RemoteSandbox` and `AsyncRemoteSandbox`: guest code in a session of a service."""
+"""`RemoteSandbox` and `AsyncRemoteSandbox`: guest code in a session at a service."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from carrel.runtimes.result import SandboxResult
 
 
 class RunOptions(TypedDict, total=False):
-    """What one call may be given; see `CallOptions` for what the library takes besides these."""
+    """Options of one call; `CallOptions` of the library has more."""
 
     stdin: bytes | str | BinaryIO | None
-    """Its standard input; an open file is read before the call."""
+    """Standard input; an open file is read before the call."""
     argv: tuple[str, ...] | list[str] | None
     """`sys.argv` after the name of the script."""
     env: Mapping[str, str] | None
-    """Its variables."""
+    """Environment variables."""
     timeout_seconds: float | None
-    """No longer than the service allows."""
+    """Time limit; at most that of the service."""
     on_output: OnOutput | None
-    """Is given `stdout` or `stderr` and bytes, as soon as they come."""
+    """Called with `stdout` or `stderr` and bytes as they arrive."""
     keep_output: bool
-    """Whether the result has the output as well, where `on_output` takes it; it has by default."""
+    """Whether the result also holds output passed to `on_output`; true by default."""
     on_start: Callable[[Callable[[], object]], object] | None
-    """Is given a function that stops this call alone, from any thread; only by a client that blocks."""
+    """Called with a function that stops this call only, from any thread; blocking clients only."""
 
 
 class AsyncRemoteSandbox:
-    """Runs Python on the files of a session that a service keeps; calls are awaited."""
+    """Runs Python on the files of a session at a service; calls are awaited."""
 
     def __init__(self, transport: Transport, session_id: str, *, stateful: bool) -> None:
-        """Run code there; most callers want `AsyncRemoteWorkspace.sandbox`."""
+        """Run code in the session; most callers use `AsyncRemoteWorkspace.sandbox`."""
         self.session_id = session_id
         self.stateful = stateful
         self.runs = RemoteExecutions(transport, session_id)
 
     async def execute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
-        """Run *code* and tell what it did; code that fails is a result, not an exception.
+        """Run *code*; code that fails is a result, not an exception.
 
         Raises:
-            RuntimeDisabledError: The service has guest code switched off.
+            RuntimeDisabledError: Guest code is disabled at the service.
             RuntimeMissingError: The service has no engine.
         """
         return await self.execute_in(self.runs.begin(), {"code": _text(code)}, options)
@@ -55,7 +55,7 @@ class AsyncRemoteSandbox:
     aexecute = execute
 
     async def execute_file(self, path: str, **options: Unpack[RunOptions]) -> SandboxResult:
-        """Run a script that lies in the workspace, as `python FILE` would.
+        """Run a script of the workspace, as `python FILE` would.
 
         Raises:
             MissingError: There is no such file.
@@ -65,10 +65,10 @@ class AsyncRemoteSandbox:
     async def execute_in(
         self, run: RemoteExecution, source: Mapping[str, str], options: RunOptions
     ) -> SandboxResult:
-        """Run code as *run*, by which it can be stopped."""
+        """Run code as *run*, which can be cancelled."""
         for name in options:
             if name not in RunOptions.__annotations__:
-                raise TypeError(f"there is no option {name!r} for code that a service runs")
+                raise TypeError(f"unknown option {name!r} for code run by a service")
         on_output, keep = options.get("on_output"), options.get("keep_output", True)
         outcome = await self.runs.outcome(run, self._work(source, options), on_output, keep=False)
         result = parse(outcome.result, SandboxResult)
@@ -87,22 +87,22 @@ class AsyncRemoteSandbox:
         return work
 
     async def cancel(self) -> int:
-        """Stop what runs in this sandbox; how many calls that were."""
+        """Stop all running calls of this sandbox; return their number."""
         return await self.runs.cancel()
 
     async def close(self) -> None:
-        """Stop what runs; files, and the variables of a stateful session, stay."""
+        """Stop running calls; files, and the variables of a stateful session, are kept."""
         await self.cancel()
 
 
 class RemoteSandbox:
-    """Runs Python on the files of a session that a service keeps, as `PythonSandbox` does in a workspace."""
+    """Runs Python on the files of a session at a service, as `PythonSandbox` does in a workspace."""
 
-    def __init__(self, far: AsyncRemoteSandbox) -> None:
-        """Use *far*, whose line blocks; most callers want `RemoteWorkspace.sandbox`."""
-        self._far = far
-        self.session_id = far.session_id
-        self.stateful = far.stateful
+    def __init__(self, async_sandbox: AsyncRemoteSandbox) -> None:
+        """Wrap *async_sandbox*, whose connection blocks; most callers use `RemoteWorkspace.sandbox`."""
+        self._async_sandbox = async_sandbox
+        self.session_id = async_sandbox.session_id
+        self.stateful = async_sandbox.stateful
 
     def __enter__(self) -> Self:
         return self
@@ -111,11 +111,11 @@ class RemoteSandbox:
         self.close()
 
     def execute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
-        """Run *code* and tell what it did; code that fails is a result, not an exception."""
+        """Run *code*; code that fails is a result, not an exception."""
         return self._execute({"code": _text(code)}, options)
 
     def execute_file(self, path: str, **options: Unpack[RunOptions]) -> SandboxResult:
-        """Run a script that lies in the workspace, as `python FILE` would.
+        """Run a script of the workspace, as `python FILE` would.
 
         Raises:
             MissingError: There is no such file.
@@ -123,13 +123,13 @@ class RemoteSandbox:
         return self._execute({"file": path}, options)
 
     def _execute(self, source: Mapping[str, str], options: RunOptions) -> SandboxResult:
-        run = self._far.runs.begin()
+        run = self._async_sandbox.runs.begin()
         if (on_start := options.get("on_start")) is not None:
             on_start(lambda: run_sync(run.cancel()))
-        return run_sync(self._far.execute_in(run, source, options))
+        return run_sync(self._async_sandbox.execute_in(run, source, options))
 
     async def aexecute(self, code: str | bytes, **options: Unpack[RunOptions]) -> SandboxResult:
-        """The same as `execute`, awaitable; a task that is cancelled stops the code first.
+        """Run *code* as `execute` does; cancelling the task stops the code first.
 
         `on_output` is called in the event loop.
         """
@@ -140,15 +140,15 @@ class RemoteSandbox:
                 loop.call_soon_threadsafe(on_output, name, data)
 
             options["on_output"] = output
-        run, source = self._far.runs.begin(), {"code": _text(code)}
-        return await in_thread(run, lambda: run_sync(self._far.execute_in(run, source, options)))
+        run, source = self._async_sandbox.runs.begin(), {"code": _text(code)}
+        return await in_thread(run, lambda: run_sync(self._async_sandbox.execute_in(run, source, options)))
 
     def cancel(self) -> int:
-        """Stop what runs in this sandbox, from any thread; how many calls that were."""
-        return run_sync(self._far.cancel())
+        """Stop all running calls of this sandbox, from any thread; return their number."""
+        return run_sync(self._async_sandbox.cancel())
 
     def close(self) -> None:
-        """Stop what runs; files, and the variables of a stateful session, stay."""
+        """Stop running calls; files, and the variables of a stateful session, are kept."""
         self.cancel()
 
 

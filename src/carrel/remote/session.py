@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteSession:
-    """What is known about a session; times are nanoseconds since the epoch."""
+    """The status of a session; times are nanoseconds since the epoch."""
 
     session_id: str
     created_ns: int
@@ -24,12 +24,12 @@ class RemoteSession:
     role: str | None
     labels: Mapping[str, str]
     limits: Limits
-    """The ceilings in force."""
+    """The limits in effect."""
     usage: Usage | None = None
     in_use: bool | None = None
 
     def record(self) -> SessionRecord:
-        """What is known besides its files."""
+        """The session record."""
         return SessionRecord(
             session_id=self.session_id,
             created_ns=self.created_ns,
@@ -41,8 +41,8 @@ class RemoteSession:
         )
 
     def status(self) -> SessionStatus:
-        """The session as it is now."""
-        # Late: it brings the whole of what keeps sessions, which a client does not need.
+        """The current status."""
+        # Imported late: it loads the whole session manager, which clients rarely need.
         from carrel.sessions.manager import SessionStatus
 
         return SessionStatus(record=self.record(), usage=self.usage, in_use=bool(self.in_use))
@@ -50,8 +50,8 @@ class RemoteSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteSessionPage:
-    """Some sessions in the order of their ids."""
+    """A page of sessions, sorted by id."""
 
     sessions: tuple[RemoteSession, ...]
     next: str | None = None
-    """Where to go on; `None` at the end."""
+    """Id after which the next page begins; `None` at the end."""

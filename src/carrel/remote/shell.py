@@ -1,4 +1,4 @@
-"""`RemoteShell` and `AsyncRemoteShell`: a shell in a session of a service."""
+"""`RemoteShell` and `AsyncRemoteShell`: a shell in a session at a service."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from carrel.shell.result import ShellResult
 from carrel.workspace.workspace import MOUNT
 
 OnStart = Callable[[Callable[[], object]], object]
-"""Is given a function that stops the line, from any thread."""
+"""Called with a function that stops the command line, from any thread."""
 
 
 class AsyncRemoteShell:
-    """Runs command lines in a session that a service keeps; calls are awaited.
+    """Runs command lines in a session at a service; calls are awaited.
 
-    It remembers where it is from line to line. What the lines may use, and whether they may have pipelines,
-    is for the service to say.
+    The working directory is kept from line to line. The service decides about budgets and pipelines.
     """
 
     def __init__(self, transport: Transport, session_id: str) -> None:
-        """Open a shell; most callers want `AsyncRemoteWorkspace.shell`."""
+        """Open a shell; most callers use `AsyncRemoteWorkspace.shell`."""
         self.runs = RemoteExecutions(transport, session_id)
         self.cwd = MOUNT
-        """Where it is, as those inside call it."""
+        """Working directory as the session sees it."""
         self._name = uuid.uuid4().hex
 
     async def run(
@@ -41,10 +40,10 @@ class AsyncRemoteShell:
         on_output: OnOutput | None = None,
         budget: Budget | None = None,
     ) -> ShellResult:
-        """Run one command line and tell what it printed; one that fails or is refused is a result.
+        """Run one command line; a command that fails or is refused is a result, not an exception.
 
-        With *on_output*, output is handed over as it comes instead of being kept. Of *budget*, the time goes
-        to the service, which takes no more than its own. A task that is cancelled stops the command first.
+        With *on_output*, output is passed on as it arrives instead of being kept. Only the time of *budget*
+        is sent, and limited to that of the service. Cancelling the task stops the command first.
         """
         return await self.run_in(self.runs.begin(), command, stdin, on_output, budget)
 
@@ -58,12 +57,12 @@ class AsyncRemoteShell:
         on_output: OnOutput | None,
         budget: Budget | None,
     ) -> ShellResult:
-        """Run a command line as *run*, by which it can be stopped."""
+        """Run a command line as *run*, which can be cancelled."""
         if not isinstance(command, str):
             raise TypeError(f"a command must be str, not {type(command).__name__}")
         work: dict[str, Any] = {"command": command, "shell": self._name}
-        if given := stdin if isinstance(stdin, bytes) else b"".join(stdin):
-            work["stdin"] = given
+        if data := stdin if isinstance(stdin, bytes) else b"".join(stdin):
+            work["stdin"] = data
         if budget is not None and budget.seconds is not None:
             work["timeout_seconds"] = budget.seconds
         outcome = await self.runs.outcome(run, work, on_output, keep=on_output is None)
@@ -72,24 +71,24 @@ class AsyncRemoteShell:
         return replace(result, stdout=outcome.stdout, stderr=outcome.stderr)
 
     async def cancel(self) -> int:
-        """Stop what runs in this shell; how many command lines that were."""
+        """Stop all running command lines of this shell; return their number."""
         return await self.runs.cancel()
 
 
 class RemoteShell:
-    """Runs command lines in a session that a service keeps, as `Shell` does in a workspace.
+    """Runs command lines in a session at a service, as `Shell` does in a workspace.
 
     >>> client.open("a").shell().run("grep -n TODO *.py")
     """
 
-    def __init__(self, far: AsyncRemoteShell) -> None:
-        """Use *far*, whose line blocks; most callers want `RemoteWorkspace.shell`."""
-        self._far = far
+    def __init__(self, async_shell: AsyncRemoteShell) -> None:
+        """Wrap *async_shell*, whose connection blocks; most callers use `RemoteWorkspace.shell`."""
+        self._async_shell = async_shell
 
     @property
     def cwd(self) -> str:
-        """Where it is, as those inside call it."""
-        return self._far.cwd
+        """Working directory as the session sees it."""
+        return self._async_shell.cwd
 
     def run(
         self,
@@ -100,15 +99,15 @@ class RemoteShell:
         budget: Budget | None = None,
         on_start: OnStart | None = None,
     ) -> ShellResult:
-        """Run one command line and tell what it printed; one that fails or is refused is a result.
+        """Run one command line; a command that fails or is refused is a result, not an exception.
 
-        With *on_output*, output is handed over as it comes instead of being kept. What *on_start* is given
-        stops this line alone, from any thread.
+        With *on_output*, output is passed on as it arrives instead of being kept. *on_start* is called with a
+        function that stops this line only, from any thread.
         """
-        run = self._far.runs.begin()
+        run = self._async_shell.runs.begin()
         if on_start is not None:
             on_start(lambda: run_sync(run.cancel()))
-        return run_sync(self._far.run_in(run, command, stdin, on_output, budget))
+        return run_sync(self._async_shell.run_in(run, command, stdin, on_output, budget))
 
     async def arun(
         self,
@@ -118,12 +117,12 @@ class RemoteShell:
         on_output: OnOutput | None = None,
         budget: Budget | None = None,
     ) -> ShellResult:
-        """The same as `run`, awaitable; a task that is cancelled stops the command first."""
-        run = self._far.runs.begin()
+        """Run a command line as `run` does; cancelling the task stops the command first."""
+        run = self._async_shell.runs.begin()
         return await in_thread(
-            run, lambda: run_sync(self._far.run_in(run, command, stdin, on_output, budget))
+            run, lambda: run_sync(self._async_shell.run_in(run, command, stdin, on_output, budget))
         )
 
     def cancel(self) -> int:
-        """Stop what runs in this shell, from any thread; how many command lines that were."""
-        return run_sync(self._far.cancel())
+        """Stop all running command lines of this shell, from any thread; return their number."""
+        return run_sync(self._async_shell.cancel())

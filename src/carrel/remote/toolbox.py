@@ -1,4 +1,4 @@
-"""`RemoteToolbox` and `AsyncRemoteToolbox`: the tools of a service on one of its sessions."""
+"""`RemoteToolbox` and `AsyncRemoteToolbox`: the tools of a role on a session at a service."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from carrel.values import ToolResult
 
 
 class AsyncRemoteToolbox:
-    """The tools of one role on a session that a service keeps; calls are awaited."""
+    """The tools of one role on a session at a service; calls are awaited."""
 
     def __init__(self, transport: Transport, session_id: str, role: str | None, *, profile: str) -> None:
-        """Call tools as *role*; most callers want `AsyncRemoteWorkspace.toolbox`."""
+        """Call tools as *role*; most callers use `AsyncRemoteWorkspace.toolbox`."""
         self.role = role
         self.profile = profile
         self._transport = transport
         self._session_id = session_id
 
     async def names(self) -> tuple[str, ...]:
-        """The tools that may be called."""
+        """The names of the available tools."""
         return tuple(each["title"] for each in await self.schemas())
 
     async def schemas(self, format: str = "json") -> list[dict[str, Any]]:
-        """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
-        told = await self._transport.tools(
+        """The tool definitions for a model: as JSON Schema, or in the format of an API."""
+        document = await self._transport.tools(
             self._session_id, role=self.role, profile=str(self.profile), format=str(format)
         )
-        return parse(told, list[dict[str, Any]])
+        return parse(document, list[dict[str, Any]])
 
     async def call(self, name: Any, arguments: Any = None) -> ToolResult:
-        """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception.
+        """Call a tool with *arguments*, a mapping; every failure is a result, not an exception.
 
-        So is a service that cannot be reached: the answer has the code `service.unreachable`, and nothing is
-        ever done here instead.
+        If the service cannot be reached, the result has the code `service.unreachable`; a tool never runs
+        locally instead.
         """
         try:
             if not (isinstance(name, str) and name.isprintable()):
-                # No tool is called so, and not every such name can be sent.
+                # No tool has such a name, and not every such name can be sent.
                 raise ToolError("unknown", f"There is no tool {name!r:.80}")
             answer = await self._transport.call_tool(
                 self._session_id, name, arguments, role=self.role, profile=str(self.profile)
@@ -55,13 +55,13 @@ class AsyncRemoteToolbox:
 
 
 class RemoteToolbox:
-    """The tools of one role on a session that a service keeps."""
+    """The tools of one role on a session at a service."""
 
-    def __init__(self, far: AsyncRemoteToolbox) -> None:
-        """Use *far*, whose line blocks; most callers want `RemoteWorkspace.toolbox`."""
-        self._far = far
-        self.role = far.role
-        self.profile = far.profile
+    def __init__(self, async_toolbox: AsyncRemoteToolbox) -> None:
+        """Wrap *async_toolbox*, whose connection blocks; most callers use `RemoteWorkspace.toolbox`."""
+        self._async_toolbox = async_toolbox
+        self.role = async_toolbox.role
+        self.profile = async_toolbox.profile
 
     def __enter__(self) -> Self:
         return self
@@ -70,21 +70,21 @@ class RemoteToolbox:
         self.close()
 
     def close(self) -> None:
-        """Nothing is held here; the client has the connections."""
+        """Do nothing: the connections belong to the client."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that may be called."""
-        return run_sync(self._far.names())
+        """The names of the available tools."""
+        return run_sync(self._async_toolbox.names())
 
     def schemas(self, format: str = "json") -> list[dict[str, Any]]:
-        """The tools as a model is told of them: as JSON Schema, or in the shape that some client takes."""
-        return run_sync(self._far.schemas(format))
+        """The tool definitions for a model: as JSON Schema, or in the format of an API."""
+        return run_sync(self._async_toolbox.schemas(format))
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool with *arguments*, a mapping; whatever goes wrong is an answer, not an exception."""
-        return run_sync(self._far.call(name, arguments))
+        """Call a tool with *arguments*, a mapping; every failure is a result, not an exception."""
+        return run_sync(self._async_toolbox.call(name, arguments))
 
     async def acall(self, name: str, arguments: Any = None) -> ToolResult:
-        """The same as `call`, awaitable."""
+        """Call a tool in a worker thread."""
         return await asyncio.to_thread(self.call, name, arguments)

@@ -9,19 +9,19 @@ from carrel.fs.errors import depth_limit_error, walk_limit_error
 from carrel.values import FileInfo, Limits
 
 ListDirectory = Callable[[str], Awaitable[list[FileInfo]]]
-"""Gives the entries of one directory, sorted by name."""
+"""Lists one directory, sorted by name."""
 
 
 async def walk(
     entries: ListDirectory, top: str, limits: Limits, enter: Callable[[FileInfo], bool] | None
 ) -> AsyncGenerator[FileInfo]:
-    """Everything beneath *top* in the order of `Workspace.walk`: parents first, names in order.
+    """Everything below *top* in the order of `Workspace.walk`: parents first, sorted by name.
 
     Raises:
-        LimitError: After everything within the limits was given, or at the limit of entries.
+        LimitError: The limit of entries is reached, or after the walk if something was too deep.
     """
     seen = 0
-    deeper: str | None = None
+    too_deep_path: str | None = None
     levels = [iter(await entries(top))]
     while levels:
         info = next(levels[-1], None)
@@ -35,15 +35,15 @@ async def walk(
         if not info.is_directory or (enter is not None and not enter(info)):
             continue
         if limits.depth is not None and len(levels) >= limits.depth:
-            deeper = deeper or info.path
+            too_deep_path = too_deep_path or info.path
         else:
-            levels.append(await _inside(entries, info))
-    if deeper is not None and limits.depth is not None:
-        raise depth_limit_error(limits.depth, deeper)
+            levels.append(await _list_subdirectory(entries, info))
+    if too_deep_path is not None and limits.depth is not None:
+        raise depth_limit_error(limits.depth, too_deep_path)
 
 
-async def _inside(entries: ListDirectory, info: FileInfo) -> Iterator[FileInfo]:
-    """What is in a directory; nothing if it is gone, is none any more, is shut to the service or a mount."""
+async def _list_subdirectory(entries: ListDirectory, info: FileInfo) -> Iterator[FileInfo]:
+    """List a directory; empty if it was removed or replaced, is unreadable for the service, or a mount."""
     try:
         return iter(await entries(info.path))
     except (MissingError, NotDirectoryError, HostDeniedError, EscapeError):
@@ -51,7 +51,7 @@ async def _inside(entries: ListDirectory, info: FileInfo) -> Iterator[FileInfo]:
 
 
 class UnreadableContent:
-    """A content that could not be read, and says so to whoever tries."""
+    """Content that could not be read; iterating it raises the error."""
 
     def __init__(self, error: OSError) -> None:
         self._error = error

@@ -1,4 +1,4 @@
-"""`RemoteWorkspace`: the files of a session of a service, used like a `Workspace`."""
+"""`RemoteWorkspace`: the files of a session at a service, used like a `Workspace`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 def _sync(
     method: Callable[Concatenate[AsyncRemoteWorkspace, Params], Coro[Result]],
 ) -> Callable[Concatenate[RemoteWorkspace, Params], Result]:
-    """The same, over a line that blocks."""
+    """The blocking version of *method*."""
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -38,39 +38,39 @@ def _sync(
 def _sync_iterator(
     method: Callable[Concatenate[AsyncRemoteWorkspace, Params], AsyncGenerator[Result]],
 ) -> Callable[Concatenate[RemoteWorkspace, Params], Iterator[Result]]:
-    """The same, over a line that blocks; what is wrong is told at once, as the library does."""
+    """The blocking version of a generator; like the library, it raises errors on the call itself."""
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Iterator[Result]:
-        found = iterate_sync(method(self.far, *args, **kwargs))
-        return chain(tuple(islice(found, 1)), found)
+        items = iterate_sync(method(self.far, *args, **kwargs))
+        return chain(tuple(islice(items, 1)), items)
 
     return call
 
 
 class RemoteWorkspace:
-    """The files of a session that a service keeps, with the methods of `Workspace`."""
+    """The files of a session at a service, with the methods of `Workspace`."""
 
     mount = MOUNT
-    """What those inside call the workspace."""
+    """Mount path of the workspace as the session sees it."""
 
     def __init__(self, far: AsyncRemoteWorkspace) -> None:
-        """Use *far*, whose line blocks; most callers want `Client.open`."""
+        """Wrap *far*, whose connection blocks; most callers use `Client.open`."""
         self.far = far
 
     @property
     def session_id(self) -> str:
-        """The session whose files these are."""
+        """The id of the session."""
         return self.far.session_id
 
     @property
     def limits(self) -> Limits:
-        """The ceilings in force."""
+        """The limits in effect."""
         return self.far.limits
 
     @property
     def created_ns(self) -> int:
-        """When its session was made, which tells it from an earlier one with the same id."""
+        """Creation time of the session; it differs from that of an earlier session with the same id."""
         return self.far.created_ns
 
     def __repr__(self) -> str:
@@ -90,7 +90,7 @@ class RemoteWorkspace:
         wants: Wants | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> Iterator[Content]:
-        """The regular files beneath a directory with their content, names in order, never through a link.
+        """The regular files below a directory with their content, sorted by name; links are not followed.
 
         A file is read when its chunks are iterated.
         """
@@ -99,26 +99,26 @@ class RemoteWorkspace:
                 yield Content(info.path, self.read_chunks(info.path, chunk_bytes=chunk_bytes))
 
     def follow(self, since: int = 0) -> Iterator[Event]:
-        """The same as `changes`, and then what happens, until the session is deleted.
+        """Yield the records of `changes`, then new ones as they are written, until the session is deleted.
 
-        A connection that breaks is made anew, and nothing is missed or told twice.
+        Reconnects after a broken connection; no record is lost or repeated.
 
         Raises:
-            SessionMissingError: It was deleted before.
-            RotatedError: Some of that is no longer kept.
+            SessionMissingError: The session was deleted before.
+            RotatedError: Some of the records were rotated away.
         """
         return iterate_sync(self.far.follow(since))
 
     def shell(self) -> RemoteShell:
-        """A shell in the session, which remembers where it is from line to line."""
+        """A shell in the session, which keeps its working directory from line to line."""
         return RemoteShell(self.far.shell())
 
     def sandbox(self, *, stateful: bool = False) -> RemoteSandbox:
-        """What runs guest code on the files; with *stateful*, variables last from call to call."""
+        """A sandbox that runs guest code on the files; with *stateful*, variables persist between calls."""
         return RemoteSandbox(self.far.sandbox(stateful=stateful))
 
     def toolbox(self, role: str | None = None, *, profile: str = "agent") -> RemoteToolbox:
-        """The tools of *role*, one that the key allows; by default of the key's own."""
+        """The tools of *role*, which the key must allow; by default the key's own role."""
         return RemoteToolbox(self.far.toolbox(role, profile=profile))
 
     append = _sync(AsyncRemoteWorkspace.append)

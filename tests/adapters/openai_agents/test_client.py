@@ -229,9 +229,9 @@ async def test_a_manifest_that_cannot_be_fulfilled_is_refused(
 async def test_the_sessions_of_others_are_not_ours(client: CarrelSandboxClient) -> None:
     theirs = UnixLocalSandboxClient()
     local = await theirs.create()
-    with pytest.raises(TypeError, match="not the state of a session of carrel"):
+    with pytest.raises(TypeError, match="not the state of a carrel session"):
         await client.resume(local.state)
-    with pytest.raises(TypeError, match="not a session of carrel"):
+    with pytest.raises(TypeError, match="not a carrel session"):
         await client.delete(local)
     await theirs.delete(local)
 

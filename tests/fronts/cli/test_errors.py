@@ -37,7 +37,7 @@ def test_a_bug_is_told_in_one_line_and_has_its_own_status(carrel: Carrel, bug: d
     assert (answer.status, answer.out) == (70, b"")
     assert answer.err == (
         "carrel: this is a bug in carrel, please report it: ValueError: shelf\\n"
-        " (carrel --debug ... shows where)\n"
+        " (carrel --debug ... prints a traceback)\n"
     )
 
 

@@ -15,16 +15,16 @@ def shown(carrel: Carrel, *words: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
-NONE_YET = "carrel: there is no session yet; make one: carrel session create\n"
+NONE_YET = "carrel: no sessions yet; create one with: carrel session create\n"
 
 
 def test_somebody_new_is_told_how_to_begin(carrel: Carrel) -> None:
     assert shown(carrel, "session", "list") == NONE_YET
-    assert shown(carrel, "key", "list") == "carrel: there is no key yet; make one: carrel key create NAME\n"
-    missing = "carrel: those that are there: carrel session list; a new one: carrel session create ID\n"
+    assert shown(carrel, "key", "list") == "carrel: no keys yet; create one with: carrel key create NAME\n"
+    missing = "carrel: list sessions with: carrel session list; create one with: carrel session create ID\n"
     assert shown(carrel, "files", "ls", "s1") == f"carrel: no such session: 's1'\n{missing}"
-    assert shown(carrel, "session", "create", "s1") == "s1\ncarrel: work in it: carrel sh s1\n"
-    empty = "carrel: nothing to list; store something: carrel files put s1 FILE\n"
+    assert shown(carrel, "session", "create", "s1") == "s1\ncarrel: open a shell in it with: carrel sh s1\n"
+    empty = "carrel: nothing to list; copy a file into the session with: carrel files put s1 FILE\n"
     assert shown(carrel, "files", "ls", "s1") == empty
     carrel("session", "delete", "s1")
     assert shown(carrel, "session", "list") == NONE_YET

@@ -45,11 +45,11 @@ def test_help_shows_every_command_in_its_section(carrel: Carrel) -> None:
     assert answer.status == 0
     text = answer.out.decode()
     for words in (
-        "\nStart here:\n  demo ",
+        "\nGetting started:\n  demo ",
         "\nSessions:\n  session create ",
-        "\nFiles of a session:\n  files ls ",
+        "\nFiles:\n  files ls ",
         "\n  policy explain ",
-        "\nWork in a session:\n  sh ",
+        "\nRunning commands and code:\n  sh ",
         "\nService:\n  serve ",
     ):
         assert words in text

@@ -97,7 +97,7 @@ def test_what_is_no_service_is_told_as_such(said: bytes) -> None:
     with listening(says(said)) as target, Client(f"http://{target}", key=KEY) as client:
         with pytest.raises(UnreachableError) as caught:
             client.open("s")
-        assert target in str(caught.value) or "cannot be read" in str(caught.value)
+        assert target in str(caught.value) or "cannot be parsed" in str(caught.value)
 
 
 def test_a_service_that_says_when_to_come_back_is_asked_again() -> None:
@@ -249,7 +249,7 @@ def test_nothing_that_may_have_been_done_is_asked_for_again() -> None:
         workspace = client.open("s")
         for work in (lambda: workspace.shell().run("echo x"), lambda: workspace.append("log", "x")):
             asked.clear()
-            with pytest.raises(UnreachableError, match="broke before the answer was complete"):
+            with pytest.raises(UnreachableError, match="broke before the response was complete"):
                 work()
             assert len(asked) == 1
 
@@ -257,7 +257,7 @@ def test_nothing_that_may_have_been_done_is_asked_for_again() -> None:
 def test_changes_are_followed_over_connections_that_break(
     service: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.remote.async_workspace._PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("carrel.remote.async_workspace._FIRST_PAUSE_SECONDS", 0.001)
 
     def midway(seen: bytes) -> bool:
         return seen.count(b"event: change") >= 3
@@ -279,7 +279,7 @@ def test_changes_are_followed_over_connections_that_break(
 def test_changes_are_followed_over_a_restart_of_the_service(
     service: Serving, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("carrel.remote.async_workspace._PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("carrel.remote.async_workspace._FIRST_PAUSE_SECONDS", 0.001)
     scheme, target = service.url(protocol).split("://")
     is_away = threading.Event()
     passes = cuts(target, lambda seen: is_away.is_set(), 2**31)

@@ -1,8 +1,8 @@
-"""carrel for deepagents of LangChain: the files and the shell of a session as a sandbox backend.
+"""Adapter for LangChain's deepagents: the files and the shell of a session as a sandbox backend.
 
     agent = create_deep_agent(model, backend=CarrelBackend(workspace))
 
-The extra `deepagents` has what it needs.
+Install it with the extra `deepagents`.
 """
 
 from __future__ import annotations

@@ -40,29 +40,29 @@ from carrel.workspace.search import SearchBudget, below
 from carrel.workspace.workspace import Workspace
 
 TIMEOUT_SECONDS = 120
-"""How long a command may take that asks for no other time."""
+"""Default time limit of a command."""
 MAX_SECONDS = 3600
-"""How long one may ask for."""
+"""Longest time limit that a command may request."""
 MAX_MATCHES = 10_000
-"""Of `grep` and of `glob`."""
+"""Maximum number of results of `grep` and `glob`."""
 SEARCH_SECONDS = 10.0
-"""How long these may take."""
+"""Time limit of `grep` and `glob`."""
 LINE_CHARACTERS = 5000
-"""Longer lines are cut in what `grep` finds."""
+"""Length at which lines in results of `grep` are cut."""
 
 
 class CarrelBackend(SandboxBackendProtocol):
-    """A workspace of carrel as a backend of deepagents.
+    """A carrel workspace as a deepagents backend.
 
     >>> create_deep_agent(model, backend=CarrelBackend(workspace))
 
-    Every operation goes through the gate of the workspace, so its rules, quota and journal hold; a view made
-    by `Workspace.narrowed` answers `permission_denied` to what it does not allow. Commands run in the shell
-    of carrel, each from the top of the workspace. Nothing is raised for what an agent can mend.
+    Every operation goes through the gate of the workspace, so its rules, quota and journal apply; a view made
+    by `Workspace.narrowed` returns `permission_denied` for what it does not allow. Commands run in carrel's
+    shell, each starting at the top of the workspace. Errors that an agent can fix are returned, not raised.
 
-    Not covered: rules of deepagents (`FilesystemPermission`) know paths as texts, and a file can have
-    several, through links and with or without the mount. What an agent may not reach belongs into the rules
-    of the workspace.
+    Not covered: rules of deepagents (`FilesystemPermission`) compare paths as text, and a file can have
+    several paths, through links and with or without the mount. Put restrictions into the rules of the
+    workspace instead.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class CarrelBackend(SandboxBackendProtocol):
         policy: ExecutionPolicy | None = None,
         **options: Unpack[ShellOptions],
     ) -> None:
-        """Offer *workspace*, which stays the caller's to close.
+        """Use *workspace*, which the caller has to close.
 
         Args:
             workspace: The files.
-            root: What the top of the workspace is called in answers: its mount, `/workspace`, or `/`. Paths
-                are understood with and without the mount either way.
-            timeout_seconds: How long a command may take that asks for no other time.
-            policy: What guest code may take.
+            root: Name of the top of the workspace in results: its mount, `/workspace`, or `/`. Arguments may
+                have either form.
+            timeout_seconds: Default time limit of a command.
+            policy: Limits of guest code.
             options: Budget, commands, variables and so on; see `ShellOptions`. The seconds of the budget are
-                the most that a command may ask for. Pipelines are on by default.
+                the longest time that a command may request. Pipelines are on by default.
 
         Raises:
             ValueError: The root is neither `/` nor the mount of the workspace.
@@ -107,7 +107,7 @@ class CarrelBackend(SandboxBackendProtocol):
     def ls(self, path: str) -> LsResult:
         try:
             found = self._workspace.list(self._names.parse(path))
-            return LsResult(entries=[self._told(info) for info in found])
+            return LsResult(entries=[self._entry(info) for info in found])
         except CarrelError as error:
             return LsResult(error=error_message(path, error))
 
@@ -136,7 +136,7 @@ class CarrelBackend(SandboxBackendProtocol):
     def delete(self, file_path: str) -> DeleteResult:
         try:
             self._workspace.remove(self._names.parse(file_path), recursive=True)
-            return DeleteResult(path=self._names.shown(file_path))
+            return DeleteResult(path=self._names.display(file_path))
         except CarrelError as error:
             return DeleteResult(error=error_message(file_path, error))
 
@@ -159,24 +159,26 @@ class CarrelBackend(SandboxBackendProtocol):
         except CarrelError as error:
             return FileDownloadResponse(path=path, error=protocol_error(error))
 
-    # Finding
+    # Searching
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
         top = self._names.root if path is None else path
-        most = MAX_MATCHES if max_count is None else max(0, max_count)
+        max_matches = MAX_MATCHES if max_count is None else max(0, max_count)
         try:
-            wanted = None if glob is None else FileGlob(glob)
-            place = self._names.parse(top)
-            directory = self._workspace.stat(place)
+            file_glob = None if glob is None else FileGlob(glob)
+            search_root = self._names.parse(top)
+            directory = self._workspace.stat(search_root)
             result = self._workspace.search(
                 pattern,
-                place,
+                search_root,
                 regex=False,
-                include=() if wanted is None else wanted.parts,
-                hidden=wanted is None or wanted.enters_hidden,
-                budget=SearchBudget(matches=most, seconds=SEARCH_SECONDS, line_characters=LINE_CHARACTERS),
+                include=() if file_glob is None else file_glob.parts,
+                hidden=file_glob is None or file_glob.enters_hidden,
+                budget=SearchBudget(
+                    matches=max_matches, seconds=SEARCH_SECONDS, line_characters=LINE_CHARACTERS
+                ),
             )
         except CarrelError as error:
             return GrepResult(error=error_message(top, error))
@@ -184,7 +186,9 @@ class CarrelBackend(SandboxBackendProtocol):
             matches=[
                 GrepMatch(path=self._names.render(match.path), line=match.line, text=match.text)
                 for match in result.matches
-                if wanted is None or not directory.is_directory or wanted.matches(_below(directory, match))
+                if file_glob is None
+                or not directory.is_directory
+                or file_glob.matches(_below(directory, match))
             ],
             truncated=result.truncated,
         )
@@ -196,41 +200,45 @@ class CarrelBackend(SandboxBackendProtocol):
             for info in self._matching(FileGlob(pattern), self._names.parse(top)):
                 if len(matches) == MAX_MATCHES:
                     return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
-                matches.append(self._told(info))
+                matches.append(self._entry(info))
         except LimitError:
             return GlobResult(matches=matches, truncated=True, truncation_reason="budget")
         except CarrelError as error:
             return GlobResult(error=error_message(top, error))
         return GlobResult(matches=matches)
 
-    def _matching(self, wanted: FileGlob, place: str) -> Iterator[Found]:
-        """The regular files beneath *place* that are *wanted*, as long as there is time."""
+    def _matching(self, file_glob: FileGlob, search_root: str) -> Iterator[Found]:
+        """The regular files below *search_root* that match.
+
+        Raises:
+            LimitError: The time limit of a search is reached.
+        """
         view = self._workspace.narrowed(check=Deadline(SEARCH_SECONDS).check)
-        directory = view.stat(place)
+        directory = view.stat(search_root)
 
         def is_entered(info: Found) -> bool:
-            return wanted.enters_hidden or not info.name.startswith(".")
+            return file_glob.enters_hidden or not info.name.startswith(".")
 
-        for info in view.walk(place, enter=is_entered):
-            if info.is_file and wanted.matches(below(directory, info)):
+        for info in view.walk(search_root, enter=is_entered):
+            if info.is_file and file_glob.matches(below(directory, info)):
                 yield info
 
-    def _told(self, info: Found) -> FileInfo:
+    def _entry(self, info: Found) -> FileInfo:
         modified = datetime.fromtimestamp(info.modified_ns // 10**9, UTC)
         return FileInfo(
             path=self._names.render(info.path),
-            is_dir=info.is_directory or (info.kind is FileKind.LINK and self._leads_to_directory(info)),
+            is_dir=info.is_directory or (info.kind is FileKind.LINK and self._points_to_directory(info)),
             size=info.size_bytes,
             modified_at=modified.isoformat(),
         )
 
-    def _leads_to_directory(self, info: Found) -> bool:
+    def _points_to_directory(self, info: Found) -> bool:
         try:
-            return self._workspace.stat(self._place(info)).is_directory
+            return self._workspace.stat(self._absolute_path(info)).is_directory
         except CarrelError:
             return False
 
-    def _place(self, info: Found) -> str:
+    def _absolute_path(self, info: Found) -> str:
         return info.path if info.path.startswith("/") else f"{self._workspace.mount}/{info.path}"
 
     # Commands
@@ -244,7 +252,7 @@ class CarrelBackend(SandboxBackendProtocol):
         return output.response(result)
 
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
-        """The same as `execute`; a task that is cancelled stops the command first."""
+        """Run a command as `execute` does; cancelling the task stops the command first."""
         output = _Output()
         try:
             result = await self._shell().arun(command, budget=self._budget_of(timeout), on_output=output)
@@ -253,31 +261,33 @@ class CarrelBackend(SandboxBackendProtocol):
         return output.response(result)
 
     def _shell(self) -> Shell:
-        """A shell of its own for each command, so that none waits for another or inherits from it."""
+        """A new shell for each command, so that commands neither wait for nor affect each other."""
         return Shell(self._workspace, policy=self._policy, **self._options)
 
     def _budget_of(self, timeout: int | None) -> Budget:
-        """What a command may use that asks for *timeout* seconds; 0 asks for all there are."""
+        """The budget of a command that requests *timeout* seconds; 0 requests the longest time."""
         if timeout is not None and timeout < 0:
             raise ValueError(f"timeout must be at least 0 seconds, not {timeout}")
-        most = self._budget.seconds
-        asked = self._timeout_seconds if timeout is None else timeout or most
-        return replace(self._budget, seconds=asked if most is None or asked is None else min(asked, most))
+        longest = self._budget.seconds
+        seconds = self._timeout_seconds if timeout is None else timeout or longest
+        if longest is not None and seconds is not None:
+            seconds = min(seconds, longest)
+        return replace(self._budget, seconds=seconds)
 
 
 class _Output:
-    """Both streams of a command, in the order in which it wrote."""
+    """Collects both streams of a command in the order of writing."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
 
     def __call__(self, stream: str, data: bytes) -> None:
-        self._pieces.append(data)
+        self._chunks.append(data)
 
     def response(self, result: ShellResult) -> ExecuteResponse:
-        """What the agent is told."""
+        """The response with the collected output."""
         return ExecuteResponse(
-            output=b"".join(self._pieces).decode("utf-8", "replace"),
+            output=b"".join(self._chunks).decode("utf-8", "replace"),
             exit_code=result.exit_code,
             truncated=result.truncated,
         )

@@ -1,4 +1,4 @@
-"""Error codes of carrel as those of deepagents; the one place where they are translated."""
+"""Translates error codes of carrel into those of deepagents."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from deepagents.backends.protocol import FILE_NOT_FOUND, INVALID_PATH, IS_DIRECT
 from carrel.errors import CarrelError
 
 NOT_A_DIRECTORY = "not_a_directory"
-"""No word of the protocol, but one that deepagents looks for in the answer of `ls`."""
+"""Not part of the protocol, but expected by deepagents in results of `ls`."""
 
-_WORDS = {
+_CODES = {
     "path.missing": FILE_NOT_FOUND,
     "path.loop": FILE_NOT_FOUND,
     "path.not_directory": NOT_A_DIRECTORY,
@@ -23,21 +23,21 @@ _WORDS = {
     "path.permission": PERMISSION_DENIED,
 }
 _ADVICE = {
-    "edit.ambiguous": "; of multiple matches all are replaced with replace_all, or one if more of what is"
-    " around it is given",
+    "edit.ambiguous": "; set replace_all to replace multiple matches, or include more surrounding text to"
+    " match only one",
 }
 
 
 def protocol_error(error: CarrelError) -> str:
-    """The word of the protocol for *error*, or its message where the protocol has none."""
-    return _WORDS.get(error.code) or error.message + _ADVICE.get(error.code, "")
+    """The protocol's code for *error*, or its message if there is no code."""
+    return _CODES.get(error.code) or error.message + _ADVICE.get(error.code, "")
 
 
 def error_message(path: str, error: CarrelError) -> str:
-    """The same about the file that was asked for."""
+    """The protocol's error text for an operation on *path*."""
     return message_about(path, protocol_error(error))
 
 
-def message_about(path: str, what: str) -> str:
-    """What is wrong with the file that was asked for."""
-    return f"File '{path}': {what}"
+def message_about(path: str, problem: str) -> str:
+    """An error text in the form of deepagents."""
+    return f"File '{path}': {problem}"

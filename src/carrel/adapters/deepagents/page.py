@@ -14,9 +14,9 @@ from carrel.values import LineWindow
 from carrel.workspace.workspace import Workspace
 
 TEXT_BYTES = 500 * 1024
-"""Most bytes of text in one page; the next page goes on behind them."""
+"""Maximum size of a page of text."""
 BINARY_BYTES = 500 * 1024
-"""Size of the largest file that is no text and is still shown."""
+"""Maximum size of a binary file that is returned."""
 _CUT = "\n[This line is cut here, because it is longer than a page]"
 _MEDIA = frozenset(
     {
@@ -26,11 +26,11 @@ _MEDIA = frozenset(
         *(".pdf", ".ppt", ".pptx"),
     }
 )
-"""Files that deepagents shows as images, films, sounds or documents, whatever is in them."""
+"""Suffixes that deepagents treats as media or documents, whatever the content."""
 
 
 def read_page(workspace: Workspace, path: str, shown: str, *, offset: int, limit: int) -> ReadResult:
-    """Lines *offset* to *offset* + *limit* - 1, counted from 0; *shown* is the path in what is told.
+    """Lines *offset* to *offset* + *limit* - 1, counted from 0; *shown* is the path in error messages.
 
     Raises:
         CarrelError: The file cannot be read.
@@ -66,7 +66,7 @@ def _text(window: LineWindow) -> ReadResult:
     kept = fit_lines(lines, TEXT_BYTES)
     last = window.start + kept.kept - 1
     is_end = last == window.total_lines
-    # The end of the file is shown as it is, because an edit must name its last newline or none.
+    # The end of the file keeps its last newline, since an edit must match it exactly.
     content = text if is_end and not kept.is_cut else kept.text
     return ReadResult(
         file_data=FileData(content=content + (_CUT if kept.is_cut else ""), encoding="utf-8"),

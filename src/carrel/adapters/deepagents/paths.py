@@ -1,4 +1,4 @@
-"""Paths and glob patterns as deepagents writes them, and as the workspace reads them."""
+"""Translates paths and glob patterns between deepagents and a workspace."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from carrel.workspace.workspace import Workspace
 
 
 class AgentPaths:
-    """Reads the paths that an agent writes, and writes those that it reads.
+    """Parses paths written by an agent, and renders paths for it.
 
-    A path beneath the mount, as commands print it, means the same as without the mount: `/workspace/a` is
-    `/a`. What another rule of the workspace allows keeps its own path. Every path that is written is read
-    again as the same file.
+    A path below the mount, as commands print it, means the same as without the mount: `/workspace/a` is `/a`.
+    Paths allowed by other rules of the workspace are unchanged. A rendered path always parses to the same
+    file.
     """
 
     def __init__(self, workspace: Workspace, root: str | None) -> None:
         """Show the workspace at *root*: `/`, or its mount, which is the default.
 
         Raises:
-            ValueError: It is neither.
+            ValueError: *root* is neither.
         """
         self._workspace = workspace
         self._mount = workspace.mount.rstrip("/")
@@ -33,21 +33,21 @@ class AgentPaths:
         self.root = root or "/"
 
     def parse(self, path: str) -> str:
-        """The path as the workspace understands it.
+        """Parse a path of an agent into one of the workspace.
 
         Raises:
-            PathError: It is not absolute, or no path that we accept.
+            PathError: It is not absolute, or invalid.
         """
-        where = parse_any(path)
-        if not where.absolute:
+        parsed = parse_any(path)
+        if not parsed.absolute:
             raise PathError(f"path {path[:80]!r} must be absolute: it must begin with '/'", path=path)
-        return path if self._is_known(where) else f"{self._mount}/{path.lstrip('/')}"
+        return path if self._has_rule(parsed) else f"{self._mount}/{path.lstrip('/')}"
 
-    def shown(self, path: str) -> str:
-        """What `render` gives for the path that an agent wrote.
+    def display(self, path: str) -> str:
+        """Render the path of an agent in its canonical form.
 
         Raises:
-            PathError: It is not absolute, or no path that we accept.
+            PathError: It is not absolute, or invalid.
         """
         mount = parts_of(self._mount)
         parts = parse_any(self.parse(path)).parts
@@ -56,47 +56,47 @@ class AgentPaths:
         return self.render("/".join(parts[len(mount) :]) or ".")
 
     def render(self, path: str) -> str:
-        """The absolute path of what the workspace calls *path*."""
+        """Render a path of the workspace as an absolute path for the agent."""
         if path.startswith("/"):
             return _text(path)
         if path == ".":
             return self.root
         short = f"/{path}"
-        if self.root == "/" and not self._is_known(parse_any(short)):
+        if self.root == "/" and not self._has_rule(parse_any(short)):
             return _text(short)
         return _text(f"{self._mount}/{path}")
 
-    def _is_known(self, where: ParsedPath) -> bool:
-        """Whether an absolute path is beneath the mount, or another rule has it."""
+    def _has_rule(self, parsed: ParsedPath) -> bool:
+        """Whether an absolute path is below the mount, or covered by another rule."""
         mount = parts_of(self._mount)
-        if where.parts[: len(mount)] == mount:
+        if parsed.parts[: len(mount)] == mount:
             return True
-        decision, _, _ = self._workspace.gate.explain(Access.READ, where.requested)
+        decision, _, _ = self._workspace.gate.explain(Access.READ, parsed.requested)
         return decision.index is not None
 
 
 def _text(path: str) -> str:
-    """A path that can be written as UTF-8; one that is not shows which bytes it has."""
+    """The path with bytes that are not UTF-8 shown as escapes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 class FileGlob:
-    """A pattern without a slash matches names at any depth, another the path beneath the search root.
+    """A glob pattern of deepagents: without a slash for names at any depth, else for paths below the root.
 
-    A slash in front ties a name to the root. A name that begins with a dot is matched only by a part of the
-    pattern that does so too.
+    A leading slash anchors a name at the search root. A name with a leading dot is matched only by a part of
+    the pattern with a leading dot.
     """
 
     def __init__(self, text: str) -> None:
         """Compile *text*.
 
         Raises:
-            PatternError: It is no pattern, or stands for too many.
+            PatternError: The pattern is invalid, or expands to too many.
         """
-        # A dot in front keeps a single name from matching at any depth.
+        # A leading dot keeps a single name from matching at any depth.
         self._glob = GlobPattern(f".{text}" if text.startswith("/") else text)
         self.parts = self._glob.parts
-        """The patterns of carrel that it stands for."""
+        """The equivalent patterns of carrel."""
         self._dotted = [
             Pattern(part)
             for each in self.parts
@@ -104,14 +104,14 @@ class FileGlob:
             if part.startswith(".") and part != "."
         ]
         self.enters_hidden = self._glob.anywhere or bool(self._dotted)
-        """Whether anything in a directory can match whose name begins with a dot."""
+        """Whether anything in a hidden directory can match."""
 
     def matches(self, path: str) -> bool:
-        """Whether the *path*, seen from the search root, matches."""
+        """Whether *path*, relative to the search root, matches."""
         if not self._glob.matches(path):
             return False
         names = path.split("/")
-        judged = names[-1:] if self._glob.anywhere else names
+        checked = names[-1:] if self._glob.anywhere else names
         return all(
-            any(pattern.matches(name) for pattern in self._dotted) for name in judged if name.startswith(".")
+            any(pattern.matches(name) for pattern in self._dotted) for name in checked if name.startswith(".")
         )

@@ -1,9 +1,9 @@
-"""carrel for the OpenAI Agents SDK: sessions as the sandboxes of its agents.
+"""Adapter for the OpenAI Agents SDK: sessions as sandboxes of its agents.
 
     run = RunConfig(sandbox=SandboxRunConfig(client=CarrelSandboxClient(manager)))
     await Runner.run(agent, "Tidy up", run_config=run)
 
-The extra `openai-agents` has what it needs.
+Install it with the extra `openai-agents`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole workspace as one tar archive without excluded paths, and its fingerprint."""
+"""Packs a workspace into a tar archive without excluded paths, and computes its fingerprint."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import IO, cast
 from carrel.workspace.workspace import Workspace
 
 IN_MEMORY_BYTES = 2**24
-"""What is larger lies in a temporary file of the host, without a name."""
+"""Size above which an archive is stored in an unnamed temporary file of the host."""
 
 
-def pack_workspace(workspace: Workspace, left_out: Collection[str]) -> io.IOBase:
-    """The archive, to be read from its beginning, without the paths *left_out* and what is beneath them."""
-    spool = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # is handed on, and closed there
+def pack_workspace(workspace: Workspace, excluded: Collection[str]) -> io.IOBase:
+    """Pack the workspace without the paths *excluded* and everything below them; returns an open file."""
+    spool = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # the caller closes it
     try:
-        for piece in _kept(workspace.archive(), left_out):
-            spool.write(piece)
+        for chunk in _without(workspace.archive(), excluded):
+            spool.write(chunk)
         spool.seek(0)
     except BaseException:
         spool.close()
@@ -28,71 +28,71 @@ def pack_workspace(workspace: Workspace, left_out: Collection[str]) -> io.IOBase
     return cast(io.IOBase, spool)  # it is one since Python 3.11
 
 
-def fingerprint(workspace: Workspace, left_out: Collection[str], *more: str) -> str:
-    """A mark that differs when anything of the archive does, or one of *more*."""
+def fingerprint(workspace: Workspace, excluded: Collection[str], *more: str) -> str:
+    """A digest of the archive and the texts *more*."""
     digest = sha256("\0".join(more).encode())
-    for piece in _kept(workspace.archive(), left_out):
-        digest.update(piece)
+    for chunk in _without(workspace.archive(), excluded):
+        digest.update(chunk)
     return digest.hexdigest()
 
 
-def _kept(pieces: Iterable[bytes], left_out: Collection[str]) -> Iterator[bytes]:
-    """The same archive without some members."""
-    if not left_out:
-        yield from pieces
+def _without(archive: Iterable[bytes], excluded: Collection[str]) -> Iterator[bytes]:
+    """Copy a tar archive without the excluded members."""
+    if not excluded:
+        yield from archive
         return
-    source = io.BufferedReader(_Pieces(iter(pieces)))
-    written = _Written()
+    source = io.BufferedReader(_ChunkReader(iter(archive)))
+    output = _ChunkWriter()
     with (
-        tarfile.open(fileobj=source, mode="r|") as whole,
-        tarfile.open(fileobj=cast(IO[bytes], written), mode="w|", format=tarfile.PAX_FORMAT) as kept,
+        tarfile.open(fileobj=source, mode="r|") as original,
+        tarfile.open(fileobj=cast(IO[bytes], output), mode="w|", format=tarfile.PAX_FORMAT) as filtered,
     ):
-        for member in whole:
-            if not _is_in(member.name, left_out):
-                kept.addfile(member, whole.extractfile(member) if member.isreg() else None)
-                yield from written.taken()
-    yield from written.taken()
+        for member in original:
+            if not _is_excluded(member.name, excluded):
+                filtered.addfile(member, original.extractfile(member) if member.isreg() else None)
+                yield from output.take()
+    yield from output.take()
 
 
-def _is_in(name: str, places: Collection[str]) -> bool:
+def _is_excluded(name: str, excluded: Collection[str]) -> bool:
     names = name.strip("/").split("/")
-    return any("/".join(names[:count]) in places for count in range(1, len(names) + 1))
+    return any("/".join(names[:count]) in excluded for count in range(1, len(names) + 1))
 
 
-class _Pieces(io.RawIOBase):
-    """What comes in pieces, as an open file."""
+class _ChunkReader(io.RawIOBase):
+    """A readable file over an iterator of chunks."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any writable buffer
-        """Fill *buffer* from the next piece; 0 at the end."""
+        """Fill *buffer* from the next chunk; return 0 at the end."""
         while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
-            self._rest = memoryview(piece)
+            self._rest = memoryview(chunk)
         count = min(len(buffer), len(self._rest))
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
 
 
-class _Written:
-    """A file that is only written to, and hands over what was."""
+class _ChunkWriter:
+    """A write-only file that collects chunks."""
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._chunks: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        self._pieces.append(bytes(data))
+        self._chunks.append(bytes(data))
         return len(data)
 
-    def taken(self) -> list[bytes]:
-        """What was written since the last time."""
-        pieces, self._pieces = self._pieces, []
-        return pieces
+    def take(self) -> list[bytes]:
+        """Return the chunks written since the last call."""
+        chunks, self._chunks = self._chunks, []
+        return chunks

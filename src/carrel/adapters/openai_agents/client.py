@@ -30,8 +30,8 @@ from carrel.workspace.workspace import MOUNT, Workspace
 class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
     """Sandboxes of the Agents SDK as sessions of a `WorkspaceManager`.
 
-    A session lasts until the client deletes it or it was idle for too long. Its state, as
-    `serialize_session_state` gives it, lets any process with the same directory of sessions go on with it.
+    A session exists until the client deletes it or it expires. With its state from `serialize_session_state`,
+    any process with the same sessions directory can resume it.
     """
 
     backend_id = "carrel"
@@ -46,15 +46,15 @@ class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
         dependencies: Dependencies | None = None,
         **options: Unpack[ShellOptions],
     ) -> None:
-        """Keep the sandboxes in *manager*, which stays the caller's to close.
+        """Create sandboxes in *manager*, which the caller has to close.
 
         Args:
             manager: The sessions.
-            policy: What guest code may take.
-            instrumentation: Where events of the SDK go.
-            dependencies: What snapshots and the like of the SDK need.
+            policy: Limits of guest code.
+            instrumentation: Receives events of the SDK.
+            dependencies: Dependencies of snapshots and other parts of the SDK.
             options: Budget, commands and so on of the shell; see `ShellOptions`. The seconds of the budget
-                are the most that a command may ask for. Pipelines are on by default.
+                are the longest time that a command may request. Pipelines are on by default.
         """
         self._manager = manager
         self._policy = policy
@@ -69,13 +69,13 @@ class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
         manifest: Manifest | None = None,
         options: CarrelSandboxClientOptions | None = None,
     ) -> SandboxSession:
-        """A sandbox of its own, whose session is made when it is started.
+        """Create a sandbox; its session is created when it is started.
 
         Raises:
-            ValueError: The manifest asks for what a session of carrel does not have.
+            ValueError: The manifest requires features that a carrel session does not have.
         """
         manifest = Manifest() if manifest is None else manifest
-        _require_possible(manifest)
+        _require_supported(manifest)
         self._validate_manifest_for_create(manifest)
         session_id = uuid4()
         return self._sandbox(
@@ -88,23 +88,23 @@ class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
         )
 
     async def resume(self, state: SandboxSessionState) -> SandboxSession:
-        """The sandbox of *state*: the same session if it is there, else a new one with its snapshot.
+        """The sandbox of *state*: the same session if it exists, else a new one with its snapshot.
 
         Raises:
-            TypeError: It is the state of another provider.
-            ValueError: Its manifest asks for what a session of carrel does not have.
+            TypeError: *state* belongs to another provider.
+            ValueError: Its manifest requires features that a carrel session does not have.
         """
         if not isinstance(state, CarrelSandboxSessionState):
-            raise TypeError(f"not the state of a session of carrel: {type(state).__name__}")
+            raise TypeError(f"not the state of a carrel session: {type(state).__name__}")
         state.assert_path_grants_rebound()
-        _require_possible(state.manifest)
+        _require_supported(state.manifest)
         return self._sandbox(state)
 
     async def delete(self, session: SandboxSession) -> SandboxSession:
-        """Remove the session with all its files, also if somebody else uses it."""
+        """Delete the session with all its files, even if it is in use elsewhere."""
         inner = session._inner
         if not isinstance(inner, CarrelSandboxSession):
-            raise TypeError(f"not a session of carrel: {type(inner).__name__}")
+            raise TypeError(f"not a carrel session: {type(inner).__name__}")
         await inner.shutdown()
         await asyncio.to_thread(self._manager.delete_workspace, inner.state.name)
         return session
@@ -117,35 +117,41 @@ class CarrelSandboxClient(BaseSandboxClient[CarrelSandboxClientOptions | None]):
         return self._wrap_session(inner, instrumentation=self._instrumentation)
 
     def _open(self, state: CarrelSandboxSessionState) -> tuple[Workspace, bool]:
-        """The workspace of *state*, and whether it was there already."""
+        """Open the workspace of *state*, or create it; also return whether it existed."""
         try:
             return self._manager.open(state.name), True
         except SessionMissingError:
             pass
         try:
-            return self._made(state), False
+            return self._create(state), False
         except SessionExistsError:
-            # One that has expired is in the way; if it is another's that was made just now, it stays.
+            # An expired session blocks the name; a live one, created just now by others, is kept.
             self._manager.sweep()
-            return self._made(state), False
+            return self._create(state), False
 
-    def _made(self, state: CarrelSandboxSessionState) -> Workspace:
+    def _create(self, state: CarrelSandboxSessionState) -> Workspace:
         options = state.options
         chosen = {"disk_bytes": options.disk_bytes, "entries": options.entries}
         limits = replace(
-            self._manager.limits, **{name: most for name, most in chosen.items() if most is not None}
+            self._manager.limits, **{name: limit for name, limit in chosen.items() if limit is not None}
         )
         ttl_seconds = UNSET if options.ttl_seconds is None else options.ttl_seconds
         return self._manager.create(state.name, limits=limits, ttl_seconds=ttl_seconds)
 
 
-def _require_possible(manifest: Manifest) -> None:
-    """Refuse a manifest that a session of carrel cannot fulfil, rather than leave out a part of it."""
+def _require_supported(manifest: Manifest) -> None:
+    """Reject a manifest that a carrel session cannot fulfil completely.
+
+    Raises:
+        ValueError: The manifest requires a feature that a carrel session does not have.
+    """
     if manifest.root != MOUNT:
-        raise ValueError(f"the root of a session of carrel is {MOUNT!r}, not {manifest.root!r}")
+        raise ValueError(f"the root of a carrel session is {MOUNT!r}, not {manifest.root!r}")
     if manifest.users or manifest.groups:
-        raise ValueError("a session of carrel has no users and groups")
+        raise ValueError("a carrel session has no users or groups")
     if manifest.extra_path_grants:
-        raise ValueError("other paths are opened by the rules of the manager, not by grants of a manifest")
+        raise ValueError(
+            "a carrel session does not support path grants: allow other paths in the rules of the manager"
+        )
     if manifest.mount_targets():
-        raise ValueError("a session of carrel mounts nothing")
+        raise ValueError("a carrel session does not support mounts")

@@ -1,4 +1,4 @@
-"""Errors of carrel as those of the Agents SDK; the one place where they are translated."""
+"""Translates errors of carrel into those of the Agents SDK."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from carrel.errors import CarrelError
 from carrel.shell.result import ShellResult
 
 _PATHS = frozenset({"path.invalid", "path.absolute", "path.escape", "access.outside"})
-"""Codes that say of a path that it is not one of the workspace."""
+"""Codes of paths outside the workspace."""
 _MISSING = frozenset({"path.missing", "path.not_directory", "path.loop"})
-_AGAIN = frozenset({"path.busy", "path.changed"})
-"""Codes of what may work if it is tried again."""
+_RETRYABLE = frozenset({"path.busy", "path.changed"})
+"""Codes of operations that may succeed on retry."""
 
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Read *path* meanwhile.
+    """Translate errors of reading *path* in the body.
 
     Raises:
-        SandboxError: It cannot be read; the cause is the error of carrel.
+        SandboxError: Reading failed; the cause is the error of carrel.
     """
     try:
         yield
@@ -43,16 +43,16 @@ def reading(path: str) -> Iterator[None]:
         if error.code in _MISSING:
             raise WorkspaceReadNotFoundError(path=Path(path), context=_context(error), cause=error) from error
         raise _about_path(error, path) or WorkspaceArchiveReadError(
-            path=Path(path), context=_context(error), cause=error, retryable=error.code in _AGAIN
+            path=Path(path), context=_context(error), cause=error, retryable=error.code in _RETRYABLE
         ) from error
 
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Change *path* meanwhile.
+    """Translate errors of writing *path* in the body.
 
     Raises:
-        SandboxError: It cannot be changed; the cause is the error of carrel.
+        SandboxError: Writing failed; the cause is the error of carrel.
     """
     try:
         yield
@@ -61,29 +61,29 @@ def writing(path: str) -> Iterator[None]:
             path=Path(path),
             context=_context(error),
             cause=error,
-            retryable=error.code in _AGAIN,
+            retryable=error.code in _RETRYABLE,
             message=f"cannot write {path!r}: {error.message}",
         ) from error
 
 
 @contextmanager
-def doing(*command: str) -> Iterator[None]:
-    """Do meanwhile what the SDK would do by *command*, whose last word is a path.
+def emulating(*command: str) -> Iterator[None]:
+    """Translate errors of the body, which stands for *command*; its last word is a path.
 
     Raises:
-        SandboxError: It fails as the command would; the cause is the error of carrel.
+        SandboxError: The failure of the command; the cause is the error of carrel.
     """
     try:
         yield
     except CarrelError as error:
-        failed = ExecResult(stdout=b"", stderr=error.message.encode("utf-8", "replace"), exit_code=1)
+        result = ExecResult(stdout=b"", stderr=error.message.encode("utf-8", "replace"), exit_code=1)
         raise _about_path(error, command[-1]) or ExecNonZeroError(
-            failed, command=command, context=_context(error), cause=error
+            result, command=command, context=_context(error), cause=error
         ) from error
 
 
 def start_error(path: str, error: CarrelError) -> WorkspaceStartError:
-    """What is raised where a session cannot be made or opened."""
+    """The error for a session that cannot be created or opened."""
     return WorkspaceStartError(
         path=Path(path),
         context=_context(error),
@@ -93,15 +93,15 @@ def start_error(path: str, error: CarrelError) -> WorkspaceStartError:
 
 
 def transport_error(command: Sequence[str], error: CarrelError) -> ExecTransportError:
-    """What is raised where no command can be run at all."""
+    """The error for a command that cannot be run at all."""
     return ExecTransportError(command=command, context=_context(error), cause=error, message=error.message)
 
 
 def exec_result(command: Sequence[str], result: ShellResult, seconds: float | None) -> ExecResult:
-    """What the SDK is told of a command that ran.
+    """The SDK's result for a command that ran.
 
     Raises:
-        ExecTimeoutError: It took more than *seconds*.
+        ExecTimeoutError: The command ran into its time limit of *seconds*.
     """
     if result.error_code == "limit.time":
         raise ExecTimeoutError(command=command, timeout_s=seconds, context={"code": result.error_code})

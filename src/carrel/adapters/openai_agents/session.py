@@ -17,7 +17,7 @@ from agents.sandbox.workspace_paths import sandbox_path_str
 
 from carrel.adapters.openai_agents.archive import fingerprint, pack_workspace
 from carrel.adapters.openai_agents.errors import (
-    doing,
+    emulating,
     exec_result,
     reading,
     start_error,
@@ -38,10 +38,10 @@ from carrel.workspace.workspace import MOUNT, Workspace
 
 if TYPE_CHECKING:
     Open = Callable[[CarrelSandboxSessionState], tuple[Workspace, bool]]
-    """Opens the workspace of a state, and tells whether it was there already."""
+    """Opens or creates the workspace of a state; also returns whether it existed."""
 
 MAX_SECONDS = 600
-"""How long a command may take, unless a budget says otherwise."""
+"""Time limit of a command without a budget."""
 FINGERPRINT_VERSION = "carrel_tar_sha256_v1"
 _KINDS = {
     FileKind.FILE: EntryKind.FILE,
@@ -52,11 +52,11 @@ _KINDS = {
 
 
 class CarrelSandboxSession(BaseSandboxSession):
-    """A sandbox whose every file operation goes through the gate of a session of carrel.
+    """A sandbox on a carrel session; every file operation goes through its gate.
 
-    Commands run in the shell of carrel, each from the top of the workspace, and no process of the host is
-    started. There are no users, no ports and no terminals. Files have no permissions of their own, so those
-    of a manifest are not kept: the rules of the session decide.
+    Commands run in carrel's shell, each starting at the top of the workspace, and start no host process.
+    There are no users, ports or terminals. Files have no permissions of their own, so permissions of a
+    manifest are ignored: the rules of the session decide.
     """
 
     state: CarrelSandboxSessionState
@@ -69,7 +69,7 @@ class CarrelSandboxSession(BaseSandboxSession):
         policy: ExecutionPolicy | None = None,
         **options: Unpack[ShellOptions],
     ) -> None:
-        """Make the sandbox of *state*, which is opened by `start`; `CarrelSandboxClient` calls this."""
+        """Create the sandbox of *state*, opened by `start`; called by `CarrelSandboxClient`."""
         self.state = state
         self._open_workspace = open_workspace
         self._budget = options.pop("budget", None) or Budget(seconds=MAX_SECONDS)
@@ -80,7 +80,7 @@ class CarrelSandboxSession(BaseSandboxSession):
 
     @property
     def workspace(self) -> Workspace:
-        """The files.
+        """The open workspace.
 
         Raises:
             ClosedError: The sandbox was not started, or was shut down.
@@ -93,21 +93,21 @@ class CarrelSandboxSession(BaseSandboxSession):
             raise ClosedError("the sandbox is not started")
         return self._opened
 
-    # Its life
+    # Life cycle
 
     async def _ensure_backend_started(self) -> None:
-        """Open the session; make it again, if it is gone."""
+        """Open the session; create it again if it is gone."""
         if self._opened is not None:
             return
         try:
-            workspace, was_there = await asyncio.to_thread(self._open_workspace, self.state)
+            workspace, existed = await asyncio.to_thread(self._open_workspace, self.state)
         except CarrelError as error:
             raise start_error(self.state.manifest.root, error) from error
         self._opened = AsyncWorkspace(workspace)
-        self._set_start_state_preserved(was_there)
+        self._set_start_state_preserved(existed)
 
     async def _shutdown_backend(self) -> None:
-        """Close the session, which stays to be resumed until it is deleted or has expired."""
+        """Close the session; it can be resumed until it is deleted or expires."""
         if self._opened is not None:
             await self._opened.close()
             self._opened = None
@@ -120,24 +120,24 @@ class CarrelSandboxSession(BaseSandboxSession):
 
     async def persist_workspace(self) -> io.IOBase:
         with reading(self.state.manifest.root):
-            return await asyncio.to_thread(pack_workspace, self.workspace, self._not_kept())
+            return await asyncio.to_thread(pack_workspace, self.workspace, self._excluded_paths())
 
     async def hydrate_workspace(self, data: io.IOBase) -> None:
         with writing(self.state.manifest.root):
             await self._files.extract(_chunks(data), overwrite=True)
 
-    def _not_kept(self) -> frozenset[str]:
+    def _excluded_paths(self) -> frozenset[str]:
         return frozenset(path.as_posix() for path in self._persist_workspace_skip_relpaths())
 
     async def _compute_and_cache_snapshot_fingerprint(self, *, version: str | None = None) -> dict[str, str]:
-        """A mark of what is there; it is not cached, as nothing of ours lies among the files."""
-        mark = await asyncio.to_thread(
-            fingerprint, self.workspace, self._not_kept(), self._resume_manifest_digest()
+        """Compute the fingerprint; it is not cached, since carrel stores nothing among the files."""
+        digest = await asyncio.to_thread(
+            fingerprint, self.workspace, self._excluded_paths(), self._resume_manifest_digest()
         )
-        return {"fingerprint": mark, "version": self._snapshot_fingerprint_version()}
+        return {"fingerprint": digest, "version": self._snapshot_fingerprint_version()}
 
     async def _delete_cached_snapshot_fingerprint_best_effort(self) -> None:
-        """There is none."""
+        """Do nothing: fingerprints are not cached."""
 
     def _snapshot_fingerprint_version(self) -> str:
         return FINGERPRINT_VERSION
@@ -163,16 +163,16 @@ class CarrelSandboxSession(BaseSandboxSession):
         return exec_result(words, result, budget.seconds)
 
     def _budget_of(self, timeout: float | None) -> Budget:
-        most = self._budget.seconds
+        longest = self._budget.seconds
         if timeout is None:
             return self._budget
-        return replace(self._budget, seconds=max(0.0, timeout if most is None else min(timeout, most)))
+        return replace(self._budget, seconds=max(0.0, timeout if longest is None else min(timeout, longest)))
 
     async def _exec_checked_nonzero(self, *command: str | Path) -> ExecResult:
-        """Run a command that must succeed; `chmod` of a manifest is one that has nothing to do here."""
+        """Run a command that must succeed; the `chmod` of a manifest has no effect here."""
         if command[0] == "chmod" and len(command) == 3:
             path = sandbox_path_str(command[2])
-            with doing("chmod", str(command[1]), path):
+            with emulating("chmod", str(command[1]), path):
                 await self._files.stat(path)
             return ExecResult(stdout=b"", stderr=b"", exit_code=0)
         return await super()._exec_checked_nonzero(*command)
@@ -181,68 +181,72 @@ class CarrelSandboxSession(BaseSandboxSession):
 
     async def read(self, path: Path | str, *, user: str | User | None = None) -> io.IOBase:
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        with reading(place):
-            return io.BytesIO(await self._files.read(place))
+        sandbox_path = sandbox_path_str(path)
+        with reading(sandbox_path):
+            return io.BytesIO(await self._files.read(sandbox_path))
 
     async def _read_bounded(self, path: Path | str, *, max_bytes: int) -> bytes:
-        place = sandbox_path_str(path)
-        with reading(place):
-            return await self._files.read(place, length=max_bytes)
+        sandbox_path = sandbox_path_str(path)
+        with reading(sandbox_path):
+            return await self._files.read(sandbox_path, length=max_bytes)
 
     async def write(self, path: Path | str, data: io.IOBase, *, user: str | User | None = None) -> None:
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        chunks = _chunks(coerce_write_payload(path=Path(place), data=data).stream)
-        with writing(place):
-            await self._files.write_chunks(place, chunks)
+        sandbox_path = sandbox_path_str(path)
+        chunks = _chunks(coerce_write_payload(path=Path(sandbox_path), data=data).stream)
+        with writing(sandbox_path):
+            await self._files.write_chunks(sandbox_path, chunks)
 
     async def _write_new_file(
         self, path: Path | str, data: io.IOBase, *, user: str | User | None = None
     ) -> None:
-        """Write a file that is not there yet.
+        """Write a new file.
 
         Raises:
-            FileExistsError: It is.
+            FileExistsError: The path exists.
         """
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        chunks = _chunks(coerce_write_payload(path=Path(place), data=data).stream)
-        with writing(place):
-            await _unless_there(self._files.write_chunks(place, chunks, overwrite=False))
+        sandbox_path = sandbox_path_str(path)
+        chunks = _chunks(coerce_write_payload(path=Path(sandbox_path), data=data).stream)
+        with writing(sandbox_path):
+            await _require_created(self._files.write_chunks(sandbox_path, chunks, overwrite=False))
 
     async def ls(self, path: Path | str, *, user: str | User | None = None) -> list[FileEntry]:
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        with doing("ls", "-la", "--", place):
-            top = await self._files.stat(place)
-            found = await self._files.list(place) if top.is_directory else [top]
+        sandbox_path = sandbox_path_str(path)
+        with emulating("ls", "-la", "--", sandbox_path):
+            top = await self._files.stat(sandbox_path)
+            found = await self._files.list(sandbox_path) if top.is_directory else [top]
         return [_entry(info) for info in found]
 
     async def rm(self, path: Path | str, *, recursive: bool = False, user: str | User | None = None) -> None:
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        with doing("rm", "-rf" if recursive else "-f", "--", place):
-            if not recursive and (await self._files.stat(place, follow_symlinks=False)).is_directory:
-                raise IsDirectoryError(f"cannot remove {place!r}: it is a directory", path=place)
-            await self._files.remove(place, recursive=recursive, force=recursive)
+        sandbox_path = sandbox_path_str(path)
+        with emulating("rm", "-rf" if recursive else "-f", "--", sandbox_path):
+            if not recursive and (await self._files.stat(sandbox_path, follow_symlinks=False)).is_directory:
+                raise IsDirectoryError(
+                    f"cannot remove {sandbox_path!r}: it is a directory", path=sandbox_path
+                )
+            await self._files.remove(sandbox_path, recursive=recursive, force=recursive)
 
     async def mkdir(self, path: Path | str, *, parents: bool = False, user: str | User | None = None) -> None:
         _require_no_user(user)
-        place = sandbox_path_str(path)
-        with doing("mkdir", place):
-            await self._files.mkdir(place, parents=parents, exist_ok=parents)
+        sandbox_path = sandbox_path_str(path)
+        with emulating("mkdir", sandbox_path):
+            await self._files.mkdir(sandbox_path, parents=parents, exist_ok=parents)
 
     async def mv(
         self, source: Path | str, destination: Path | str, *, user: str | User | None = None
     ) -> None:
         _require_no_user(user)
-        place, target = sandbox_path_str(source), sandbox_path_str(destination)
-        with doing("mv", "-fT", "--", place, target):
-            kind = (await self._files.stat(place, follow_symlinks=False)).kind
+        sandbox_path, target = sandbox_path_str(source), sandbox_path_str(destination)
+        with emulating("mv", "-fT", "--", sandbox_path, target):
+            kind = (await self._files.stat(sandbox_path, follow_symlinks=False)).kind
             if kind not in (FileKind.FILE, FileKind.LINK):
-                raise NotRegularError(f"cannot move {place!r}: it is neither a file nor a link", path=place)
-            await self._files.move(place, target, overwrite=True)
+                raise NotRegularError(
+                    f"cannot move {sandbox_path!r}: it is neither a file nor a link", path=sandbox_path
+                )
+            await self._files.move(sandbox_path, target, overwrite=True)
 
     async def same_file(
         self,
@@ -253,23 +257,28 @@ class CarrelSandboxSession(BaseSandboxSession):
         user: str | User | None = None,
     ) -> bool:
         _require_no_user(user)
-        found = [await self._found(sandbox_path_str(each), follow_symlinks) for each in (left, right)]
-        one, other = found
-        if one is None or other is None or FileKind.LINK in (one.kind, other.kind):
+        first, second = [
+            await self._stat_or_none(sandbox_path_str(each), follow_symlinks) for each in (left, right)
+        ]
+        if first is None or second is None or FileKind.LINK in (first.kind, second.kind):
             return False
-        return one.inode == other.inode
+        return first.inode == second.inode
 
-    async def _found(self, path: str, follow_symlinks: bool) -> FileInfo | None:
-        with doing("test", "-e", path):
+    async def _stat_or_none(self, path: str, follow_symlinks: bool) -> FileInfo | None:
+        with emulating("test", "-e", path):
             if not await self._files.exists(path):
                 return None
             return await self._files.stat(path, follow_symlinks=follow_symlinks)
 
 
-async def _unless_there(writing: Awaitable[object]) -> None:
-    """Wait for it; that there is something already is no error of carrel for the SDK, but a plain one."""
+async def _require_created(creation: Awaitable[object]) -> None:
+    """Await a write; for an existing file the SDK expects the builtin error.
+
+    Raises:
+        FileExistsError: The path exists.
+    """
     try:
-        await writing
+        await creation
     except CarrelError as error:
         if error.code == "path.exists":
             raise FileExistsError(error.message) from None
@@ -278,7 +287,7 @@ async def _unless_there(writing: Awaitable[object]) -> None:
 
 def _require_no_user(user: object) -> None:
     if user is not None:
-        raise ValueError("a session of carrel has no users: leave `user` and `run_as` out")
+        raise ValueError("a carrel session has no users: omit `user` and `run_as`")
 
 
 def _chunks(data: io.IOBase) -> Iterator[bytes]:

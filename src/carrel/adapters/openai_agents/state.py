@@ -9,28 +9,28 @@ from pydantic import Field
 
 
 class CarrelSandboxClientOptions(BaseSandboxClientOptions):
-    """What a new session may hold and how long it lasts; what is left out is as the manager has it."""
+    """Limits and TTL of a new session; defaults are those of the manager."""
 
     type: Literal["carrel"] = "carrel"
     ttl_seconds: float | None = Field(default=None, gt=0)
-    """How long the session may be idle before it is removed."""
+    """Idle time after which the session expires."""
     disk_bytes: int | None = Field(default=None, ge=0)
-    """Most bytes that its files may have together."""
+    """Maximum total size of the files."""
     entries: int | None = Field(default=None, ge=0)
-    """Most files and directories."""
+    """Maximum number of files and directories."""
 
 
 class CarrelSandboxSessionState(SandboxSessionState):
-    """The state of a sandbox; `session_id` is also the id of the session of carrel.
+    """The state of a sandbox; `session_id` is also the id of the carrel session.
 
-    Whoever hands it to a client gets that session, so it is to be kept like a key.
+    A client can open the session with this state, so treat it as a secret.
     """
 
     type: Literal["carrel"] = "carrel"
     options: CarrelSandboxClientOptions = CarrelSandboxClientOptions()
-    """What the session was made with, should it have to be made again."""
+    """Options of the session, in case it must be created again."""
 
     @property
     def name(self) -> str:
-        """The id of the session of carrel."""
+        """The id of the carrel session."""
         return str(self.session_id)

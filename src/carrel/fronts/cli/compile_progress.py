@@ -12,63 +12,63 @@ if TYPE_CHECKING:
     from carrel.runtimes.wasm.build.compiled import CompiledGuest, CompileOutcome, OnProgress, Progress
 
 LINE_SECONDS = 10
-"""How often a log hears that it goes on."""
+"""Interval between progress lines when the stream is not a terminal."""
 BAR_CHARACTERS = 30
 MIN_BAR_CHARACTERS = 5
-"""A shorter bar shows nothing."""
+"""Below this width, text replaces the bar."""
 CLEAR_LINE = "\r\x1b[K"
 
 
 def compile_with_progress(
     guest: CompiledGuest, stream: TextIO, *, metered: bool = False, quiet: bool = False
 ) -> CompileOutcome:
-    """Compile *guest* unless it is there, and say on *stream* how far it is.
+    """Compile *guest* unless it is compiled already, and report the progress on *stream*.
 
     Raises:
-        CarrelError: It cannot be made.
+        CarrelError: Compiling fails.
     """
-    teller = CompileProgress("guest with fuel" if metered else "guest", stream, quiet=quiet)
-    with teller.telling() as tell:
-        made = guest.make(metered=metered, on_progress=tell)
-    teller.end(made)
-    return made
+    progress = CompileProgress("guest with fuel" if metered else "guest", stream, quiet=quiet)
+    with progress.reporting() as report:
+        outcome = guest.make(metered=metered, on_progress=report)
+    progress.end(outcome)
+    return outcome
 
 
 class CompileProgress:
-    """Says how far it is: in one line that moves on a terminal, in a line now and then elsewhere."""
+    """Reports progress: as a bar redrawn in place on a terminal, as a line every few seconds elsewhere."""
 
-    def __init__(self, what: str, stream: TextIO, *, quiet: bool = False) -> None:
-        self._what = what
+    def __init__(self, name: str, stream: TextIO, *, quiet: bool = False) -> None:
+        self._name = name
         self._stream = stream
         self._quiet = quiet
-        self._moves = stream.isatty()
-        self._said: tuple[bool, int] | None = None
-        """What the last line was about: whether we waited, and which of the spans of time it was."""
+        self._is_terminal = stream.isatty()
+        self._last_report: tuple[bool, int] | None = None
+        """State of the last line: whether we were waiting, and the number of its interval."""
 
     @contextmanager
-    def telling(self) -> Iterator[OnProgress]:
-        """What to call with the progress; the line that moves is gone afterwards."""
+    def reporting(self) -> Iterator[OnProgress]:
+        """Yield the callback for progress; clear the bar afterwards."""
         try:
-            yield self._tell
+            yield self._report
         finally:
-            if self._moves and self._said is not None:
+            if self._is_terminal and self._last_report is not None:
                 self._write(CLEAR_LINE)
 
-    def _tell(self, progress: Progress) -> None:
-        now = (progress.waiting, int(progress.elapsed_seconds) // LINE_SECONDS)
-        if self._moves:
-            # One column is left free: a line that fills a terminal may move on to the next.
-            self._write(f"{CLEAR_LINE}{_line(self._what, progress, terminal_columns(self._stream) - 1)}")
-        elif now != self._said:
-            self._write(f"{_words(self._what, progress)}\n")
-        self._said = now
+    def _report(self, progress: Progress) -> None:
+        report = (progress.waiting, int(progress.elapsed_seconds) // LINE_SECONDS)
+        if self._is_terminal:
+            # One column stays free: a line that fills a terminal may wrap.
+            self._write(f"{CLEAR_LINE}{_bar(self._name, progress, terminal_columns(self._stream) - 1)}")
+        elif report != self._last_report:
+            self._write(f"{_text(self._name, progress)}\n")
+        self._last_report = report
 
-    def end(self, made: CompileOutcome) -> None:
-        """Say what came of it."""
-        if made.compiled:
-            self._write(f"{self._what}: compiled in {made.seconds:.0f} s\n")
+    def end(self, outcome: CompileOutcome) -> None:
+        """Print the outcome."""
+        if outcome.compiled:
+            self._write(f"{self._name}: compiled in {outcome.seconds:.0f} s\n")
         else:
-            self._write(f"{self._what}: {'ready' if self._said else 'already there'}\n")
+            self._write(f"{self._name}: {'ready' if self._last_report else 'already compiled'}\n")
 
     def _write(self, text: str) -> None:
         if not self._quiet:
@@ -76,22 +76,22 @@ class CompileProgress:
             self._stream.flush()
 
 
-def _line(what: str, progress: Progress, columns: int) -> str:
-    """A bar with words, or the words alone where there is no room or no end in sight."""
-    start, end = f"{what}: compiling [", f"] {_times(progress)}"
+def _bar(name: str, progress: Progress, columns: int) -> str:
+    """A progress bar; text alone while waiting, or where a bar does not fit."""
+    start, end = f"{name}: compiling [", f"] {_times(progress)}"
     length = min(BAR_CHARACTERS, columns - len(start) - len(end))
     if progress.waiting or length < MIN_BAR_CHARACTERS:
-        return _words(what, progress)[: max(columns, 0)]
-    # It never looks finished before it is.
+        return _text(name, progress)[: max(columns, 0)]
+    # The bar is never full before compiling has ended.
     share = min(progress.elapsed_seconds / progress.expected_seconds, 0.99)
     bar = "#" * int(share * length)
     return f"{start}{bar:-<{length}}{end}"
 
 
-def _words(what: str, progress: Progress) -> str:
+def _text(name: str, progress: Progress) -> str:
     if progress.waiting:
-        return f"{what}: waiting for another program that compiles it, {progress.elapsed_seconds:.0f} s"
-    return f"{what}: compiling, {_times(progress)}"
+        return f"{name}: waiting for another process to compile it, {progress.elapsed_seconds:.0f} s"
+    return f"{name}: compiling, {_times(progress)}"
 
 
 def _times(progress: Progress) -> str:

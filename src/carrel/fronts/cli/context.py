@@ -18,64 +18,64 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CliContext:
-    """The sessions directory, and whether to tell what happens there.
+    """The sessions directory and the logging of one command line.
 
-    What opens files is imported on first use, so that `--help` stays light.
+    Modules that open files are imported on first use, which keeps `--help` fast.
     """
 
-    given: Path | None
-    """The sessions directory that the command line names."""
+    sessions_dir_option: Path | None
+    """The value of `--sessions-dir`."""
     verbose: bool = False
 
     @property
     def sessions_dir(self) -> Path:
-        """The sessions directory; where the command line names none, the configured one.
+        """The sessions directory: `--sessions-dir`, else the configured one.
 
         Raises:
-            ConfigError: The configuration cannot be used.
+            ConfigError: The configuration is invalid.
         """
-        if self.given is not None:
-            return self.given
+        if self.sessions_dir_option is not None:
+            return self.sessions_dir_option
         from carrel.config.load import sessions_dir
 
         return sessions_dir(os.environ)
 
     def manager(self) -> WorkspaceManager:
-        """All sessions of the directory, which is made if it is missing.
+        """Open the sessions directory, creating it if it is missing.
 
         Raises:
-            ConfigError: The configuration cannot be used.
+            ConfigError: The configuration is invalid.
             UnavailableError: The directory cannot be used.
         """
         from carrel.sessions.manager import WorkspaceManager
 
-        return WorkspaceManager.from_env(root=self.given, logger=self.logger())
+        return WorkspaceManager.from_env(root=self.sessions_dir_option, logger=self.logger())
 
-    def existing(self) -> WorkspaceManager | None:
-        """All sessions of the directory; `None` if it is missing."""
+    def manager_if_present(self) -> WorkspaceManager | None:
+        """Open the sessions directory; return `None` if it is missing."""
         return self.manager() if os.path.lexists(self.sessions_dir) else None
 
-    def around(self, session_id: str) -> WorkspaceManager:
-        """All sessions of the directory in which the session would be; whether it is there is not looked up.
+    def manager_of(self, session_id: str) -> WorkspaceManager:
+        """Open the sessions directory for an operation on *session_id*, without looking the session up.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            SessionMissingError: The directory is missing; nothing is made.
+            SessionIdError: The id is invalid.
+            SessionMissingError: The directory is missing; it is not created.
         """
         from carrel.errors import SessionMissingError
         from carrel.paths.session_id import require_session_id
 
         require_session_id(session_id)
-        manager = self.existing()
+        manager = self.manager_if_present()
         if manager is None:
             raise SessionMissingError(f"no such session: {session_id!r}")
         return manager
 
     def limits(self) -> Limits:
-        """The configured ceilings, for a session that has none of its own.
+        """The configured limits, for a session without its own.
 
         Raises:
-            ConfigError: The configuration cannot be used.
+            ConfigError: The configuration is invalid.
         """
         from carrel.config.load import load
         from carrel.values import Limits
@@ -84,20 +84,20 @@ class CliContext:
         return Limits(disk_bytes=session.disk_bytes, entries=session.entries)
 
     def open(self, session_id: str, *, allow: Iterable[PathRule] = ()) -> Workspace:
-        """Open the workspace of a session that is there, with the paths in *allow* besides.
+        """Open the workspace of an existing session, with the paths in *allow* added to its rules.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            SessionMissingError: There is no such session; nothing is made.
+            SessionIdError: The id is invalid.
+            SessionMissingError: There is no such session; it is not created.
         """
-        with self.around(session_id) as manager:
+        with self.manager_of(session_id) as manager:
             return manager.open(session_id, allow=allow)
 
-    def ensure(self, session_id: str) -> Workspace:
-        """Open the workspace of a session, making it if it is missing.
+    def open_or_create(self, session_id: str) -> Workspace:
+        """Open the workspace of a session, creating it if it is missing.
 
         Raises:
-            SessionIdError: The id breaks the rule.
+            SessionIdError: The id is invalid.
         """
         from carrel.paths.session_id import require_session_id
 
@@ -106,7 +106,7 @@ class CliContext:
             return manager.get_workspace(session_id)
 
     def logger(self) -> SandboxLogger:
-        """Events on standard error if asked for; otherwise none: an error already says what was refused."""
+        """Log events to standard error with `--verbose`, else nowhere: errors already name refusals."""
         import logging
 
         from carrel.audit.logger import SandboxLogger

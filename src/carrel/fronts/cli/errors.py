@@ -1,4 +1,4 @@
-"""Errors of the command line: message, exit status, debug output, and extras that are not installed."""
+"""Errors of the command line: message, exit status, debug output, and missing extras."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ from carrel.fronts.cli.output import BUG, LOCAL, MISSING, USAGE, hint, print_err
 
 
 class MissingPackageError(Exception):
-    """A package that the command needs is not installed."""
+    """A package required by the command is not installed."""
 
 
 @contextmanager
 def requires_extra(extra: str) -> Iterator[None]:
-    """Import meanwhile what comes with *extra*.
+    """Turn a failed import in the body into an error that names *extra*.
 
     Raises:
-        MissingPackageError: It is not installed; the message says how to.
+        MissingPackageError: A package of the extra is not installed; the message says how to install it.
     """
     try:
         yield
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        told = f"{package} is not installed: pip install 'carrel[{extra}]'"
-        raise MissingPackageError(told) from None
+        message = f"{package} is not installed: pip install 'carrel[{extra}]'"
+        raise MissingPackageError(message) from None
 
 
 BUG_STATUS = 70
-"""What the program exits with when it met something that nobody foresaw."""
+"""Exit status after an unexpected exception (EX_SOFTWARE of sysexits.h)."""
 DEBUG = "--debug"
 NEXT_STEPS = {
-    "session.missing": "those that are there: carrel session list; a new one: carrel session create ID",
-    "runtime.missing": "more about it: carrel doctor",
-    "sessions.unavailable": "more about it: carrel doctor",
+    "session.missing": "list sessions with: carrel session list; create one with: carrel session create ID",
+    "runtime.missing": "for details, run: carrel doctor",
+    "sessions.unavailable": "for details, run: carrel doctor",
 }
-"""What may help, by the code of the error."""
+"""Hint printed after an error, by error code."""
 _WITH_VALUE = ("--sessions-dir",)
-"""The options before a command whose next word is no option."""
+"""Global options that take a value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One exception, as the command line tells it."""
+    """One exception as the command line reports it."""
 
     code: str
     message: str
@@ -61,57 +61,58 @@ class Failure:
     status: int
 
     @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """What *error* means."""
+    def from_error(cls, error: Exception) -> Failure:
+        """The report for *error*."""
         from carrel.service.error_status import ExitStatus, error_status
 
         if isinstance(error, CarrelError):
             status = error_status(error.code).exit_status
             return cls(code=error.code, message=error.message, path=error.path, status=status)
         if isinstance(error, click.ClickException):
-            return cls(code=USAGE, message=_with_hint(error), status=ExitStatus.INVALID)
+            return cls(code=USAGE, message=_usage_message(error), status=ExitStatus.INVALID)
         if isinstance(error, MissingPackageError):
             return cls(code=MISSING, message=str(error), status=ExitStatus.UNAVAILABLE)
         if isinstance(error, LocalError):
             return cls(code=LOCAL, message=error.message, path=error.path, status=ExitStatus.FAILED)
         if isinstance(error, OSError):
-            told = f"input or output failed: {error.strerror or error}"
-            return cls(code=LOCAL, message=told, status=ExitStatus.FAILED)
-        words = f"{type(error).__name__}: {error}".removesuffix(": ")
+            message = f"input or output failed: {error.strerror or error}"
+            return cls(code=LOCAL, message=message, status=ExitStatus.FAILED)
+        summary = f"{type(error).__name__}: {error}".removesuffix(": ")
         return cls(
             code=BUG,
-            message=f"this is a bug in carrel, please report it: {words} (carrel {DEBUG} ... shows where)",
+            message=f"this is a bug in carrel, please report it: {summary}"
+            f" (carrel {DEBUG} ... prints a traceback)",
             status=BUG_STATUS,
         )
 
-    def tell(self, *, as_json: bool) -> None:
-        """Say it on standard error, in one line."""
+    def print(self, *, as_json: bool) -> None:
+        """Print it on standard error as one line, with a hint for people."""
         print_error(self.code, self.message, self.path, as_json=as_json)
         if self.code in NEXT_STEPS and not as_json:
             hint(NEXT_STEPS[self.code])
 
-    def tell_all(self, error: Exception, *, as_json: bool) -> None:
-        """Say it with the traceback, and with what may matter besides."""
+    def print_debug(self, error: Exception, *, as_json: bool) -> None:
+        """Print it with the traceback and facts about the environment."""
         from traceback import format_exception
 
         trace = "".join(format_exception(error))
         if as_json:
-            told = {"code": self.code, "message": self.message, "path": self.path}
-            print_json({"error": told, "debug": {"traceback": trace, **_context()}}, err=True)
+            document = {"code": self.code, "message": self.message, "path": self.path}
+            print_json({"error": document, "debug": {"traceback": trace, **_environment()}}, err=True)
             return
         from carrel.audit.logger import printable
 
-        lines = (*trace.splitlines(), *(f"{name}: {value}" for name, value in _context().items()))
+        lines = (*trace.splitlines(), *(f"{name}: {value}" for name, value in _environment().items()))
         click.echo("\n".join(printable(line) for line in lines), err=True)
-        self.tell(as_json=False)
+        self.print(as_json=False)
 
 
 def wants_debug(argv: Sequence[str], environ: Mapping[str, str]) -> bool:
-    """Whether to tell all; asked of the words themselves, as they may make no sense together."""
-    return is_debug(environ) or DEBUG in _before_command(argv)
+    """Whether to print tracebacks; reads the raw arguments, since parsing them may be what failed."""
+    return is_debug(environ) or DEBUG in _global_options(argv)
 
 
-def _before_command(argv: Sequence[str]) -> Iterator[str]:
+def _global_options(argv: Sequence[str]) -> Iterator[str]:
     words = iter(argv)
     for word in words:
         if not word.startswith("-"):
@@ -121,7 +122,8 @@ def _before_command(argv: Sequence[str]) -> Iterator[str]:
             next(words, None)
 
 
-def _with_hint(error: click.ClickException) -> str:
+def _usage_message(error: click.ClickException) -> str:
+    """The message on one line, with a suggestion and the `--help` to try."""
     message = re.sub(r"\n\s*", " ", error.format_message())
     if isinstance(error, click.NoSuchOption):
         message = f"{error.message}{did_you_mean((error.possibilities or [])[:1])}"
@@ -132,8 +134,8 @@ def _with_hint(error: click.ClickException) -> str:
     return message
 
 
-def _context() -> dict[str, Any]:  # Any: whatever JSON can say
-    """Where this happened; of the environment only the names, as some values are secret."""
+def _environment() -> dict[str, Any]:  # Any: any JSON value
+    """Versions, platform and the names of our variables; not their values, some of which are secret."""
     import platform
     from importlib.metadata import version
 

@@ -8,36 +8,36 @@ from types import MappingProxyType
 import click
 
 OTHER_SECTION = "Other"
-"""The section of what is in no other."""
+"""Title of the section for commands in no other section."""
 
 
 class Group(click.Group):
-    """A group that names the nearest of its commands when it has none of a name."""
+    """A command group that suggests the closest name for an unknown command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that *args* begin with."""
+        """Find the command named by the first of *args*."""
         name = args[0]
         if self.get_command(ctx, name) is None and not ctx.resilient_parsing and name[:1] not in ("-", ""):
             raise click.UsageError(f"No such command {name!r}.{self._suggestion(name)}", ctx)
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the words; if there are none, name those that there could be."""
+        """Parse *args*; without any, fail with a list of the commands."""
         if not args and not self.invoke_without_command and not ctx.resilient_parsing:
-            *names, last = self.list_shown()
+            *names, last = self.visible_commands()
             one_of = f"{', '.join(names)} or {last}" if names else last
             raise click.UsageError(f"Missing command: {one_of}.", ctx)
         return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands in the order in which they are likely to be wanted."""
+        """Write the commands in the order in which they were added."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, first_line(self.commands[name])) for name in self.list_shown()])
+            formatter.write_dl([(name, short_help(self.commands[name])) for name in self.visible_commands()])
 
-    def list_shown(self) -> list[str]:
-        """The names of the commands that are no secret, in order."""
+    def visible_commands(self) -> list[str]:
+        """The names of the commands that are not hidden, in order."""
         return [name for name, command in self.commands.items() if not command.hidden]
 
     def _suggestion(self, name: str) -> str:
@@ -45,22 +45,22 @@ class Group(click.Group):
 
         if name in ("help", "version"):
             return did_you_mean([f"--{name}"])
-        known = list(self._known())
-        nearest = get_close_matches(name, dict(known), n=1)
-        return did_you_mean(typed for each, typed in known if each in nearest)
+        candidates = list(self._candidates())
+        closest = get_close_matches(name, dict(candidates), n=1)
+        return did_you_mean(full for each, full in candidates if each in closest)
 
-    def _known(self) -> Iterator[tuple[str, str]]:
-        """What may have been meant, and what to type for it."""
-        for name in self.list_shown():
+    def _candidates(self) -> Iterator[tuple[str, str]]:
+        """Each command name to compare with, and the full words to suggest for it."""
+        for name in self.visible_commands():
             yield name, name
 
 
 class RootGroup(Group):
-    """The group of all, whose help shows the commands of its groups in sections."""
+    """The top-level group, whose help lists all commands in sections."""
 
-    def __init__(self, *, sections: Mapping[str, Sequence[str]], **rest: object) -> None:
-        """Show in each of *sections* the commands that it names, and the others at the end."""
-        super().__init__(**rest)  # type: ignore[arg-type]  # what click's own decorator passes on
+    def __init__(self, *, sections: Mapping[str, Sequence[str]], **attributes: object) -> None:
+        """List the commands named in each of *sections*, and all others at the end."""
+        super().__init__(**attributes)  # type: ignore[arg-type]  # passed on by click's own decorator
         self.sections = sections
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -70,9 +70,9 @@ class RootGroup(Group):
                 formatter.write_dl(rows)
 
     def rows_by_section(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        """The title of each section, and what each of its commands is called and does."""
+        """Each section's title, with the name and summary of its commands."""
         placed = {name for names in self.sections.values() for name in names}
-        others = [name for name in self.list_shown() if name not in placed]
+        others = [name for name in self.visible_commands() if name not in placed]
         for title, names in (*self.sections.items(), (OTHER_SECTION, others)):
             if rows := [row for name in names for row in self._rows(name)]:
                 yield title, rows
@@ -80,28 +80,28 @@ class RootGroup(Group):
     def _rows(self, name: str) -> Iterator[tuple[str, str]]:
         command = self.commands[name]
         if not isinstance(command, click.Group):
-            yield name, first_line(command)
+            yield name, short_help(command)
             return
         for sub, each in command.commands.items():
-            yield f"{name} {sub}", first_line(each)
+            yield f"{name} {sub}", short_help(each)
 
-    def _known(self) -> Iterator[tuple[str, str]]:
-        """Also what is in a group, found by its own name."""
-        for name in self.list_shown():
+    def _candidates(self) -> Iterator[tuple[str, str]]:
+        """Include subcommands, each under its own name."""
+        for name in self.visible_commands():
             command = self.commands[name]
             if isinstance(command, click.Group):
                 yield from ((sub, f"{name} {sub}") for sub in command.commands)
-        yield from super()._known()
+        yield from super()._candidates()
 
 
 def did_you_mean(words: Iterable[str]) -> str:
-    """The end of a sentence about what is not there, if anything like it is."""
+    """The suggestion to append to a message about an unknown word; empty without *words*."""
     quoted = " or ".join(repr(word) for word in words)
     return f" Did you mean {quoted}?" if quoted else ""
 
 
-def first_line(command: click.Command) -> str:
-    """What a command does, in a few words."""
+def short_help(command: click.Command) -> str:
+    """The first line of a command's help, without its full stop."""
     return (command.help or "").partition("\n")[0].rstrip(".")
 
 
@@ -213,26 +213,26 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""By the words after `carrel`; the program itself has none."""
+"""Examples by the words after `carrel`; the key of the program itself is empty."""
 
 
 def add_examples(program: click.Group) -> None:
-    """Let the help of *program*, of its groups and of its commands end with their examples."""
+    """Append the examples to the help of *program*, its groups and its commands."""
     for name, command in commands_of(program):
         if lines := examples_of(name):
-            # The sign keeps click from filling the lines.
+            # "\b" keeps click from rewrapping the lines.
             command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def examples_of(name: str) -> tuple[str, ...]:
-    """The examples of a command, or the first of each command of a group."""
+    """The examples of a command; for a group, the first one of each of its commands."""
     return EXAMPLES.get(name) or tuple(
         lines[0] for each, lines in EXAMPLES.items() if each.startswith(f"{name} ")
     )
 
 
 def commands_of(group: click.Group, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    """The group and all below it that is no secret, by the words that are typed for it."""
+    """The group and all visible commands below it, each with its words on the command line."""
     yield name, group
     for word, command in group.commands.items():
         full = f"{name} {word}".strip()

@@ -1,4 +1,4 @@
-"""Files of this machine, outside any workspace: read in chunks, written completely or not at all."""
+"""Local files, outside any workspace: read in chunks, written atomically."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import BinaryIO
 from carrel.errors import CarrelError
 
 STREAM = "-"
-"""Stands for standard input or output."""
+"""The operand that means standard input or output."""
 CHUNK_BYTES = 2**20
+"""Read size for local files."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors of `link` on a file system without hard links."""
 
 
 class LocalError(Exception):
@@ -43,11 +45,11 @@ def open_source(path: str) -> BinaryIO:
         raise LocalError(f"cannot read {path!r}: {error.strerror}", path=path) from None
 
 
-def chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
-    """The content of *source* piece by piece.
+def read_chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
+    """The content of *source* in chunks.
 
     Raises:
-        LocalError: It cannot be read to its end.
+        LocalError: Reading fails.
     """
     try:
         while chunk := source.read(CHUNK_BYTES):
@@ -56,21 +58,21 @@ def chunks(source: BinaryIO, path: str) -> Iterator[bytes]:
         raise LocalError(f"cannot read {path!r}: {error.strerror}", path=path) from None
 
 
-def draft_beside(path: str) -> str:
-    """A name beside *path* for what is not complete yet."""
+def draft_path(path: str) -> str:
+    """A temporary path in the directory of *path*, for content that is not complete yet."""
     return os.path.join(os.path.dirname(path), f".carrel-{os.urandom(8).hex()}.part")
 
 
 class LocalFileWriter:
-    """A local file to be written; what is in its way is told before anything is read."""
+    """Writes a local file; conflicts are reported before any content is read."""
 
     def __init__(self, path: str, *, replace: bool) -> None:
-        """Name the file at *path*; with *replace*, a file that is there is replaced, through links too.
+        """Write to *path*; with *replace*, overwrite an existing file, following links.
 
         Raises:
-            LocalError: Something is there that must not be replaced.
+            LocalError: *path* exists and must not be replaced.
         """
-        self._asked = path
+        self._requested = path
         self._replace = replace
         self._path = os.path.realpath(path) if replace else path
         with suppress(OSError):
@@ -78,33 +80,39 @@ class LocalFileWriter:
 
     def _require_replaceable(self, found: os.stat_result) -> None:
         if stat.S_ISDIR(found.st_mode):
-            raise LocalError(f"{self._asked!r} is a directory; name the file in it", path=self._asked)
+            raise LocalError(
+                f"{self._requested!r} is a directory; give the path of a file in it", path=self._requested
+            )
         if not self._replace:
-            raise LocalError(f"{self._asked!r} already exists; --force replaces it", path=self._asked)
+            raise LocalError(
+                f"{self._requested!r} already exists; use --force to replace it", path=self._requested
+            )
         if not stat.S_ISREG(found.st_mode):
-            raise LocalError(f"{self._asked!r} is not a regular file", path=self._asked)
+            raise LocalError(f"{self._requested!r} is not a regular file", path=self._requested)
 
     def write(self, content: Iterable[bytes]) -> None:
-        """Write *content* beside the file first, and put it in place when it is complete.
+        """Write *content* to a temporary file, and rename it when it is complete.
 
         Raises:
-            LocalError: The file cannot be written, or somebody made one meanwhile.
+            LocalError: The file cannot be written, or was created by another program in the meantime.
         """
-        draft = draft_beside(self._path)
+        draft = draft_path(self._path)
         try:
             try:
                 with open(draft, "xb") as file:
                     file.writelines(content)
-                self._put_in_place(draft)
+                self._commit(draft)
             finally:
                 with suppress(OSError):
                     os.unlink(draft)
         except OSError as error:
             if isinstance(error, CarrelError):
                 raise
-            raise LocalError(f"cannot write {self._asked!r}: {error.strerror}", path=self._asked) from None
+            raise LocalError(
+                f"cannot write {self._requested!r}: {error.strerror}", path=self._requested
+            ) from None
 
-    def _put_in_place(self, draft: str) -> None:
+    def _commit(self, draft: str) -> None:
         if self._replace:
             os.replace(draft, self._path)
             return

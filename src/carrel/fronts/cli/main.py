@@ -32,19 +32,19 @@ from carrel.fronts.cli.help import RootGroup, add_examples
 from carrel.fronts.cli.output import colour_preference, wants_json
 
 INTERRUPTED = 130
-"""What a shell reports for a program that Ctrl-C ended."""
+"""Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
 BROKEN_PIPE = 141
-"""What a shell reports for a program whose reader went away."""
+"""Exit status when the reader of the output is gone, as shells report it (128 + SIGPIPE)."""
 
 
 SECTIONS = {
-    "Start here": ("demo", "setup", "doctor", "completion"),
+    "Getting started": ("demo", "setup", "doctor", "completion"),
     "Sessions": ("session",),
-    "Files of a session": ("files", "policy"),
-    "Work in a session": ("sh", "run", "tools", "tool"),
+    "Files": ("files", "policy"),
+    "Running commands and code": ("sh", "run", "tools", "tool"),
     "Service": ("serve", "mcp", "key"),
 }
-"""What the help shows where."""
+"""Sections of `carrel --help`, each with the names of its commands."""
 
 
 @click.group(
@@ -58,31 +58,31 @@ SECTIONS = {
     "--sessions-dir",
     metavar="DIR",
     shell_complete=directories,
-    help="The directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, else session.directory in"
+    help="Directory that holds all workspaces.  [default: $CARREL_SESSIONS_DIR, else session.directory in"
     " the configuration file, else ./workspace]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Tell on standard error what happens.")
+@click.option("-v", "--verbose", is_flag=True, help="Log events to standard error.")
 @click.option(
     DEBUG,
     is_flag=True,
     expose_value=False,
-    help="Show where an error came from, with its traceback; also by $CARREL_DEBUG=1.",
+    help="Print a traceback with every error; $CARREL_DEBUG=1 does the same.",
 )
 @click.version_option(package_name="carrel", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, sessions_dir: str | None, verbose: bool) -> None:
-    """Files of sessions, which nothing in a session can leave."""
-    # Else click would only ask whether there is a terminal.
+    """Confined workspaces for sessions of AI agents."""
+    # click itself only checks for a terminal.
     ctx.color = colour_preference(os.environ)
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         return
-    ctx.obj = CliContext(given=_given(sessions_dir), verbose=verbose)
+    ctx.obj = CliContext(sessions_dir_option=_parse_sessions_dir(sessions_dir), verbose=verbose)
 
 
-def _given(sessions_dir: str | None) -> Path | None:
+def _parse_sessions_dir(sessions_dir: str | None) -> Path | None:
     if sessions_dir == "":
-        raise click.BadParameter("it is empty.", param_hint="'--sessions-dir'")
+        raise click.BadParameter("the path is empty.", param_hint="'--sessions-dir'")
     return None if sessions_dir is None else Path(sessions_dir)
 
 
@@ -96,27 +96,27 @@ add_examples(cli)
 def main() -> NoReturn:
     """Run the command line and end the process with its exit status."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        # Whatever is opened next would take the number of the missing stream.
+        # The next file opened would get the number of the missing stream.
         sys.exit("carrel: standard input, output and error must be open")
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a console's stream
     try:
         status = run(sys.argv[1:])
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         status = BROKEN_PIPE
     except KeyboardInterrupt:
-        # Had it come in the midst of another `exec` of text, as that of a dataclass, `python -m` would still
-        # end by the signal and not with our status; the next `exec` makes it forget that.
+        # If the interrupt arrived inside another `exec` of text, such as that of a dataclass, `python -m`
+        # would end by the signal and not with our status; one more `exec` clears that.
         exec("")  # noqa: S102
         status = INTERRUPTED
     sys.exit(status)
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line, tell its errors, and return its exit status.
+    """Run one command line, print its error if it fails, and return the exit status.
 
     Raises:
-        BrokenPipeError: Nobody reads the output any more.
+        BrokenPipeError: The reader of the output is gone.
     """
     as_json = wants_json(argv)
     try:
@@ -124,33 +124,33 @@ def run(argv: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         raise
-    except Exception as error:  # whatever it is, it is told in one line
-        return _tell(error, argv, as_json=as_json)
+    except Exception as error:  # every error is printed on one line
+        return _report(error, argv, as_json=as_json)
     return status
 
 
-def _tell(error: Exception, argv: Sequence[str], *, as_json: bool) -> int:
-    failure = Failure.of(error)
+def _report(error: Exception, argv: Sequence[str], *, as_json: bool) -> int:
+    failure = Failure.from_error(error)
     if isinstance(error, OSError) and not isinstance(error, CarrelError):
-        _drop_output()
+        _discard_output()
     if wants_debug(argv, os.environ):
-        failure.tell_all(error, as_json=as_json)
+        failure.print_debug(error, as_json=as_json)
     else:
-        failure.tell(as_json=as_json)
+        failure.print(as_json=as_json)
     return failure.status
 
 
 def _invoke(argv: Sequence[str]) -> int:
-    """Run the command; `click`'s own `main` would take a broken pipe for a failure."""
+    """Run the command; `click`'s own `main` would treat a broken pipe as a failure."""
     try:
         with cli.make_context("carrel", list(argv)) as ctx:
             return cli.invoke(ctx) or 0
-    except click.exceptions.Exit as ending:
-        return ending.exit_code
+    except click.exceptions.Exit as exit_request:
+        return exit_request.exit_code
 
 
-def _drop_output() -> None:
-    """Send what is still buffered nowhere, or the interpreter would complain about it at its end."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def _discard_output() -> None:
+    """Discard buffered output; otherwise the interpreter would fail to flush it on exit."""
+    null_fd = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_fd, sys.stdout.fileno())
+    os.close(null_fd)

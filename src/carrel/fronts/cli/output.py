@@ -1,4 +1,4 @@
-"""What commands print: colours, terminal width, safe names, JSON documents, one-line errors and hints."""
+"""Output of commands: colours, terminal width, safe names, JSON documents, one-line errors and hints."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ import click
 
 
 class Tone(Enum):
-    """What a text is to its reader; its value is what a terminal calls the colour."""
+    """The kind of a text; the value is its SGR parameter, the terminal's code for the colour."""
 
-    HEAD = "1"
-    GOOD = "32"
-    CARE = "33"
-    BAD = "31"
-    FAINT = "2"
+    HEADING = "1"
+    SUCCESS = "32"
+    WARNING = "33"
+    ERROR = "31"
+    DIM = "2"
 
 
 class Colours:
-    """Paints texts for one stream, or leaves them as they are."""
+    """Colours text for one stream, or leaves it plain."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str]) -> None:
-        """Paint for *stream* if it is a terminal that can, and nobody has asked for plain text."""
-        self.are_on = wants_colour(stream, environ)
+        """Colour text for *stream* if `wants_colour` says so."""
+        self.enabled = wants_colour(stream, environ)
 
     def paint(self, text: str, tone: Tone | None) -> str:
-        """*text* in its colour."""
-        if tone is None or not text or not self.are_on:
+        """Return *text* in the colour of *tone*."""
+        if tone is None or not text or not self.enabled:
             return text
         return f"\x1b[{tone.value}m{text}\x1b[0m"
 
 
 def colour_preference(environ: Mapping[str, str]) -> bool | None:
-    """Whether somebody asks for colours or for none; `None` leaves it to the terminal."""
+    """Whether the environment forces or forbids colours; `None` leaves it to the terminal."""
     if environ.get("NO_COLOR"):
         return False
     if environ.get("FORCE_COLOR"):
@@ -45,9 +45,9 @@ def colour_preference(environ: Mapping[str, str]) -> bool | None:
 
 
 def wants_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Whether *stream* is written in colour: it is a terminal that can, unless somebody says otherwise."""
-    asked = colour_preference(environ)
-    return stream.isatty() if asked is None else asked
+    """Whether to write colours to *stream*: on a terminal, unless the environment says otherwise."""
+    preference = colour_preference(environ)
+    return stream.isatty() if preference is None else preference
 
 
 def stdout_colours() -> Colours:
@@ -61,11 +61,11 @@ def stderr_colours() -> Colours:
 
 
 DEFAULT_COLUMNS = 80
-"""Where nothing is known."""
+"""Terminal width when it is unknown."""
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """How many characters fit in a line of the terminal that *stream* is."""
+    """The width in characters of the terminal behind *stream*."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or DEFAULT_COLUMNS
     except OSError:
@@ -73,22 +73,22 @@ def terminal_columns(stream: TextIO) -> int:
 
 
 USAGE = "cli.usage"
-"""The code of a command line that makes no sense."""
+"""Error code: the command line is invalid."""
 LOCAL = "cli.local"
-"""The code of a file or stream on this side, outside any workspace, that cannot be used."""
+"""Error code: a local file or stream, outside any workspace, cannot be used."""
 MISSING = "cli.missing"
-"""The code of a package that is not installed and that a command needs."""
+"""Error code: a package required by the command is not installed."""
 BUG = "cli.bug"
-"""The code of what nobody foresaw."""
+"""Error code: an unexpected exception."""
 
 
 def display(name: str) -> str:
-    """*name* as it is, or as a quoted literal where a terminal would not show it as it is."""
+    """Return *name* unchanged, or as a quoted literal if a terminal would not show it unchanged."""
     return name if name.isprintable() and not name.startswith(("'", '"')) else repr(name)
 
 
 def render_time(time_ns: int) -> str:
-    """The time in UTC, or its bare number of seconds if it is beyond the calendar."""
+    """Render a time in UTC, or as `@SECONDS` if the calendar cannot hold it."""
     from datetime import UTC, datetime
 
     seconds = time_ns // 10**9
@@ -98,36 +98,36 @@ def render_time(time_ns: int) -> str:
         return f"@{seconds}"
 
 
-def print_json(document: dict[str, Any] | list[Any], *, err: bool = False) -> None:  # Any: whatever JSON says
-    """Print one JSON document on one line, in ASCII whatever the names hold."""
+def print_json(document: dict[str, Any] | list[Any], *, err: bool = False) -> None:  # Any: any JSON value
+    """Print one JSON document on one line of ASCII."""
     import json
 
     click.echo(json.dumps(document, ensure_ascii=True), err=err)
 
 
 def print_error(code: str, message: str, path: str | None = None, *, as_json: bool) -> None:
-    """Say on standard error what went wrong."""
+    """Print an error on standard error."""
     if as_json:
         print_json({"error": {"code": code, "message": message, "path": path}}, err=True)
         return
     from carrel.audit.logger import printable
 
-    click.echo(f"{stderr_colours().paint('carrel:', Tone.BAD)} {printable(message)}", err=True)
+    click.echo(f"{stderr_colours().paint('carrel:', Tone.ERROR)} {printable(message)}", err=True)
 
 
 def print_left_out(rows: Iterable[dict[str, str]]) -> None:
-    """Say on standard error what was not copied, and why."""
+    """Print on standard error which entries were not copied, and why."""
     for row in rows:
         click.echo(f"carrel: left out {display(row['path'])}: {row['reason']}", err=True)
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Whether errors are to be JSON; asked of the words themselves, as they may make no sense together."""
+    """Whether to print errors as JSON; reads the raw arguments, since parsing them may be what failed."""
     end = argv.index("--") if "--" in argv else len(argv)
     return "--json" in argv[:end]
 
 
 def hint(text: str) -> None:
-    """Say on standard error what may come next, if somebody sits there to read it."""
+    """Print a suggestion on standard error if both output streams are terminals."""
     if sys.stderr.isatty() and sys.stdout.isatty():
-        click.echo(stderr_colours().paint(f"carrel: {text}", Tone.FAINT), err=True)
+        click.echo(stderr_colours().paint(f"carrel: {text}", Tone.DIM), err=True)

@@ -1,1 +1,1 @@
-"""What goes over gRPC; `make proto` makes the modules from `carrel_v1.proto`."""
+"""gRPC messages and stubs, generated from `carrel_v1.proto` by `make proto`."""

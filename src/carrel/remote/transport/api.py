@@ -1,4 +1,4 @@
-"""`Transport`: the requests that a client makes to a service, and the errors of making them."""
+"""`Transport`: the requests of a client to a service, and their connection errors."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from carrel.workspace.extract_limits import ExtractLimits
 
 ByteSource = Iterable[bytes]
-"""Content on its way to the service; what it raises comes to the caller."""
+"""Content to upload; exceptions raised while iterating it reach the caller."""
 
 
-_DISTRUST = ("CERTIFICATE_VERIFY_FAILED", "Hostname Verification Check failed")
-"""What OpenSSL and gRPC say of a certificate that is not trusted."""
+_UNTRUSTED = ("CERTIFICATE_VERIFY_FAILED", "Hostname Verification Check failed")
+"""Messages of OpenSSL and gRPC about an untrusted certificate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionStarted:
-    """A command or code has begun to run."""
+    """The execution has begun."""
 
     execution_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionOutput:
-    """It printed something."""
+    """The execution wrote output."""
 
     stream: str
     """`stdout` or `stderr`."""
@@ -43,31 +43,31 @@ class ExecutionOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionEnded:
-    """It has ended."""
+    """The execution has ended."""
 
     result: Any
-    """Its result, as JSON says it."""
+    """The result as JSON."""
 
 
 ExecutionEvent = ExecutionStarted | ExecutionOutput | ExecutionEnded
-"""What a running command or code tells, in this order."""
+"""Events of an execution, in this order."""
 
 
 def require_key(key: str | None) -> None:
-    """Refuse a key that is none; most likely a variable is empty.
+    """Reject an empty key, which most likely comes from an empty variable.
 
     Raises:
-        ConfigError: It is empty.
+        ConfigError: The key is empty.
     """
     if key is not None and not key.strip():
-        raise ConfigError("the key is empty: give one, or `None` to call without")
+        raise ConfigError("the key is empty: pass a key, or `None` to call without one")
 
 
 def read_ca(file: str | os.PathLike[str] | None, *, is_encrypted: bool) -> str | None:
-    """The certificates of the authorities in *file*; `None` for the usual ones.
+    """Read the certificates of the authorities in *file*; `None` for those of the system.
 
     Raises:
-        ConfigError: They cannot be read, or nothing is encrypted.
+        ConfigError: The file cannot be read, or the connection is not encrypted.
     """
     if file is None:
         return None
@@ -76,74 +76,74 @@ def read_ca(file: str | os.PathLike[str] | None, *, is_encrypted: bool) -> str |
             "ca is for an encrypted connection: the address must begin with https:// or grpcs://"
         )
     try:
-        # Names in comments need not be ASCII.
+        # Comments in the file may hold other characters than ASCII.
         text = Path(file).read_bytes().decode("ascii", "ignore")
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError):
-        problem = "it has no certificate in PEM"
+        problem = "it holds no PEM certificate"
     except OSError as error:
         problem = os.strerror(error.errno or 0)
     else:
         return text
-    raise ConfigError(f"the file {os.fspath(file)} cannot be used as ca: {problem}")
+    raise ConfigError(f"cannot use the file {os.fspath(file)} as ca: {problem}")
 
 
 def unreachable_error(address: object, reason: str) -> UnreachableError:
-    """What is told of a service that no connection can be made to, for a *reason* in the words of TLS."""
-    if any(words in reason for words in _DISTRUST):
+    """The error for a failed connection; *reason* is the message of the TLS library."""
+    if any(message in reason for message in _UNTRUSTED):
         return UnreachableError(
-            f"what answers at {address} has no certificate that is trusted for that name: check the address,"
-            " and give the file of the authority that vouches for the service as ca"
+            f"the certificate of the server at {address} is not trusted: check the address, and pass the file"
+            " of the certificate authority as ca"
         )
     return UnreachableError(
-        f"no service answers at {address}: check that `carrel serve` runs there, that the address is right,"
-        " and that nothing in between stops it"
+        f"no service answers at {address}: check the address, that `carrel serve` is running there, and that"
+        " no firewall or proxy blocks the connection"
     )
 
 
 def with_address(error: CarrelError, address: object) -> CarrelError:
-    """The same error, and of one that is about the caller, at which service and what to look at."""
+    """Add the address and advice to an error about the caller; return other errors unchanged."""
     if not isinstance(error, UnauthenticatedError):
         return error
     return UnauthenticatedError(
-        f"the service at {address} does not know this caller: check that the key is given, is one of this"
-        " service, and was not revoked and has not expired"
+        f"the service at {address} does not accept this caller: check that a key is given, that it belongs to"
+        " this service, and that it has not been revoked or expired"
     )
 
 
 def require_open(*, is_closed: bool) -> None:
-    """Refuse to use a line that was closed.
+    """Require an open connection.
 
     Raises:
-        ClosedError: It was.
+        ClosedError: It was closed.
     """
     if is_closed:
         raise ClosedError("the client is closed")
 
 
 class Transport(Protocol):
-    """Requests to one service; every method raises the errors that the library would raise.
+    """Requests to one service; every method raises the errors of the library.
 
-    Besides those, `UnreachableError` means that no service answered, and `LimitError` with the code
-    `limit.time` that it took too long to.
+    In addition, `UnreachableError` means that no service answered, and `LimitError` with the code
+    `limit.time` that it did not answer in time.
     """
 
     address: str
 
     async def create(self, new: Mapping[str, Any]) -> Any:
-        """Make a session; the answer tells of it, as do those of the next four."""
+        """Create a session; the response describes it, as for the next three methods."""
         ...
 
     async def ensure(self, session_id: str) -> Any:
-        """Make a session unless it is there."""
+        """Create a session unless it exists."""
         ...
 
     async def session(self, session_id: str) -> Any:
-        """What is known about a session."""
+        """The status of a session."""
         ...
 
     async def extend(self, session_id: str, ttl_seconds: float | None) -> Any:
-        """Let a session be idle for so long."""
+        """Set the TTL of a session, counted from now."""
         ...
 
     async def sessions(self, after: str | None, count: int) -> Any:
@@ -151,7 +151,7 @@ class Transport(Protocol):
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session."""
+        """Delete a session."""
         ...
 
     async def reset(self, session_id: str) -> None:
@@ -159,17 +159,17 @@ class Transport(Protocol):
         ...
 
     async def call(self, session_id: str, operation: str, arguments: Mapping[str, Any]) -> Any:
-        """Do one operation of the table; the answer is what JSON says for its result."""
+        """Call one operation of the service's table; the response is its result as JSON."""
         ...
 
     async def read(
         self, session_id: str, path: str, *, offset: int, length: int | None, limit: int | None
     ) -> tuple[FileInfo, bytes]:
-        """A part of a file of no more than *limit* bytes, and what the file was when it was opened."""
+        """A part of a file, at most *limit* bytes, and the file's info from when it was opened."""
         ...
 
     def read_chunks(self, session_id: str, path: str) -> AsyncGenerator[bytes]:
-        """A file in pieces of any size."""
+        """A file in chunks of any size."""
         ...
 
     async def write(
@@ -182,13 +182,13 @@ class Transport(Protocol):
         parents: bool,
         if_version: str | None,
     ) -> FileInfo:
-        """Store a file."""
+        """Write a file."""
         ...
 
     def archive(
         self, session_id: str, path: str, format: str, left_out: Callable[[LeftOut], None] | None
     ) -> AsyncGenerator[bytes]:
-        """A directory or a file as the pieces of an archive; *left_out* is told what is not in it."""
+        """A directory or file as an archive in chunks; *left_out* is called for entries left out."""
         ...
 
     async def extract(
@@ -205,31 +205,31 @@ class Transport(Protocol):
         ...
 
     def changes(self, session_id: str, since: int, *, follow: bool) -> AsyncGenerator[Event]:
-        """The journal after *since*; with *follow* it goes on as things happen."""
+        """The journal after *since*; with *follow*, also new records as they are written."""
         ...
 
     def execute(self, session_id: str, work: Mapping[str, Any]) -> AsyncGenerator[ExecutionEvent]:
-        """Run a command or code."""
+        """Run a command line or code."""
         ...
 
     async def cancel(self, session_id: str, execution_id: str) -> None:
-        """Stop what runs; nothing if it has ended."""
+        """Stop an execution; do nothing if it has ended."""
         ...
 
     async def tools(self, session_id: str, *, role: str | None, profile: str, format: str) -> Any:
-        """The tools that a role has, as a model is told of them."""
+        """The tool definitions of a role, for a model."""
         ...
 
     async def call_tool(
         self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
     ) -> Any:
-        """Call a tool; the answer is its envelope."""
+        """Call a tool; the response is its result."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Wait a while."""
+        """Wait before a retry."""
         ...
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...

@@ -1,4 +1,4 @@
-"""Content on its way to or from a service, in chunks."""
+"""Content to and from a service, in chunks."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from typing import BinaryIO, TypeVar
 Item = TypeVar("Item")
 
 CHUNK_BYTES = 2**18
-"""What is sent at once."""
+"""Size of a chunk of an upload."""
 
 
 async def rechunk(source: AsyncGenerator[bytes], chunk_bytes: int) -> AsyncGenerator[bytes]:
-    """The same bytes in chunks of *chunk_bytes*, and what is left over."""
-    held = bytearray()
-    async for piece in source:
-        held += piece
-        while len(held) >= chunk_bytes:
-            yield bytes(held[:chunk_bytes])
-            del held[:chunk_bytes]
-    if held:
-        yield bytes(held)
+    """Split a stream into chunks of *chunk_bytes*; the last one may be shorter."""
+    buffer = bytearray()
+    async for chunk in source:
+        buffer += chunk
+        while len(buffer) >= chunk_bytes:
+            yield bytes(buffer[:chunk_bytes])
+            del buffer[:chunk_bytes]
+    if buffer:
+        yield bytes(buffer)
 
 
 def iter_chunks(source: BinaryIO | Iterable[bytes] | bytes) -> Iterable[bytes]:
-    """The bytes of an open file, of pieces, or of one whole."""
+    """The bytes of an open file, an iterable or a buffer, in chunks."""
     if isinstance(source, bytes | bytearray | memoryview):
-        return _parts(bytes(source))
+        return _split(bytes(source))
     read = getattr(source, "read", None)
     return require_bytes(source) if read is None else iter(lambda: bytes(read(CHUNK_BYTES)), b"")
 
 
-def require_bytes(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same, and an error where one is none: what carries them might leave it out, or end there.
+def require_bytes(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the chunks, and reject others than bytes: a transport might skip one, or stop there.
 
     Raises:
-        TypeError: A piece is no bytes.
+        TypeError: A chunk is not bytes.
     """
-    for piece in pieces:
-        if not isinstance(piece, bytes | bytearray | memoryview):
-            raise TypeError(f"pieces must be bytes, not {type(piece).__name__}")
-        yield bytes(piece)
+    for chunk in chunks:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            raise TypeError(f"chunks must be bytes, not {type(chunk).__name__}")
+        yield bytes(chunk)
 
 
-def _parts(data: bytes) -> Iterator[bytes]:
+def _split(data: bytes) -> Iterator[bytes]:
     for begin in range(0, len(data), CHUNK_BYTES):
         yield data[begin : begin + CHUNK_BYTES]
 
 
 async def iterate_in_thread(source: Iterable[Item]) -> AsyncGenerator[Item]:
-    """The items of *source*, each asked for in a worker thread."""
-    left = iter(source)
-    while (item := await asyncio.to_thread(next, left, None)) is not None:
+    """Iterate *source*, computing each item in a worker thread."""
+    items = iter(source)
+    while (item := await asyncio.to_thread(next, items, None)) is not None:
         yield item

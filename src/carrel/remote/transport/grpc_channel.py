@@ -1,4 +1,4 @@
-"""gRPC channels: the address of a service, the caller's metadata, and what failures mean."""
+"""gRPC channels: the address of a service, the caller's metadata, and error translation."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from carrel.remote.json_codec import parse_error
 from carrel.remote.transport.api import read_ca, require_key, unreachable_error, with_address
 
 PORT = 50051
+"""Default port of a service."""
 ERROR_METADATA = "carrel-error-bin"
-"""The trailing metadata that hold all of an error, as JSON."""
+"""Trailing metadata that holds the complete error as JSON."""
 ROLE_METADATA = "carrel-role"
-"""The metadata that choose a role where the request does not."""
+"""Metadata that selects a role if the request does not."""
 USER_AGENT = "carrel-client"
-"""How the user agent of our channels begins; a service sends them longer errors than others can take."""
+"""Prefix of our user agent; the service sends us longer errors than other clients can receive."""
 _LOCAL = ("127.", "localhost", "[::1]")
 _ADDRESS = re.compile(r"(?:(grpcs?)://)?(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
 _METADATA_BYTES = 2**17
-"""Errors name the path that they are about, which may be long."""
+"""Maximum size of metadata; errors in it name a path, which may be long."""
 Options = tuple[tuple[str, int | str], ...]
 _OPTIONS: Options = (
     ("grpc.primary_user_agent", USER_AGENT),
@@ -41,11 +42,11 @@ _OPTIONS: Options = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", _METADATA_BYTES),
     ("grpc.absolute_max_metadata_size", _METADATA_BYTES),
-    # A service that was started anew is found again at once, and one that is not there soon given up.
+    # Reconnect quickly to a restarted service, and give up soon on a missing one.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
-    # A machine that is gone does not say so.
+    # A machine that has crashed sends no notice.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )
@@ -53,25 +54,25 @@ _OPTIONS: Options = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcAddress:
-    """Where a service is."""
+    """The address of a service."""
 
     host: str
     port: int
     secure: bool = False
-    """Whether the connection is encrypted, by TLS."""
+    """Whether the connection uses TLS."""
     ca: str | None = None
-    """The authorities that may vouch for the service, in PEM; `None` for the usual ones."""
+    """PEM certificates of the authorities to trust; `None` for those of the system."""
 
     @classmethod
     def parse(cls, text: str, *, ca: str | os.PathLike[str] | None = None) -> GrpcAddress:
-        """The address that *text* says: `host:port`, `grpc://host:port`, or `grpcs://host:port` for TLS.
+        """Parse `host:port`, `grpc://host:port`, or `grpcs://host:port` for TLS.
 
         Raises:
-            ConfigError: It is no such address, or the file *ca* has no certificates of authorities.
+            ConfigError: The address is invalid, or the file *ca* holds no certificates.
         """
         found = _ADDRESS.fullmatch(text)
         if found is None or not 0 < int(found[3] or PORT) < 2**16:
-            # What is wrong is not repeated: it may hold a password.
+            # The address is not repeated: it may hold a password.
             raise ConfigError(
                 "the address of a service must be host:port, grpc://host:port or grpcs://host:port"
             )
@@ -88,53 +89,52 @@ class GrpcAddress:
 
     @property
     def options(self) -> Options:
-        """How a channel there is set up."""
-        # A proxy leads to other machines, so what is on this one is asked directly.
+        """The channel options; a proxy is never used for this machine."""
         return (*_OPTIONS, ("grpc.enable_http_proxy", 0)) if self.host.startswith(_LOCAL) else _OPTIONS
 
     @property
     def credentials(self) -> grpc.ChannelCredentials:
-        """How a service that speaks TLS is known."""
+        """The TLS credentials that verify the service."""
         return grpc.ssl_channel_credentials(None if self.ca is None else self.ca.encode())
 
 
 def open_channel(address: GrpcAddress) -> grpc.Channel:
-    """A channel to *address*, which connects when it is first used."""
+    """A channel to *address*, which connects on first use."""
     if address.secure:
         return grpc.secure_channel(str(address), address.credentials, options=address.options)
     return grpc.insecure_channel(str(address), options=address.options)
 
 
 def open_async_channel(address: GrpcAddress) -> grpc.aio.Channel:
-    """The same as `open_channel` for the running event loop."""
+    """A channel to *address* for the running event loop."""
     if address.secure:
         return grpc.aio.secure_channel(str(address), address.credentials, options=address.options)
     return grpc.aio.insecure_channel(str(address), options=address.options)
 
 
 def caller_metadata(key: str | None = None, role: str | None = None) -> tuple[tuple[str, str], ...]:
-    """What a call says about its caller.
+    """The metadata that identifies the caller.
 
     Raises:
         ConfigError: The key or the role cannot be sent.
     """
     require_key(key)
-    said = (("authorization", None if key is None else f"Bearer {key}"), (ROLE_METADATA, role))
-    metadata = tuple((name, value) for name, value in said if value is not None)
+    values = (("authorization", None if key is None else f"Bearer {key}"), (ROLE_METADATA, role))
+    metadata = tuple((name, value) for name, value in values if value is not None)
     for name, value in metadata:
         if not (value.isascii() and value.isprintable()):
-            # Not what it is: nobody else may know a key.
+            # The value is not repeated: keys are secret.
             raise ConfigError(
-                f"the {'role' if name == ROLE_METADATA else 'key'} holds a sign that cannot be sent"
+                f"the {'role' if name == ROLE_METADATA else 'key'} holds a character that cannot be sent"
             )
     return metadata
 
 
 class CallerMetadata:
-    """Who calls a service, by a key or else by its local token."""
+    """The caller of a service, identified by a key or else by the local token."""
 
     def __init__(self, address: GrpcAddress, key: str | None, role: str | None = None) -> None:
-        """Call *address* with *key*, acting as *role*.
+        """Identify calls to *address* with *key*, acting as *role*.
 
         Raises:
             ConfigError: The key or the role cannot be sent.
@@ -146,7 +146,7 @@ class CallerMetadata:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What a call says now: a service that is started again has another local token."""
+        """The current metadata: a restarted service has a new local token."""
         if self._has_key:
             return self._given
         token = local_token.find(self._address.host, self._address.port, os.environ)
@@ -154,10 +154,10 @@ class CallerMetadata:
 
 
 def translate_error(
-    failure: grpc.RpcError, address: GrpcAddress, *, timeout_seconds: float | None = None
+    error: grpc.RpcError, address: GrpcAddress, *, timeout_seconds: float | None = None
 ) -> CarrelError:
-    """What a call that failed means: the service's own error, or why there is none."""
-    call: Any = failure  # every failure of a call is one too, which no type says
+    """Translate a failed call into the service's own error, or into one about the connection."""
+    call: Any = error  # an error of a call is a call as well, which its type does not say
     for name, value in call.trailing_metadata() or ():
         if name == ERROR_METADATA:
             return with_address(_parse_error_document(value), address)
@@ -169,21 +169,21 @@ def translate_error(
                 "requests",
                 limit=0,
                 asked=None,
-                message=f"the service at {address} has too much to do, or was sent too much at once",
+                message=f"the service at {address} is overloaded, or the request was too large",
             )
         case grpc.StatusCode.UNIMPLEMENTED:
-            return UnknownRequestError(f"what answers at {address} does not know this call")
+            return UnknownRequestError(f"the server at {address} does not support this call")
         case grpc.StatusCode.UNAUTHENTICATED | grpc.StatusCode.PERMISSION_DENIED:
-            return UnauthenticatedError(f"what answers at {address} refuses this caller")
+            return UnauthenticatedError(f"the server at {address} rejects this caller")
         case grpc.StatusCode.CANCELLED:
-            return StoppingError(f"the call to the service at {address} was ended")
+            return StoppingError(f"the call to the service at {address} was cancelled")
         case grpc.StatusCode.UNAVAILABLE:
             return unreachable_error(address, call.details() or "")
     return CarrelError(f"the service at {address} failed unexpectedly")
 
 
 def timeout_error(address: GrpcAddress, timeout_seconds: float | None) -> LimitError:
-    """What is told of a service that was silent for too long."""
+    """The error for a service that did not answer in time."""
     return LimitError(
         "time",
         limit=int(timeout_seconds or 0),

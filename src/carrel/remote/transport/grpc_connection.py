@@ -21,54 +21,54 @@ Message = Any  # one of the many that the proto defines; each rpc has its own
 
 
 class ServiceSilentError(Exception):
-    """The service was silent for too long."""
+    """The service did not send or receive anything in time."""
 
 
 class GrpcConnection(Protocol):
-    """Calls rpcs by their names; what goes wrong is an error of grpc."""
+    """Calls RPCs by name; failures are errors of grpc."""
 
     address: GrpcAddress
     timeout_seconds: float | None
 
-    async def ask(self, rpc: str, request: Message) -> Message:
-        """One answer to one request."""
+    async def call(self, rpc: str, request: Message) -> Message:
+        """Send one request and receive one response."""
         ...
 
     def stream(self, rpc: str, request: Message, *, seconds: float | None = None) -> AsyncGenerator[Message]:
-        """Many answers to one request; none may take longer than so many *seconds*."""
+        """Send one request and receive a stream, with at most *seconds* between responses."""
         ...
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
-        """One answer to many requests; what iterating them raises comes out as it is.
+        """Send a stream and receive one response; errors of *requests* are raised unchanged.
 
         Raises:
-            SilentError: The service took nothing, or gave no answer, for longer than `timeout_seconds`.
+            ServiceSilentError: The service received nothing, or did not respond, within `timeout_seconds`.
         """
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Wait a while."""
+        """Wait before a retry."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
 class _Stubs:
-    """The rpcs of both services by their names."""
+    """The RPCs of both gRPC services by name."""
 
     def __init__(self, channel: grpc.Channel | grpc.aio.Channel) -> None:
-        self.channel: Any = channel  # Any: the two kinds have no type in common
+        self.channel: Any = channel  # Any: both kinds have no common type
         self._stubs = SandboxServiceStub(self.channel), WorkspaceServiceStub(self.channel)
 
-    def __getitem__(self, rpc: str) -> Any:  # Any: each is called with messages of its own
+    def __getitem__(self, rpc: str) -> Any:  # Any: each takes its own messages
         sandbox, workspace = self._stubs
         return getattr(sandbox, rpc, None) or getattr(workspace, rpc)
 
 
 class BlockingGrpcConnection:
-    """A line that blocks; its coroutines never wait for an event loop. Threads may share it."""
+    """A blocking connection; its coroutines never suspend. Threads may share it."""
 
     def __init__(
         self, address: GrpcAddress, *, key: str | None, role: str | None, timeout_seconds: float | None
@@ -84,23 +84,23 @@ class BlockingGrpcConnection:
         require_open(is_closed=self._is_closed)
         return self._stubs
 
-    async def ask(self, rpc: str, request: Message) -> Message:
+    async def call(self, rpc: str, request: Message) -> Message:
         return self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(
         self, rpc: str, request: Message, *, seconds: float | None = None
     ) -> AsyncGenerator[Message]:
         call = self._rpcs[rpc](request, metadata=self._caller.metadata)
-        with _Silence(call, seconds) as silence:
+        with _Watchdog(call, seconds) as watchdog:
             for message in call:
-                silence.end()
+                watchdog.suspend()
                 yield message
-                silence.begin()
+                watchdog.resume()
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
-        watched = _WatchedRequests(requests)
-        call = self._rpcs[rpc].future(iter(watched), metadata=self._caller.metadata)
-        with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
+        upload = _Upload(requests)
+        call = self._rpcs[rpc].future(iter(upload), metadata=self._caller.metadata)
+        with upload.own_errors(), _Watchdog(call, self.timeout_seconds) as upload.watchdog:
             return call.result()
 
     async def pause(self, seconds: float) -> None:
@@ -112,7 +112,7 @@ class BlockingGrpcConnection:
 
 
 class AsyncGrpcConnection:
-    """A line for the event loop in which it is first used."""
+    """A connection for the event loop in which it is first used."""
 
     def __init__(
         self, address: GrpcAddress, *, key: str | None, role: str | None, timeout_seconds: float | None
@@ -123,27 +123,27 @@ class AsyncGrpcConnection:
         self._is_closed = False
 
     @cached_property
-    def _asking(self) -> _Stubs:
-        # Late, because a channel belongs to the loop that runs when it is made.
+    def _async_stubs(self) -> _Stubs:
+        # Created late, because a channel belongs to the event loop that is running.
         return _Stubs(open_async_channel(self.address))
 
     @cached_property
-    def _sending(self) -> _Stubs:
-        # Not that of the loop: where a service answers before it has heard all, that one knows only that
-        # something failed. And what is sent is iterated in a thread anyway.
+    def _upload_stubs(self) -> _Stubs:
+        # A blocking channel: if a service responds before the end of an upload, an async channel reports an
+        # unspecific failure. The content is iterated in a thread anyway.
         return _Stubs(open_channel(self.address))
 
     @property
     def _rpcs(self) -> _Stubs:
         require_open(is_closed=self._is_closed)
-        return self._asking
+        return self._async_stubs
 
     @property
     def _uploads(self) -> _Stubs:
         require_open(is_closed=self._is_closed)
-        return self._sending
+        return self._upload_stubs
 
-    async def ask(self, rpc: str, request: Message) -> Message:
+    async def call(self, rpc: str, request: Message) -> Message:
         return await self._rpcs[rpc](request, metadata=self._caller.metadata, timeout=self.timeout_seconds)
 
     async def stream(
@@ -164,10 +164,10 @@ class AsyncGrpcConnection:
             call.cancel()
 
     async def send(self, rpc: str, requests: Iterable[Message]) -> Message:
-        watched = _WatchedRequests(requests)
-        call = self._uploads[rpc].future(iter(watched), metadata=self._caller.metadata)
-        with watched.raised(), _Silence(call, self.timeout_seconds) as watched.silence:
-            await _ended(call)
+        upload = _Upload(requests)
+        call = self._uploads[rpc].future(iter(upload), metadata=self._caller.metadata)
+        with upload.own_errors(), _Watchdog(call, self.timeout_seconds) as upload.watchdog:
+            await _wait(call)
             return call.result()
 
     async def pause(self, seconds: float) -> None:
@@ -175,43 +175,43 @@ class AsyncGrpcConnection:
 
     async def close(self) -> None:
         self._is_closed = True
-        if "_asking" in self.__dict__:
-            await self._asking.channel.close()
-        if "_sending" in self.__dict__:
-            self._sending.channel.close()
+        if "_async_stubs" in self.__dict__:
+            await self._async_stubs.channel.close()
+        if "_upload_stubs" in self.__dict__:
+            self._upload_stubs.channel.close()
 
 
-async def _ended(call: grpc.Future[Message]) -> None:
-    """Wait for the end of a call that other threads work for."""
+async def _wait(call: grpc.Future[Message]) -> None:
+    """Wait for the end of a call that runs in other threads."""
     loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    done = asyncio.Event()
 
-    def tell(_: object) -> None:
-        # A loop that is closed has nobody left who waits.
+    def notify(_: object) -> None:
+        # With a closed loop, nothing waits any more.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(done.set)
 
-    call.add_done_callback(tell)
-    await ended.wait()
+    call.add_done_callback(notify)
+    await done.wait()
 
 
-class _Silence:
-    """Cancels a call at its end, or as soon as the service was silent for too long."""
+class _Watchdog:
+    """Cancels a call on exit, or as soon as the service is silent for too long."""
 
-    def __init__(self, call: Any, seconds: float | None) -> None:  # Any: the kinds have no type in common
+    def __init__(self, call: Any, seconds: float | None) -> None:  # Any: the kinds have no common type
         self._call = call
         self._seconds = seconds
         self._since: float | None = time.monotonic()
-        """When it began; `None` while it is not the service that is waited for."""
-        self._is_over = threading.Event()
-        self._is_late = False
+        """Start of the silence; `None` while suspended."""
+        self._has_exited = threading.Event()
+        self._has_expired = False
 
-    def begin(self) -> None:
-        """Wait for the service from now on."""
+    def resume(self) -> None:
+        """Restart the timeout."""
         self._since = time.monotonic()
 
-    def end(self) -> None:
-        """Wait for somebody else."""
+    def suspend(self) -> None:
+        """Stop the timeout while the service is not expected to act."""
         self._since = None
 
     def __enter__(self) -> Self:
@@ -220,51 +220,51 @@ class _Silence:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._is_over.set()
+        self._has_exited.set()
         self._call.cancel()
-        if self._is_late and isinstance(error, grpc.RpcError | grpc.FutureCancelledError):
+        if self._has_expired and isinstance(error, grpc.RpcError | grpc.FutureCancelledError):
             raise ServiceSilentError from None
 
     def _watch(self, seconds: float) -> None:
         left = seconds
-        while not self._is_over.wait(left):
+        while not self._has_exited.wait(left):
             since = self._since
             left = seconds if since is None else since + seconds - time.monotonic()
             if left <= 0:
-                self._is_late = True
+                self._has_expired = True
                 self._call.cancel()
                 return
 
 
-class _WatchedRequests:
-    """Requests that another thread iterates, and the error that this ended with."""
+class _Upload:
+    """Requests that a thread of gRPC iterates; keeps the error that iterating them raised."""
 
     def __init__(self, requests: Iterable[Message]) -> None:
         self._requests = requests
         self.error: BaseException | None = None
-        self.silence: _Silence | None = None
-        """Does not last while the requests are made."""
+        self.watchdog: _Watchdog | None = None
+        """Suspended while requests are produced."""
 
     def __iter__(self) -> Iterator[Message]:
         try:
             for each in self._requests:
-                self._begin()
+                self._resume()
                 yield each
-                if self.silence is not None:
-                    self.silence.end()
+                if self.watchdog is not None:
+                    self.watchdog.suspend()
         except Exception as error:
             self.error = error
             raise
         finally:
-            self._begin()
+            self._resume()
 
-    def _begin(self) -> None:
-        if self.silence is not None:
-            self.silence.begin()
+    def _resume(self) -> None:
+        if self.watchdog is not None:
+            self.watchdog.resume()
 
     @contextmanager
-    def raised(self) -> Iterator[None]:
-        """Raise that error in place of what it led to."""
+    def own_errors(self) -> Iterator[None]:
+        """Raise the error of the requests instead of the gRPC error that it caused."""
         try:
             yield
         except grpc.RpcError:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from carrel.workspace.extract_limits import ExtractLimits
 
 ROLE_HEADER = "carrel-role"
-"""The header that chooses a role."""
+"""The header that selects a role."""
 _SESSIONS = "/api/v1/sessions"
 _INFO = {"info": "true"}
-"""Asks for all that is known about a file, in a header."""
+"""Query that requests the file's info in a header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,77 +50,77 @@ class _ChangesPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tools:
-    """What the tools of a role are."""
+    """The tools of a role."""
 
-    tools: list[Any]  # whatever JSON says
+    tools: list[Any]  # JSON values
 
 
 class HttpTransport:
     """Requests to one service over HTTP."""
 
     def __init__(
-        self, line: HttpConnection, address: str, *, retries: int, timeout_seconds: float | None
+        self, connection: HttpConnection, address: str, *, retries: int, timeout_seconds: float | None
     ) -> None:
-        """Ask over *line*, and up to *retries* times again what was refused for now."""
+        """Send requests over *connection*, and retry up to *retries* times when the service is busy."""
         self.address = address
-        self._line = line
+        self._connection = connection
         self._retries = retries
-        self._answers = HttpRequester(line, address, retries=retries, timeout_seconds=timeout_seconds)
+        self._requester = HttpRequester(connection, address, retries=retries, timeout_seconds=timeout_seconds)
 
     # Sessions
 
     async def create(self, new: Mapping[str, Any]) -> Any:
-        return await self._answers.json(HttpRequest(method="POST", path=_SESSIONS).saying(new))
+        return await self._requester.json(HttpRequest(method="POST", path=_SESSIONS).with_json(new))
 
     async def ensure(self, session_id: str) -> Any:
-        return await self._answers.json(HttpRequest(method="PUT", path=_session_url(session_id)))
+        return await self._requester.json(HttpRequest(method="PUT", path=_session_url(session_id)))
 
     async def session(self, session_id: str) -> Any:
-        return await self._answers.json(HttpRequest(method="GET", path=_session_url(session_id)))
+        return await self._requester.json(HttpRequest(method="GET", path=_session_url(session_id)))
 
     async def extend(self, session_id: str, ttl_seconds: float | None) -> Any:
-        question = HttpRequest(method="POST", path=_session_url(session_id, "extend"))
-        return await self._answers.json(question.saying({"ttl_seconds": ttl_seconds}))
+        request = HttpRequest(method="POST", path=_session_url(session_id, "extend"))
+        return await self._requester.json(request.with_json({"ttl_seconds": ttl_seconds}))
 
     async def sessions(self, after: str | None, count: int) -> Any:
         params = {"count": str(count)} | ({} if after is None else {"after": after})
-        return await self._answers.json(HttpRequest(method="GET", path=_SESSIONS, params=params))
+        return await self._requester.json(HttpRequest(method="GET", path=_SESSIONS, params=params))
 
     async def delete(self, session_id: str) -> None:
-        await self._answers.json(HttpRequest(method="DELETE", path=_session_url(session_id)))
+        await self._requester.json(HttpRequest(method="DELETE", path=_session_url(session_id)))
 
     async def reset(self, session_id: str) -> None:
-        await self._answers.json(HttpRequest(method="POST", path=_session_url(session_id, "reset")))
+        await self._requester.json(HttpRequest(method="POST", path=_session_url(session_id, "reset")))
 
     # Files
 
     async def call(self, session_id: str, operation: str, arguments: Mapping[str, Any]) -> Any:
-        question = HttpRequest(method="POST", path=_session_url(session_id, "operations", operation))
-        return await self._answers.json(question.saying(arguments))
+        request = HttpRequest(method="POST", path=_session_url(session_id, "operations", operation))
+        return await self._requester.json(request.with_json(arguments))
 
     async def read(
         self, session_id: str, path: str, *, offset: int, length: int | None, limit: int | None
     ) -> tuple[FileInfo, bytes]:
         headers = dict(BYTES)
-        # HTTP has no words for a part without a byte, so one is asked for and not given.
+        # HTTP cannot express an empty range, so one byte is requested and dropped.
         first, count = (0, 1) if length == 0 else (offset, length)
         if first or count is not None:
             headers["range"] = f"bytes={first}-{'' if count is None else first + count - 1}"
         url = _file_url(session_id, path)
-        question = HttpRequest(method="GET", path=url, headers=headers, params=_INFO, also=416)
-        found = await self._answers.patience.ask(lambda: self._read(question, path, limit))
+        request = HttpRequest(method="GET", path=url, headers=headers, params=_INFO, expected_status=416)
+        found = await self._requester.retrier.call(lambda: self._read(request, path, limit))
         if found is None:
-            # The part lies beyond the end, where only the file can be told of.
-            question = HttpRequest(method="HEAD", path=url, headers=BYTES, params=_INFO)
-            found = await self._answers.patience.ask(lambda: self._head(question))
+            # The range lies beyond the end; only the info of the file is needed.
+            request = HttpRequest(method="HEAD", path=url, headers=BYTES, params=_INFO)
+            found = await self._requester.retrier.call(lambda: self._head(request))
         return found[0], b"" if length == 0 else found[1]
 
     async def _read(
-        self, question: HttpRequest, path: str, limit: int | None
+        self, request: HttpRequest, path: str, limit: int | None
     ) -> tuple[FileInfo, bytes] | None:
-        """A part of a file; `None` if it has none there."""
-        async with self._answers.opened(question) as response:
-            if response.status_code == question.also:
+        """A part of a file; `None` if the range lies beyond its end."""
+        async with self._requester.open(request) as response:
+            if response.status_code == request.expected_status:
                 return None
             size = int(response.headers.get("content-length", 0))
             if limit is not None and size > limit:
@@ -131,17 +131,17 @@ class HttpTransport:
                     message=f"{path!r} is too large: {size} bytes, the limit is {limit}",
                     path=path,
                 )
-            return self._info(response), await self._line.read(response)
+            return self._info(response), await self._connection.read(response)
 
-    async def _head(self, question: HttpRequest) -> tuple[FileInfo, bytes]:
-        async with self._answers.opened(question) as response:
+    async def _head(self, request: HttpRequest) -> tuple[FileInfo, bytes]:
+        async with self._requester.open(request) as response:
             return self._info(response), b""
 
     def _info(self, response: httpx2.Response) -> FileInfo:
-        return parse(self._answers.loaded(response.headers.get("carrel-info", "")), FileInfo)
+        return parse(self._requester.parse_json(response.headers.get("carrel-info", "")), FileInfo)
 
     def read_chunks(self, session_id: str, path: str) -> AsyncGenerator[bytes]:
-        return self._answers.pieces(
+        return self._requester.chunks(
             HttpRequest(method="GET", path=_file_url(session_id, path), headers=BYTES)
         )
 
@@ -155,22 +155,22 @@ class HttpTransport:
         parents: bool,
         if_version: str | None,
     ) -> FileInfo:
-        question = HttpRequest(
+        request = HttpRequest(
             method="PUT",
             path=_file_url(session_id, path),
             headers=JSON if if_version is None else {**JSON, "if-match": _tag(if_version, path)},
             params={"overwrite": _flag(overwrite), "parents": _flag(parents)},
             content=content,
         )
-        return parse(await self._answers.json(question), FileInfo)
+        return parse(await self._requester.json(request), FileInfo)
 
     def archive(
         self, session_id: str, path: str, format: str, left_out: Callable[[LeftOut], None] | None
     ) -> AsyncGenerator[bytes]:
         if left_out is not None:
-            raise RequestError("archive: left_out is not told over HTTP; do without it, or use gRPC")
+            raise RequestError("archive: left_out is not supported over HTTP; leave it out, or use gRPC")
         params = {"path": path, "format": format}
-        return self._answers.pieces(
+        return self._requester.chunks(
             HttpRequest(method="GET", path=_session_url(session_id, "archive"), headers=BYTES, params=params)
         )
 
@@ -189,7 +189,7 @@ class HttpTransport:
             params["format"] = format
         if limits is not None:
             params |= {name: _ceiling(name, value) for name, value in render(limits).items()}
-        return await self._answers.json(
+        return await self._requester.json(
             HttpRequest(
                 method="POST", path=_session_url(session_id, "archive"), params=params, content=content
             )
@@ -198,14 +198,14 @@ class HttpTransport:
     async def changes(self, session_id: str, since: int, *, follow: bool) -> AsyncGenerator[Event]:
         url = _session_url(session_id, "changes")
         if follow:
-            question = HttpRequest(method="GET", path=url, params={"since": str(since)})
-            async with aclosing(self._answers.events(question)) as told:
-                async for each in told:
-                    yield parse(self._told(each), Event)
+            request = HttpRequest(method="GET", path=url, params={"since": str(since)})
+            async with aclosing(self._requester.events(request)) as events:
+                async for each in events:
+                    yield parse(self._parse_document(each), Event)
             return
         while True:
-            question = HttpRequest(method="GET", path=url, params={"since": str(since)})
-            page = parse(await self._answers.json(question), _ChangesPage)
+            request = HttpRequest(method="GET", path=url, params={"since": str(since)})
+            page = parse(await self._requester.json(request), _ChangesPage)
             for event in page.events:
                 yield event
             if not page.events:
@@ -216,12 +216,12 @@ class HttpTransport:
 
     async def execute(self, session_id: str, work: Mapping[str, Any]) -> AsyncGenerator[ExecutionEvent]:
         execution_id = last = ""
-        question = HttpRequest(method="POST", path=_session_url(session_id, "exec")).saying(_rendered(work))
+        request = HttpRequest(method="POST", path=_session_url(session_id, "exec")).with_json(_rendered(work))
         for _ in range(self._retries + 1):
             try:
-                async with aclosing(self._answers.events(question)) as events:
+                async with aclosing(self._requester.events(request)) as events:
                     async for event in events:
-                        step, last = self._step(event), event.id
+                        step, last = self._parse_event(event), event.id
                         if not isinstance(step, ExecutionStarted):
                             yield step
                         elif not execution_id:
@@ -232,52 +232,52 @@ class HttpTransport:
             except UnreachableError:
                 if not execution_id:
                     raise
-            # The connection broke, so go on after what was told.
-            place = _session_url(session_id, "exec", execution_id)
-            question = HttpRequest(method="GET", path=place, headers={"last-event-id": last})
-        raise self._answers.broken()
+            # The connection broke, so resume after the last event received.
+            url = _session_url(session_id, "exec", execution_id)
+            request = HttpRequest(method="GET", path=url, headers={"last-event-id": last})
+        raise self._requester.broken_connection()
 
-    def _step(self, event: ServerSentEvent) -> ExecutionEvent:
-        document = self._told(event)
+    def _parse_event(self, event: ServerSentEvent) -> ExecutionEvent:
+        document = self._parse_document(event)
         match event.name:
             case "start":
                 return ExecutionStarted(execution_id=str(document.get("execution_id")))
             case "stdout" | "stderr":
-                return ExecutionOutput(stream=event.name, data=self._printed(document))
+                return ExecutionOutput(stream=event.name, data=self._parse_output(document))
             case "exit":
                 return ExecutionEnded(result=document)
-        raise self._answers.garbled()
+        raise self._requester.invalid_response()
 
-    def _told(self, event: ServerSentEvent) -> dict[str, Any]:
-        """What an event says.
+    def _parse_document(self, event: ServerSentEvent) -> dict[str, Any]:
+        """Parse the JSON object of an event.
 
         Raises:
-            CarrelError: The service tells of an error.
+            CarrelError: The event reports an error.
         """
-        document = self._answers.loaded(event.data)
+        document = self._requester.parse_json(event.data)
         if not isinstance(document, dict):
-            raise self._answers.garbled()
+            raise self._requester.invalid_response()
         if event.name == "error":
             raise parse_error(document)
         return document
 
-    def _printed(self, document: Mapping[str, Any]) -> bytes:
+    def _parse_output(self, document: Mapping[str, Any]) -> bytes:
         if "text" in document:
             return str(document["text"]).encode("utf-8")
         try:
             return b64decode(str(document.get("base64")), validate=True)
         except binascii.Error:
-            raise self._answers.garbled() from None
+            raise self._requester.invalid_response() from None
 
     async def cancel(self, session_id: str, execution_id: str) -> None:
-        await self._answers.json(
+        await self._requester.json(
             HttpRequest(method="DELETE", path=_session_url(session_id, "exec", execution_id))
         )
 
     async def tools(self, session_id: str, *, role: str | None, profile: str, format: str) -> Any:
         params = {"profile": profile, "format": format} | ({} if role is None else {"role": role})
-        question = HttpRequest(method="GET", path=_session_url(session_id, "tools"), params=params)
-        return parse(await self._answers.json(question), _Tools).tools
+        request = HttpRequest(method="GET", path=_session_url(session_id, "tools"), params=params)
+        return parse(await self._requester.json(request), _Tools).tools
 
     async def call_tool(
         self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
@@ -285,20 +285,23 @@ class HttpTransport:
         document: dict[str, Any] = {"arguments": {} if arguments is None else arguments}
         if role is not None:
             document["context"] = {"role": role}
-        # A tool that is not there is not found, which is also how it answers.
-        question = HttpRequest(
-            method="POST", path=_session_url(session_id, "tools", name), params={"profile": profile}, also=404
+        # The result of an unknown tool has the status 404.
+        request = HttpRequest(
+            method="POST",
+            path=_session_url(session_id, "tools", name),
+            params={"profile": profile},
+            expected_status=404,
         )
-        answer = await self._answers.json(question.saying(document))
-        if isinstance(answer, dict) and "success" not in answer:
-            raise parse_error(answer.get("error"))
-        return answer
+        response = await self._requester.json(request.with_json(document))
+        if isinstance(response, dict) and "success" not in response:
+            raise parse_error(response.get("error"))
+        return response
 
     async def pause(self, seconds: float) -> None:
-        await self._line.pause(seconds)
+        await self._connection.pause(seconds)
 
     async def close(self) -> None:
-        await self._line.close()
+        await self._connection.close()
 
 
 def _session_url(session_id: str, *parts: str) -> str:
@@ -307,13 +310,13 @@ def _session_url(session_id: str, *parts: str) -> str:
 
 def _file_url(session_id: str, path: str) -> str:
     if len(path) > PATH_BYTES:
-        # No URL holds it, so it is refused here, in the words of the library.
+        # Too long for a URL, so it is refused here with the error of the library.
         parse_any(path)
     return f"{_session_url(session_id)}/files/{'/'.join(map(_encoded, path.split('/')))}"
 
 
 def _encoded(part: str) -> str:
-    """A part of a path as it must be in a URL, where nobody takes it for a step to another place."""
+    """URL-encode a path segment, so that no server or proxy resolves it as `.` or `..`."""
     text = quote(part.encode("utf-8", "surrogateescape"), safe="")
     return text.replace(".", "%2E") if text in (".", "..") else text
 
@@ -324,7 +327,7 @@ def _flag(value: bool) -> str:
 
 def _tag(version: str, path: str) -> str:
     if not (version.isascii() and version.isprintable()) or '"' in version or version == "*":
-        # Nothing ever had that version.
+        # No file ever had such a version.
         raise ChangedError(f"{path!r} was changed meanwhile", path=path)
     return f'"{version}"'
 
@@ -337,12 +340,12 @@ def _rendered(work: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ceiling(name: str, value: object) -> str:
     if value is None:
-        raise RequestError(f"extract: limits.{name} must be a number: a service does without none of them")
+        raise RequestError(f"extract: limits.{name} must be a number: a service has no unlimited value")
     return str(value)
 
 
 def caller_headers(key: str | None, role: str | None) -> dict[str, str]:
-    """What every request says about its caller.
+    """The headers that identify the caller.
 
     Raises:
         ConfigError: The key or the role cannot be sent.
@@ -356,7 +359,7 @@ def caller_headers(key: str | None, role: str | None) -> dict[str, str]:
         if value is None:
             continue
         if not (value.isascii() and value.isprintable()):
-            # Not what it is: nobody else may know a key.
-            raise ConfigError(f"the {name} holds a sign that cannot be sent")
+            # The value is not repeated: keys are secret.
+            raise ConfigError(f"the {name} holds a character that cannot be sent")
         headers[header] = value
     return headers

@@ -6,9 +6,9 @@ import asyncio
 import os
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
@@ -21,16 +21,16 @@ from carrel.remote.transport.chunks import iterate_in_thread
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAddress:
-    """The URL beneath which a service answers."""
+    """The base URL of a service."""
 
     url: str
 
     @classmethod
     def parse(cls, text: str) -> HttpAddress:
-        """The address that *text* says: `http://host:port` or `https://host:port`, maybe with a path.
+        """Parse `http://host:port` or `https://host:port`, optionally with a path.
 
         Raises:
-            ConfigError: It is no such address.
+            ConfigError: The address is invalid.
         """
         parts = _split(text)
         if (
@@ -41,10 +41,10 @@ class HttpAddress:
             or parts.query
             or parts.fragment
         ):
-            # What is wrong is not repeated: it may hold a password.
+            # The address is not repeated: it may hold a password.
             raise ConfigError(
                 "the address of a service must be http://host:port, https://host:port, grpc://host:port or"
-                " grpcs://host:port; a key is given as key=, not in the address"
+                " grpcs://host:port; pass a key as key=, not in the address"
             )
         return cls(url=f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}")
 
@@ -62,14 +62,14 @@ def _split(text: str) -> SplitResult | None:
 
 
 CONNECT_SECONDS = 10.0
-QUIET_SECONDS = 45.0
-"""A service lets a stream be silent for a third of this, and then says that it is still there."""
+IDLE_SECONDS = 45.0
+"""Minimum read timeout of an event stream; the service sends a keepalive three times as often."""
 CONNECTIONS = 100
-"""Most at the same time."""
+"""Maximum number of open connections."""
 
 
 class HttpConnection(Protocol):
-    """Sends requests and receives answers; what goes wrong is an error of httpx2."""
+    """Sends requests and receives responses; failures are errors of httpx2."""
 
     def request(
         self,
@@ -80,53 +80,46 @@ class HttpConnection(Protocol):
         content: bytes | ByteSource | None = None,
         is_stream: bool = False,
     ) -> httpx2.Request:
-        """A request to be sent, *target* being encoded as it must be; streams may be silent for longer."""
+        """Build a request; *target* must be URL-encoded, and streams may be idle for longer."""
         ...
 
     async def open(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer to a request, of which only the head was read.
+        """Send a request and read the head of its response.
 
         Raises:
-            ClosedError: The line was closed.
+            ClosedError: The connection was closed.
         """
         ...
 
     async def read(self, response: httpx2.Response) -> bytes:
-        """All of the body."""
+        """Read the whole body."""
         ...
 
-    def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
-        """The body as it comes."""
+    def chunks(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        """Read the body as it arrives."""
         ...
 
     async def end(self, response: httpx2.Response) -> None:
-        """Leave an answer, whether it was read or not."""
+        """Close a response, whether it was read or not."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Wait a while."""
+        """Wait before a retry."""
         ...
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...
 
 
 class BlockingHttpConnection:
-    """A line that blocks; its coroutines never wait for an event loop. Threads may share it."""
+    """A blocking connection; its coroutines never suspend. Threads may share it."""
 
     def __init__(
         self, url: str, headers: dict[str, str], *, timeout: float | None, ca: str | None = None
     ) -> None:
         self._timeouts = _timeouts(timeout)
-        self._client = httpx2.Client(
-            base_url=url,
-            headers=headers,
-            limits=_limits(),
-            trust_env=not is_local(url),
-            verify=_trust(ca),
-            auth=None if "authorization" in headers else _with_local_token,
-        )
+        self._client = httpx2.Client(**_client_options(url, headers, ca))
 
     def request(
         self,
@@ -148,9 +141,9 @@ class BlockingHttpConnection:
     async def read(self, response: httpx2.Response) -> bytes:
         return response.read()
 
-    async def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
-        for piece in response.iter_bytes():
-            yield piece
+    async def chunks(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        for chunk in response.iter_bytes():
+            yield chunk
 
     async def end(self, response: httpx2.Response) -> None:
         response.close()
@@ -163,20 +156,13 @@ class BlockingHttpConnection:
 
 
 class AsyncHttpConnection:
-    """A line for the event loop in which it is first used."""
+    """A connection for the event loop in which it is first used."""
 
     def __init__(
         self, url: str, headers: dict[str, str], *, timeout: float | None, ca: str | None = None
     ) -> None:
         self._timeouts = _timeouts(timeout)
-        self._client = httpx2.AsyncClient(
-            base_url=url,
-            headers=headers,
-            limits=_limits(),
-            trust_env=not is_local(url),
-            verify=_trust(ca),
-            auth=None if "authorization" in headers else _with_local_token,
-        )
+        self._client = httpx2.AsyncClient(**_client_options(url, headers, ca))
 
     def request(
         self,
@@ -199,9 +185,9 @@ class AsyncHttpConnection:
     async def read(self, response: httpx2.Response) -> bytes:
         return await response.aread()
 
-    async def pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
-        async for piece in response.aiter_bytes():
-            yield piece
+    async def chunks(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        async for chunk in response.aiter_bytes():
+            yield chunk
 
     async def end(self, response: httpx2.Response) -> None:
         await response.aclose()
@@ -214,14 +200,39 @@ class AsyncHttpConnection:
 
 
 def _timeouts(seconds: float | None) -> tuple[httpx2.Timeout, httpx2.Timeout]:
-    """How long to wait for whole answers, and for the next piece of a stream."""
+    """The timeouts for plain responses, and for streams."""
     connect = CONNECT_SECONDS if seconds is None else min(seconds, CONNECT_SECONDS)
-    quiet = None if seconds is None else max(seconds, QUIET_SECONDS)
-    return httpx2.Timeout(seconds, connect=connect), httpx2.Timeout(seconds, connect=connect, read=quiet)
+    idle = None if seconds is None else max(seconds, IDLE_SECONDS)
+    return httpx2.Timeout(seconds, connect=connect), httpx2.Timeout(seconds, connect=connect, read=idle)
+
+
+class _ClientOptions(TypedDict):
+    """The options that both kinds of httpx2 client share."""
+
+    base_url: str
+    headers: dict[str, str]
+    limits: httpx2.Limits
+    trust_env: bool
+    verify: bool | ssl.SSLContext
+    auth: Callable[[httpx2.Request], httpx2.Request] | None
+
+
+def _client_options(url: str, headers: dict[str, str], ca: str | None) -> _ClientOptions:
+    return {
+        "base_url": url,
+        "headers": headers,
+        "limits": httpx2.Limits(
+            max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=30
+        ),
+        # The environment names proxies, which lead to other machines.
+        "trust_env": not is_local(url),
+        "verify": True if ca is None else ssl.create_default_context(cadata=ca),
+        "auth": None if "authorization" in headers else _with_local_token,
+    }
 
 
 def _with_local_token(request: httpx2.Request) -> httpx2.Request:
-    """Add the local token that there is now: a service that is started again has another."""
+    """Add the current local token: a restarted service has a new one."""
     url = request.url
     port = url.port or (443 if url.scheme == "https" else 80)
     if token := local_token.find(url.host, port, os.environ):
@@ -229,18 +240,7 @@ def _with_local_token(request: httpx2.Request) -> httpx2.Request:
     return request
 
 
-def _limits() -> httpx2.Limits:
-    return httpx2.Limits(
-        max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=30
-    )
-
-
-def _trust(ca: str | None) -> bool | ssl.SSLContext:
-    """Whose certificates are trusted over TLS: of the authorities in *ca*, or of the usual ones."""
-    return True if ca is None else ssl.create_default_context(cadata=ca)
-
-
 def is_local(url: str) -> bool:
-    """Whether *url* is on this machine, which a proxy that leads to others must not be asked for."""
+    """Whether *url* is on this machine, so that no proxy must be used."""
     host = httpx2.URL(url).host
     return host in ("localhost", "::1") or host.startswith("127.")

@@ -29,107 +29,105 @@ class HttpRequest:
 
     method: str
     path: str
-    """Encoded as it must be in a URL."""
+    """URL-encoded."""
     headers: Mapping[str, str] = field(default_factory=lambda: JSON)
     params: Mapping[str, str] | None = None
     content: ByteSource | bytes | None = None
-    also: int | None = None
-    """A status besides those that say yes that is an answer as well."""
+    expected_status: int | None = None
+    """A status besides the 2xx range that is not an error."""
 
     @property
     def target(self) -> str:
-        """The path and the query."""
-        # Not left to the client: a path may be no UTF-8, also in a query.
+        """The path and the query string."""
+        # Not left to httpx2: a path in the query need not be UTF-8.
         return f"{self.path}?{urlencode(self.params, errors='surrogateescape')}" if self.params else self.path
 
     @property
     def can_be_repeated(self) -> bool:
-        """Whether all of it can be sent again."""
+        """Whether the content can be sent again."""
         return self.content is None or isinstance(self.content, bytes)
 
-    def saying(self, document: Mapping[str, Any]) -> HttpRequest:
-        """The same with a JSON document as its content.
+    def with_json(self, document: Mapping[str, Any]) -> HttpRequest:
+        """The request with a JSON document as its content.
 
         Raises:
-            RequestError: It is nothing that JSON can say.
+            RequestError: The document is not a JSON value.
         """
         try:
             content = json.dumps(document, allow_nan=False).encode("ascii")
         except (TypeError, ValueError, RecursionError) as error:
-            raise RequestError(f"that cannot be sent to a service: {error}") from None
+            raise RequestError(f"an argument cannot be sent as JSON: {error}") from None
         return replace(self, content=content, headers={**self.headers, "content-type": "application/json"})
 
 
 class HttpRequester:
-    """Asks one service, and again what it refused for now."""
+    """Sends requests to one service, and retries them when the service is busy."""
 
     def __init__(
-        self, line: HttpConnection, address: str, *, retries: int, timeout_seconds: float | None
+        self, connection: HttpConnection, address: str, *, retries: int, timeout_seconds: float | None
     ) -> None:
         self.address = address
-        self.line = line
-        self.patience = Retrier(retries, line.pause)
+        self.connection = connection
+        self.retrier = Retrier(retries, connection.pause)
         self._timeout_seconds = timeout_seconds
 
-    async def json(self, question: HttpRequest) -> Any:  # Any: whatever JSON says
-        """The document that is the answer; `None` if there is none."""
+    async def json(self, request: HttpRequest) -> Any:  # Any: any JSON value
+        """The JSON document of the response; `None` if it is empty."""
 
-        async def asked() -> Any:
-            async with self.opened(question) as response:
-                data = await self.line.read(response)
-                return self.loaded(data) if data else None
+        async def attempt() -> Any:
+            async with self.open(request) as response:
+                data = await self.connection.read(response)
+                return self.parse_json(data) if data else None
 
-        return await self.patience.ask(asked) if question.can_be_repeated else await asked()
+        return await self.retrier.call(attempt) if request.can_be_repeated else await attempt()
 
-    def pieces(self, question: HttpRequest) -> AsyncGenerator[bytes]:
-        """The bytes of the answer as they come."""
-        return self.patience.stream(lambda: self._pieces(question))
+    def chunks(self, request: HttpRequest) -> AsyncGenerator[bytes]:
+        """The body of the response as it arrives."""
+        return self.retrier.stream(lambda: self._chunks(request))
 
-    async def _pieces(self, question: HttpRequest) -> AsyncGenerator[bytes]:
-        async with self.opened(question) as response, aclosing(self.line.pieces(response)) as pieces:
-            async for piece in pieces:
-                yield piece
+    async def _chunks(self, request: HttpRequest) -> AsyncGenerator[bytes]:
+        async with self.open(request) as response, aclosing(self.connection.chunks(response)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
-    def events(self, question: HttpRequest) -> AsyncGenerator[ServerSentEvent]:
-        """The events of the answer, which may be silent for as long as the service lets it be."""
-        question = replace(question, headers={**question.headers, **EVENTS})
-        return self.patience.stream(lambda: self._events(question))
+    def events(self, request: HttpRequest) -> AsyncGenerator[ServerSentEvent]:
+        """The events of the response, with the longer timeout of streams."""
+        request = replace(request, headers={**request.headers, **EVENTS})
+        return self.retrier.stream(lambda: self._events(request))
 
-    async def _events(self, question: HttpRequest) -> AsyncGenerator[ServerSentEvent]:
-        answer = self.opened(question, is_stream=True)
-        async with answer as response, aclosing(parse_events(self.line.pieces(response))) as events:
+    async def _events(self, request: HttpRequest) -> AsyncGenerator[ServerSentEvent]:
+        opening = self.open(request, is_stream=True)
+        async with opening as response, aclosing(parse_events(self.connection.chunks(response))) as events:
             async for event in events:
                 yield event
 
     @asynccontextmanager
-    async def opened(
-        self, question: HttpRequest, *, is_stream: bool = False
-    ) -> AsyncIterator[httpx2.Response]:
-        """An answer, of which only the head was read.
+    async def open(self, request: HttpRequest, *, is_stream: bool = False) -> AsyncIterator[httpx2.Response]:
+        """Send a request and read the head of its response.
 
         Raises:
-            CarrelError: What the service says is wrong.
-            UnreachableError: There is no answer, or none of a service of ours.
-            LimitError: It takes too long.
+            CarrelError: The error that the service reports.
+            UnreachableError: There is no response, or it is not from carrel.
+            LimitError: The service did not answer in time.
         """
-        with self._translated():
-            request = self.line.request(
-                question.method,
-                question.target,
-                headers=question.headers,
-                content=question.content,
+        with self._translated_errors():
+            prepared = self.connection.request(
+                request.method,
+                request.target,
+                headers=request.headers,
+                content=request.content,
                 is_stream=is_stream,
             )
-            response = await self.line.open(request)
+            response = await self.connection.open(prepared)
             try:
-                if not response.is_success and response.status_code != question.also:
-                    raise self._error(response, await self.line.read(response))
+                if not response.is_success and response.status_code != request.expected_status:
+                    raise self._error(response, await self.connection.read(response))
                 yield response
             finally:
-                await self.line.end(response)
+                await self.connection.end(response)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except httpx2.PoolTimeout:
@@ -137,28 +135,28 @@ class HttpRequester:
                 "connections",
                 limit=CONNECTIONS,
                 asked=CONNECTIONS + 1,
-                message=f"{CONNECTIONS} answers of the service at {self.address} are being read already: read"
-                " some of them to their end, or close them",
+                message=f"{CONNECTIONS} responses of the service at {self.address} are already open: read"
+                " some of them to the end, or close them",
             ) from None
         except httpx2.TimeoutException as error:
-            raise self._late(error) from None
+            raise self._timeout_error(error) from None
         except (httpx2.ConnectError, httpx2.ProxyError, httpx2.UnsupportedProtocol) as error:
             raise unreachable_error(self.address, str(error)) from None
         except httpx2.HTTPError:
-            raise self.broken() from None
+            raise self.broken_connection() from None
 
-    def broken(self) -> UnreachableError:
-        """What is told of a connection that ended too early."""
+    def broken_connection(self) -> UnreachableError:
+        """The error for a connection that ended too early."""
         return UnreachableError(
-            f"the connection to the service at {self.address} broke before the answer was complete: check"
-            " that `carrel serve` still runs there, and that it is HTTP that this port speaks"
+            f"the connection to the service at {self.address} broke before the response was complete: check"
+            " that `carrel serve` is still running there, and that this is its HTTP port"
         )
 
-    def _late(self, error: httpx2.TimeoutException) -> CarrelError:
+    def _timeout_error(self, error: httpx2.TimeoutException) -> CarrelError:
         if isinstance(error, httpx2.ConnectTimeout):
             return UnreachableError(
-                f"no service answers at {self.address}: it takes too long to connect; check the address, and"
-                " that nothing in between stops it"
+                f"no service answers at {self.address}: connecting timed out; check the address, and that no"
+                " firewall or proxy blocks the connection"
             )
         return LimitError(
             "time",
@@ -168,30 +166,30 @@ class HttpRequester:
         )
 
     def _error(self, response: httpx2.Response, data: bytes) -> CarrelError:
-        """What an answer that says no means."""
+        """Parse the error of a response."""
         try:
             document = json.loads(data)["error"]
             document["code"]
         except (ValueError, TypeError, LookupError):
             return UnreachableError(
-                f"what answers at {self.address} is no service of carrel: it says {response.status_code}"
-                f" to {response.request.method}; check the address"
+                f"the server at {self.address} is not carrel: it responds with {response.status_code} to"
+                f" {response.request.method}; check the address"
             )
         return with_address(parse_error(document), self.address)
 
-    def loaded(self, data: bytes | str) -> Any:  # Any: whatever JSON says
-        """What JSON says in *data*.
+    def parse_json(self, data: bytes | str) -> Any:  # Any: any JSON value
+        """Parse JSON.
 
         Raises:
-            UnreachableError: It is no JSON.
+            UnreachableError: The data is not JSON.
         """
         try:
             return json.loads(data)
         except ValueError:
-            raise self.garbled() from None
+            raise self.invalid_response() from None
 
-    def garbled(self) -> UnreachableError:
-        """What is told of an answer that makes no sense."""
+    def invalid_response(self) -> UnreachableError:
+        """The error for a response that cannot be parsed."""
         return UnreachableError(
-            f"the service at {self.address} gave an answer that cannot be read: check the address"
+            f"the service at {self.address} sent a response that cannot be parsed: check the address"
         )

@@ -12,33 +12,33 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 MAX_RETRY_SECONDS = 30.0
-"""A service that says to come back later than this is not waited for."""
+"""Longest wait before a retry; if the service asks for more, its error is raised."""
 
 
 class Retrier:
-    """Asks again where a service says when it may be asked again: it has not begun what it refused so.
+    """Retries requests that the service rejected with a time to retry after: it has not begun them.
 
-    A connection that broke is another matter, since nobody knows what was done by then.
+    A request whose connection broke is not retried, since it may have been executed.
     """
 
     def __init__(self, retries: int, pause: Callable[[float], Awaitable[None]]) -> None:
-        """Ask again up to *retries* times, waiting by *pause*."""
+        """Retry up to *retries* times, waiting with *pause*."""
         self._retries = retries
         self._pause = pause
 
-    async def ask(self, question: Callable[[], Awaitable[Result]]) -> Result:
-        """The answer to *question*."""
+    async def call(self, send: Callable[[], Awaitable[Result]]) -> Result:
+        """Return the result of *send*."""
         left = self._retries
         while True:
             try:
-                return await question()
+                return await send()
             except CarrelError as error:
-                seconds = _seconds(error, left)
+                seconds = _retry_seconds(error, left)
             left -= 1
             await self._pause(seconds)
 
     async def stream(self, begin: Callable[[], AsyncGenerator[Item]]) -> AsyncGenerator[Item]:
-        """The items of what *begin* begins, as long as it has given none yet."""
+        """Yield the items of the stream from *begin*; it is retried only before its first item."""
         left = self._retries
         while True:
             try:
@@ -48,13 +48,13 @@ class Retrier:
                         yield item
                 return
             except CarrelError as error:
-                seconds = _seconds(error, left)
+                seconds = _retry_seconds(error, left)
             left -= 1
             await self._pause(seconds)
 
 
-def _seconds(error: CarrelError, left: int) -> float:
-    """How long to wait before asking again; raises *error* if there is no use in that."""
+def _retry_seconds(error: CarrelError, left: int) -> float:
+    """The time to wait before a retry; raises *error* if it should not be retried."""
     seconds: object = getattr(error, "retry_after_seconds", None)
     if not left or not isinstance(seconds, int | float) or not 0 <= seconds <= MAX_RETRY_SECONDS:
         raise error

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSentEvent:
-    """One event."""
+    """One server-sent event."""
 
     name: str
     data: str
     id: str
-    """Names the place in the stream; what is asked for with it goes on after this event."""
+    """Position in the stream; a request with it as `Last-Event-ID` resumes after this event."""
 
 
-async def parse_events(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[ServerSentEvent]:
-    """The events in a body; one that was cut off at its end is left out."""
+async def parse_events(body: AsyncGenerator[bytes]) -> AsyncGenerator[ServerSentEvent]:
+    """Parse the events of a body; an incomplete event at the end is dropped."""
     fields: dict[str, list[str]] = {}
     last = ""
-    async with aclosing(_lines(pieces)) as lines:
+    async with aclosing(_lines(body)) as lines:
         async for line in lines:
             if line:
                 name, _, value = line.partition(":")
-                # One without a name is a comment.
+                # A line without a field name is a comment.
                 if name:
                     fields.setdefault(name, []).append(value.removeprefix(" "))
             elif fields:
@@ -35,9 +35,9 @@ async def parse_events(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[ServerSe
                 fields = {}
 
 
-async def _lines(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[str]:
-    held = b""
-    async for piece in pieces:
-        *lines, held = (held + piece).split(b"\n")
+async def _lines(body: AsyncGenerator[bytes]) -> AsyncGenerator[str]:
+    rest = b""
+    async for chunk in body:
+        *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line.removesuffix(b"\r").decode("utf-8", "replace")

@@ -157,7 +157,7 @@ def test_a_directory_that_cannot_be_written_is_an_error_about_this_side(
 
 def test_put_of_a_directory_without_a_name_needs_a_path(carrel: Carrel) -> None:
     answer = carrel("files", "put", "s1", "/")
-    assert (answer.status, "PATH must be given" in answer.err) == (2, True)
+    assert (answer.status, "PATH is required" in answer.err) == (2, True)
     assert not carrel.sessions.exists()
 
 

@@ -321,7 +321,7 @@ def test_get_refuses_to_overwrite_unless_forced(carrel: Carrel, session: str) ->
     mine = carrel.here / "mine"
     mine.write_bytes(b"mine")
     answer = carrel("files", "get", session, "a.txt", "mine")
-    assert (answer.status, answer.err) == (1, "carrel: 'mine' already exists; --force replaces it\n")
+    assert (answer.status, answer.err) == (1, "carrel: 'mine' already exists; use --force to replace it\n")
     assert mine.read_bytes() == b"mine"
     assert carrel("files", "get", session, "a.txt", "mine", "--force").status == 0
     assert mine.read_bytes() == b"one\ntwo\nthree\n"

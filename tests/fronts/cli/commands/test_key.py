@@ -25,7 +25,7 @@ def test_create_prints_the_key_alone_and_only_this_once(carrel: Carrel) -> None:
     assert answer.status == 0
     (text,) = answer.lines
     assert TEXT.fullmatch(text)
-    assert answer.err == "carrel: keep it now; nobody can show the key 'ci' again\n"
+    assert answer.err == "carrel: save the key 'ci' now; it cannot be shown again\n"
     with closing(KeyStore(carrel.sessions)) as keys:
         found = keys.find(text)
     assert found is not None
@@ -60,9 +60,9 @@ def test_create_takes_all_that_a_key_can_be(carrel: Carrel) -> None:
         (
             ["ci", "--role", "boss"],
             "cli.usage",
-            "there is no role 'boss'; there are: developer, generalist, critic",
+            "unknown role 'boss'; the configured roles are: developer, generalist, critic",
         ),
-        (["ci", "--may-be", "boss"], "cli.usage", "there is no role 'boss'"),
+        (["ci", "--may-be", "boss"], "cli.usage", "unknown role 'boss'"),
         (["ci", "--tenant", "../x"], "request.invalid", "invalid tenant '../x'"),
         (["../x"], "request.invalid", "invalid key name '../x'"),
         (["local"], "request.invalid", "reserved for the operator"),

@@ -277,7 +277,7 @@ def test_list_goes_on_after_an_id(carrel: Carrel) -> None:
     assert page["next_after"] is None
     answer = carrel("session", "list", "--limit", "1", "--after", "bb")
     assert [line.split()[0] for line in answer.lines] == ["ID", "c"]
-    assert answer.err == "carrel: there are more; go on with --after c\n"
+    assert answer.err == "carrel: more sessions follow; use --after c\n"
 
 
 def test_list_has_room_for_a_thousand(carrel: Carrel) -> None:
@@ -348,7 +348,7 @@ def test_show_says_what_is_not_counted_yet(carrel: Carrel) -> None:
     carrel.sessions.mkdir(mode=0o700)
     carrel.workspace("s1").mkdir(mode=0o700)
     assert carrel("session", "show", "s1", "--json").json["usage"] is None
-    assert "holds        not counted yet" in carrel("session", "show", "s1").lines
+    assert "size         not counted yet" in carrel("session", "show", "s1").lines
 
 
 def test_show_is_no_use_of_a_session(carrel: Carrel) -> None:

@@ -31,7 +31,7 @@ def told(
 ) -> str:
     """What is said while that many seconds go by."""
     teller = CompileProgress("guest", stream)
-    with teller.telling() as tell:
+    with teller.reporting() as tell:
         for each in seconds:
             tell(Progress(elapsed_seconds=each, expected_seconds=60.0, waiting=waiting))
     if made is not None:
@@ -55,7 +55,7 @@ def test_a_log_gets_a_line_every_ten_seconds_and_one_at_the_end() -> None:
 def test_a_log_hears_that_we_wait() -> None:
     made = CompileOutcome(compiled=False, seconds=3.0)
     assert told(io.StringIO(), 0.0, 0.2, waiting=True, made=made).splitlines() == [
-        "guest: waiting for another program that compiles it, 0 s",
+        "guest: waiting for another process to compile it, 0 s",
         "guest: ready",
     ]
 
@@ -82,7 +82,7 @@ def test_a_narrow_terminal_shows_what_fits_in_one_line(columns: int, shown: str)
     controller, device = pty.openpty()
     fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with open(controller, "rb", buffering=0) as screen, open(device, "w") as stream:
-        with CompileProgress("guest", stream).telling() as tell:
+        with CompileProgress("guest", stream).reporting() as tell:
             tell(Progress(elapsed_seconds=30.0, expected_seconds=60.0))
         expected = f"{CLEAR_LINE}{shown}{CLEAR_LINE}".encode()
         seen = screen.read(1000)
@@ -92,7 +92,7 @@ def test_a_narrow_terminal_shows_what_fits_in_one_line(columns: int, shown: str)
 
 
 def test_where_nothing_was_to_be_done_there_was_no_bar() -> None:
-    assert told(Terminal(), made=CompileOutcome(compiled=False, seconds=0.0)) == "guest: already there\n"
+    assert told(Terminal(), made=CompileOutcome(compiled=False, seconds=0.0)) == "guest: already compiled\n"
 
 
 # The command
@@ -100,8 +100,8 @@ def test_where_nothing_was_to_be_done_there_was_no_bar() -> None:
 
 def test_what_is_there_is_not_made_again(carrel: Carrel, guest_cache: Path) -> None:
     answer = carrel("setup", "--fuel", env={"CARREL_CACHE": str(guest_cache)})
-    assert (answer.status, answer.lines) == (0, [f"the guest is in {guest_cache / 'guest'}"])
-    assert answer.err == "guest: already there\nguest with fuel: already there\n"
+    assert (answer.status, answer.lines) == (0, [f"compiled guest: {guest_cache / 'guest'}"])
+    assert answer.err == "guest: already compiled\nguest with fuel: already there\n"
     assert not carrel.sessions.exists()
     assert os.listdir(carrel.here) == []
 

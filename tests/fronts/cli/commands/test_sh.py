@@ -69,8 +69,8 @@ def test_pipelines_are_read_if_asked_for_or_configured(carrel: Carrel, session: 
         (("sh", "s1", "--nope", "pwd"), "No such option '--nope'"),
         (("sh", "--nope", "s1", "pwd"), "No such option '--nope'"),
         (("sh", "s1", "-c", "pwd", "pwd"), "COMMAND is given twice"),
-        (("sh", "s1", "--timeout", "0", "pwd"), "it must be more than 0"),
-        (("sh", "s1", "--timeout", "nan", "pwd"), "it must be more than 0"),
+        (("sh", "s1", "--timeout", "0", "pwd"), "the timeout must be greater than 0"),
+        (("sh", "s1", "--timeout", "nan", "pwd"), "the timeout must be greater than 0"),
         (("sh", "s1", "--timeout", "x", "pwd"), "'x' is not a valid float"),
         (("sh", "../x", "pwd"), "invalid session id '../x'"),
         (("sh", "", "pwd"), "session id"),
@@ -93,9 +93,9 @@ def test_help_tells_all_options_and_what_a_status_means(carrel: Carrel) -> None:
     text = " ".join(answer.out.decode().split())
     for words in (
         "Usage: carrel sh [SESSION] [OPTIONS] [COMMAND]...",
-        "124 if it took too long",
-        "130 if Ctrl-C stopped it",
-        "4 if it met another limit",
+        "124 on timeout",
+        "130 after Ctrl-C",
+        "4 when another limit is reached",
         "-c COMMAND",
         "--pipelines / --no-pipelines",
         "--timeout SECONDS",
@@ -272,7 +272,7 @@ def test_json_says_why_a_line_was_refused(carrel: Carrel, session: str) -> None:
 def test_json_has_its_errors_as_json(carrel: Carrel) -> None:
     answer = carrel("sh", "s1", "--json")
     assert (answer.status, answer.out, answer.error["code"]) == (2, b"", "cli.usage")
-    assert answer.error["message"].startswith("--json needs a COMMAND.")
+    assert answer.error["message"].startswith("--json requires a COMMAND.")
     assert not carrel.sessions.exists()
     answer = carrel("sh", "../x", "--json", "pwd")
     assert (answer.status, answer.out) == (2, b"")
@@ -450,14 +450,14 @@ def test_the_operator_may_change_the_rules_in_a_session_too(carrel: Carrel, sess
 def test_without_a_home_directory_there_is_no_place_for_it(carrel: Carrel) -> None:
     answer = carrel("sh", "-c", "pwd", env={"HOME": ""})
     assert (answer.status, answer.out) == (2, b"")
-    assert answer.err == "carrel: workspace.root is not set, and there is no home directory to put it in\n"
+    assert answer.err == "carrel: workspace.root is not set, and there is no home directory for a default\n"
 
 
 def test_a_workspace_that_cannot_be_made_is_told(carrel: Carrel, home: Path) -> None:
     (home / "file").write_text("")
     answer = operator(carrel, home, "pwd", CARREL_WORKSPACE=f"{home}/file/sub")
     assert (answer.status, answer.out) != (0, b"/workspace\n")
-    assert answer.err == "carrel: the operator's workspace 'sub' cannot be made: Not a directory\n"
+    assert answer.err == "carrel: cannot create the operator's workspace 'sub': Not a directory\n"
 
 
 # Guest code

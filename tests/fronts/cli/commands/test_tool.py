@@ -115,10 +115,13 @@ def test_without_arguments_the_tool_is_given_none(carrel: Carrel, session: str) 
         (b'{"path": a}', "line 1, column 10"),
         (b'{\n"path": "a" 1}', "line 2, column 13"),
         (b"", "line 1, column 1"),
-        (b'{"path": NaN}', "NaN is no number of JSON"),
+        (b'{"path": NaN}', "NaN is not a JSON number"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"path": "\xff"}', "byte 11"),
-        (b'{"limit": ' + b"9" * 5000 + b"}", "JSON cannot be read: a number of 5000 digits is too long."),
+        (
+            b'{"limit": ' + b"9" * 5000 + b"}",
+            "The arguments are not valid JSON: a number of 5000 digits is too long.",
+        ),
     ],
 )
 def test_arguments_that_are_not_json_are_refused_with_their_place(

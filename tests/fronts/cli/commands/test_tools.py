@@ -49,7 +49,7 @@ def test_a_role_that_is_not_configured_has_no_tools_and_that_is_said(carrel: Car
         answer = carrel("tools", "--role", "nobody", *words)
         assert (answer.status, answer.out) == (0, out)
         assert answer.err == (
-            "carrel: the role 'nobody' has no tools; the roles are: developer, generalist, critic\n"
+            "carrel: the role 'nobody' has no tools; configured roles: developer, generalist, critic\n"
         )
 
 
@@ -65,7 +65,7 @@ def test_what_a_role_names_and_nobody_has_is_said(carrel: Carrel, tmp_path: Path
     file.write_text("[roles.reader]\ntools = ['file_read', 'file_raed', 'list_directory']\n")
     answer = carrel("tools", "--role", "reader", env={"CARREL_CONFIG": str(file)})
     assert [line.split()[0] for line in answer.lines] == ["file_read", "file_search"]
-    assert answer.err == "carrel: no tool is called 'file_raed', which the role 'reader' names\n"
+    assert answer.err == "carrel: the role 'reader' names unknown tools: 'file_raed'\n"
 
 
 @pytest.mark.parametrize(("profile", "format"), list(zip(PROFILES, FORMATS, strict=True)))

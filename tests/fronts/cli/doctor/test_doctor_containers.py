@@ -18,7 +18,7 @@ from tests.fronts.cli.doctor.test_doctor import Patient
 
 OFF = [
     "off image containers.image is not set",
-    "-> set containers.image or CARREL_CONTAINER_IMAGE, if you want containers",
+    "-> to use containers, set containers.image or CARREL_CONTAINER_IMAGE",
 ]
 IMAGE = {"CARREL_CONTAINER_IMAGE": "some-image"}
 
@@ -75,7 +75,7 @@ def test_an_engine_with_the_image_is_well(patient: Patient) -> None:
     assert lines[1:] == [
         "ok limits memory, processes and processors are limited, system calls are filtered",
         f"ok image {BUSYBOX} is there",
-        "ok tools bash and python_executor work in containers",
+        "ok tools bash and python_executor run in containers",
     ]
     document = patient.doctor("--json", **variables).json["containers"]
     assert document["has_image"] is True
@@ -87,9 +87,9 @@ def test_what_is_loosened_is_told(patient: Patient) -> None:
     variables = {"CARREL_CONTAINER_NETWORK": "bridge", "CARREL_CONTAINER_USER": "0:0"}
     _, lines = told(patient, **variables, CARREL_CONTAINER_CAPABILITIES="CHOWN")
     assert lines[-2:] == [
-        "note locks locked down less than by default, by containers.user, containers.network,"
+        "note locks less locked down than by default: containers.user, containers.network,"
         " containers.capabilities",
-        "-> take these settings back, unless you mean them",
+        "-> remove these settings unless they are intended",
     ]
     _, lines = told(patient, CARREL_CONTAINER_USER="1000:1000")
     assert lines == OFF
@@ -124,7 +124,7 @@ def test_an_image_that_is_missing_is_a_problem_unless_it_may_be_pulled(patient: 
 def test_no_engine_is_told(patient: Patient, tmp_path: Path) -> None:
     found = ill(patient, CARREL_CONTAINER_ENGINE=f"unix://{tmp_path}/nothing")
     assert found["problem"].startswith("no Docker engine answers there; is it running? (")
-    assert found["remedy"] == "start it, or name another one by CARREL_CONTAINER_ENGINE"
+    assert found["remedy"] == "start it, or set CARREL_CONTAINER_ENGINE to another one"
 
 
 def test_an_engine_that_refuses_is_told_in_its_own_words(patient: Patient, tmp_path: Path) -> None:
@@ -145,13 +145,13 @@ def test_an_engine_that_is_old_is_told(patient: Patient, tmp_path: Path) -> None
     with answering(tmp_path, http("200 OK", {"ApiVersion": "1.30"})) as address:
         found = ill(patient, CARREL_CONTAINER_ENGINE=address)
     assert "1.30" in found["problem"]
-    assert found["remedy"] == "install Docker 20.10 or a newer one"
+    assert found["remedy"] == "install Docker 20.10 or newer"
 
 
 def test_an_engine_that_breaks_off_is_told(patient: Patient, tmp_path: Path) -> None:
     with answering(tmp_path, b"what?\r\n\r\n") as address:
         found = ill(patient, CARREL_CONTAINER_ENGINE=address)
-    assert found["remedy"] == "look into the log of the engine"
+    assert found["remedy"] == "check the log of the engine"
 
 
 def test_a_way_to_an_engine_that_we_do_not_know_is_told(patient: Patient) -> None:

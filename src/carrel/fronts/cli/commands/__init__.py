@@ -1,7 +1,6 @@
 """The commands.
 
-One module each, and a package for those with parts of their own (`files`, `session`, `sh`; their click
-command is in `command`). Start with `policy`, a short one, then `session.command`. What several commands
-share belongs one level up: options in `option_types`, printing in `output`, files of this machine in
-`local_files`.
+One module per command, and a package for those with several modules (`files`, `session`, `sh`), whose click
+commands are in `command`. Start with `policy`, a short one, then `session.command`. Code shared by several
+commands belongs one level up: options in `option_types`, printing in `output`, local files in `local_files`.
 """

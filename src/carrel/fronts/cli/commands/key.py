@@ -1,4 +1,4 @@
-"""`carrel key`: create, list and revoke the keys of callers of the service."""
+"""`carrel key`: create, list and revoke API keys of the service."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from carrel.service.authentication.api_key import ApiKey
 
 MAX_RATE = 10**9
+"""Largest `--rate`, in requests per minute."""
 
 
 @click.group(cls=Group)
 def key() -> None:
-    """Give keys to those who call the service, and take them back."""
+    """Manage API keys of the service."""
 
 
 @key.command()
@@ -35,7 +36,7 @@ def key() -> None:
     default=DEFAULT_ROLE,
     show_default=True,
     shell_complete=completers.roles,
-    help="What its callers act as.",
+    help="Role of requests with this key.",
 )
 @click.option(
     "--may-be",
@@ -43,31 +44,31 @@ def key() -> None:
     multiple=True,
     metavar="ROLE",
     shell_complete=completers.roles,
-    help="Another role that a request may choose. May be repeated.",
+    help="Additional role that a request may choose. May be repeated.",
 )
-@click.option("--tenant", help="Whose sessions its callers see.  [default: NAME in lower case]")
+@click.option("--tenant", help="Tenant that owns the sessions of this key.  [default: NAME in lower case]")
 @click.option(
     "--session",
     metavar="ID",
     shell_complete=completers.sessions,
-    help="The one session that they may use.  [default: any]",
+    help="Restrict the key to this session.  [default: any]",
 )
 @click.option(
     "--expires",
     callback=parse_finite_duration,
     metavar="TIME",
-    help="How long it is in force: 90s, 15m, 24h, 30d.",
+    help="Lifetime of the key: 90s, 15m, 24h or 30d.  [default: unlimited]",
 )
 @click.option(
     "--rate",
     type=click.IntRange(1, MAX_RATE),
     metavar="N",
-    help="Most requests in a minute.  [default: as configured]",
+    help="Maximum number of requests per minute.  [default: as configured]",
 )
 @json_option
 @click.pass_obj
 def create(
-    place: CliContext,
+    context: CliContext,
     name: str,
     role: str,
     roles: tuple[str, ...],
@@ -77,10 +78,10 @@ def create(
     rate: int | None,
     as_json: bool,
 ) -> None:
-    """Make a key, and print it: this once, as it is not kept.
+    """Create a key and print it; it is not stored and cannot be shown again.
 
-    A tenant has its own sessions, and cannot learn of those of others. Whoever has the key sends it as
-    `Authorization: Bearer KEY`. A key with the role `metrics` reads /metrics, and can do nothing else.
+    Each tenant has its own sessions, and cannot see those of other tenants. Clients send the key as
+    `Authorization: Bearer KEY`. A key with the role `metrics` can read /metrics and do nothing else.
     """
     from carrel.policy.roles import METRICS_ROLE
     from carrel.service.authentication.key_store import KeyStore, NewKey
@@ -96,21 +97,22 @@ def create(
     )
     new.require_valid()
     require_roles(*(each for each in (new.role, *new.roles) if each != METRICS_ROLE))
-    with closing(KeyStore(place.sessions_dir)) as keys:
-        made, text = keys.create(new)
+    with closing(KeyStore(context.sessions_dir)) as keys:
+        created, text = keys.create(new)
     if as_json:
-        print_json({"key": text, **_document(made)})
+        print_json({"key": text, **_document(created)})
         return
     click.echo(text)
-    click.echo(f"carrel: keep it now; nobody can show the key {made.name!r} again", err=True)
+    click.echo(f"carrel: save the key {created.name!r} now; it cannot be shown again", err=True)
 
 
 @key.command("local")
 @click.argument("url", default="http://127.0.0.1:8080")
 def local_key(url: str) -> None:
-    """Print the local token of a service of yours that runs on this machine at URL, for other programs.
+    """Print the local token of your own service at URL on this machine, for use by other programs.
 
-    It is the operator's, and in force until the service ends. `carrel` and `connect()` find it by themselves.
+    The token acts as the operator and is valid until the service stops. `carrel` and `connect()` find it
+    themselves.
     """
     from urllib.parse import urlsplit
 
@@ -121,7 +123,7 @@ def local_key(url: str) -> None:
     token = local_token.find(parts.hostname or "", parts.port or 0, os.environ)
     if token is None:
         raise KeyMissingError(
-            "no service of yours has a local token there: start `carrel serve` as this user"
+            "no local token for a service at this address: start `carrel serve` as this user"
         )
     click.echo(token)
 
@@ -129,13 +131,13 @@ def local_key(url: str) -> None:
 @key.command("list")
 @json_option
 @click.pass_obj
-def list_keys(place: CliContext, as_json: bool) -> None:
-    """List the keys, also those that are no longer in force."""
+def list_keys(context: CliContext, as_json: bool) -> None:
+    """List all keys, including expired and revoked ones."""
     from carrel.service.authentication.key_store import KeyStore
 
     found: list[ApiKey] = []
-    if KeyStore.exists_in(place.sessions_dir):
-        with closing(KeyStore(place.sessions_dir)) as keys:
+    if KeyStore.exists_in(context.sessions_dir):
+        with closing(KeyStore(context.sessions_dir)) as keys:
             found = keys.list()
     if as_json:
         print_json({"keys": [_document(each) for each in found]})
@@ -143,11 +145,11 @@ def list_keys(place: CliContext, as_json: bool) -> None:
     for line in _lines(found):
         click.echo(line)
     if not found:
-        hint("there is no key yet; make one: carrel key create NAME")
+        hint("no keys yet; create one with: carrel key create NAME")
 
 
 def _lines(found: list[ApiKey]) -> Iterator[str]:
-    """A table for people; nothing at all if there is no key."""
+    """The keys as a table; no lines without keys."""
     if not found:
         return
     rows: list[tuple[str, ...]] = [
@@ -181,7 +183,7 @@ def _state(each: ApiKey) -> str:
     return "in force" if each.is_valid(time.time_ns()) else "expired"
 
 
-def _document(each: ApiKey) -> dict[str, Any]:  # Any: whatever JSON can say
+def _document(each: ApiKey) -> dict[str, Any]:  # Any: any JSON value
     return {**asdict(each), "state": _state(each)}
 
 
@@ -189,17 +191,17 @@ def _document(each: ApiKey) -> dict[str, Any]:  # Any: whatever JSON can say
 @click.argument("name", metavar="NAME|ID")
 @json_option
 @click.pass_obj
-def revoke(place: CliContext, name: str, as_json: bool) -> None:
-    """Put a key out of force for good.
+def revoke(context: CliContext, name: str, as_json: bool) -> None:
+    """Revoke a key permanently.
 
-    A service that is running knows it within a second. Its sessions stay, and belong to its tenant as before.
+    A running service applies this within a second. The sessions of the tenant are kept.
     """
     from carrel.errors import KeyMissingError
     from carrel.service.authentication.key_store import KeyStore
 
-    if not KeyStore.exists_in(place.sessions_dir):
+    if not KeyStore.exists_in(context.sessions_dir):
         raise KeyMissingError(f"no such key: {name[:80]!r}")
-    with closing(KeyStore(place.sessions_dir)) as keys:
+    with closing(KeyStore(context.sessions_dir)) as keys:
         revoked = keys.revoke(name)
     if as_json:
         print_json(_document(revoked))

@@ -20,13 +20,13 @@ DEFAULT = ("agent", "sessions")
     "--session",
     metavar="SESSION",
     shell_complete=completers.sessions,
-    help="The one session that is served; made if it is missing.",
+    help="Serve only this session; it is created if it is missing.",
 )
 @click.option(
     "--role",
     metavar="ROLE",
     shell_complete=completers.roles,
-    help=f"Whose tools.  [default: the role of the session, else {DEFAULT_ROLE}]",
+    help=f"Offer the tools of this role.  [default: the role of the session, else {DEFAULT_ROLE}]",
 )
 @click.option(
     "--profile",
@@ -35,16 +35,17 @@ DEFAULT = ("agent", "sessions")
     multiple=True,
     default=DEFAULT,
     show_default=True,
-    help="Which tools, as in `carrel tools`; sessions stands for those about sessions. May be given more than"
-    " once: of two tools with one name the first is offered.",
+    help="Set of tools, as in `carrel tools`; sessions adds the tools that manage sessions. May be repeated;"
+    " of two tools with the same name the first is offered.",
 )
 @click.pass_obj
-def mcp(place: CliContext, session: str | None, role: str | None, profiles: tuple[str, ...]) -> None:
-    """Serve one client of the Model Context Protocol over standard input and output.
+def mcp(context: CliContext, session: str | None, role: str | None, profiles: tuple[str, ...]) -> None:
+    """Serve one MCP (Model Context Protocol) client over standard input and output.
 
-    A client starts this itself. Without --session every tool takes the session as its first argument, and a
-    session is made when it is first named. With --profile mcp the tools are those of the reference filesystem
-    server, so that its clients can switch. Many clients are served over HTTP by `carrel serve`, at /mcp.
+    MCP clients start this command themselves. Without --session every tool takes the session as its first
+    argument, and sessions are created on first use. With --profile mcp the tools are those of the reference
+    filesystem server, as a drop-in replacement. To serve many clients over HTTP, use `carrel serve`; its
+    endpoint is /mcp.
     """
     from carrel.paths.session_id import require_session_id
 
@@ -52,7 +53,7 @@ def mcp(place: CliContext, session: str | None, role: str | None, profiles: tupl
         require_session_id(session)
     if role is not None:
         require_roles(role)
-    # Late: what serves takes long to import, and its packages may not be installed.
+    # Imported late: the server is slow to import, and its packages may not be installed.
     with requires_extra("mcp"):
         from carrel.fronts.mcp.transports.stdio_server import serve
     from carrel.fronts.mcp.client_context import ClientContext
@@ -60,6 +61,6 @@ def mcp(place: CliContext, session: str | None, role: str | None, profiles: tupl
     from carrel.service.service import Service
 
     caller = replace(OPERATOR, role=role, session=session)
-    # One local caller, who could open the files anyway: no process between them and their commands.
-    service = Service.from_env(root=place.given, logger=place.logger(), walled=False)
+    # One local caller, who could open the files anyway, so commands need no worker process.
+    service = Service.from_env(root=context.sessions_dir_option, logger=context.logger(), walled=False)
     serve(service, ClientContext(caller=caller, profiles=profiles))

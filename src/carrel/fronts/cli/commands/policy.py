@@ -1,4 +1,4 @@
-"""`carrel policy`: report which rule decides about a path."""
+"""`carrel policy`: explain which rule decides about a path."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ ACCESSES = ("read", "write")
 
 @click.group(cls=Group)
 def policy() -> None:
-    """Say what the rules about paths allow."""
+    """Explain the path rules."""
 
 
 @policy.command()
 @click.argument("session", shell_complete=completers.sessions)
 @click.argument("path", shell_complete=completers.session_files)
 @click.option(
-    "--access", type=click.Choice(ACCESSES), help="Ask about this access only; about both by default."
+    "--access", type=click.Choice(ACCESSES), help="Check only this kind of access.  [default: both]"
 )
 @click.option(
     "--allow",
     multiple=True,
     metavar="PATH[:ro|rw]",
     shell_complete=completers.directories,
-    help="Add a rule for a directory of the host, read-only unless it ends in :rw. May be repeated.",
+    help="Add a rule for a host directory, read-only unless it ends in :rw. May be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
 def explain(
-    place: CliContext, session: str, path: str, access: str | None, allow: tuple[str, ...], as_json: bool
+    context: CliContext, session: str, path: str, access: str | None, allow: tuple[str, ...], as_json: bool
 ) -> int:
-    """Say which rule decides about a path, and what it says.
+    """Show which rule decides about a path, and its decision.
 
-    The exit status is 0 if every access asked about is allowed, and 3 if not.
+    The exit status is 0 if every access checked is allowed, and 3 otherwise.
     """
     rules = [_parse_rule(text) for text in allow]
-    with place.open(session, allow=rules) as workspace:
+    with context.open(session, allow=rules) as workspace:
         decisions = [workspace.explain(path, each) for each in ((access,) if access else ACCESSES)]
     if as_json:
         print_json({"session_id": session, "path": path, "decisions": [_as_json(each) for each in decisions]})
@@ -61,7 +61,7 @@ def _parse_rule(text: str) -> PathRule:
     from carrel.policy.rules import AccessMode, PathRule
 
     if not text:
-        raise click.BadParameter("it is empty.", param_hint="'--allow'")
+        raise click.BadParameter("the path is empty.", param_hint="'--allow'")
     root, _, mode = text.rpartition(":")
     if root and mode in tuple(AccessMode):
         return PathRule(root, AccessMode(mode))

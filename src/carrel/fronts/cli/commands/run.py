@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 CONTAINER = "--container"
 MIN_MEMORY_MB, MAX_MEMORY_MB = 40, 4096
-"""Written out, so that the help loads no policy."""
+"""The bounds of `ExecutionPolicy.memory_bytes`, repeated here so that `--help` loads no policy."""
 
 
 class RunCommand(click.Command):
-    """A command whose first word is a session, and whose other words after the options are a script's."""
+    """A command that takes a session, then options, then a script with its arguments."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the session off the front; options may follow it, and end at the first word that is none."""
+        """Treat the first word as the session; options follow it and end at the first other word."""
         if args[:1] == [CONTAINER]:
             args = [*args[1:2], CONTAINER, *args[2:]]
         is_named = bool(args) and not args[0].startswith("-")
@@ -43,7 +43,7 @@ class RunCommand(click.Command):
         return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """What follows `Usage: carrel run`."""
+        """The usage line after `Usage: carrel run`."""
         return ["SESSION", "[OPTIONS]", "FILE | -c CODE | - | -- COMMAND", "[ARGUMENTS]..."]
 
 
@@ -53,29 +53,38 @@ class RunCommand(click.Command):
 @click.option("--session", hidden=True)
 @click.option("-c", "code", metavar="CODE", help="Run CODE.")
 @click.option(
-    CONTAINER, is_flag=True, help="Run it in a container, with the image's own Python; a command after --."
+    CONTAINER, is_flag=True, help="Run in a container, with the Python of its image, or a COMMAND after --."
 )
-@click.option("--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop it after so long.")
+@click.option(
+    "--timeout", "timeout_seconds", type=float, metavar="SECONDS", help="Stop the script after this time."
+)
 @click.option(
     "--memory-mb",
     type=click.IntRange(MIN_MEMORY_MB, MAX_MEMORY_MB),
     metavar="MIB",
-    help="Most memory of the guest.",
+    help="Memory limit of the guest.",
 )
-@click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop it after so many instructions.")
-@click.option("--env", "-e", "variables", multiple=True, metavar="NAME=VALUE", help="Give it a variable.")
+@click.option("--fuel", "fuel_budget", type=int, metavar="N", help="Stop the script after N instructions.")
+@click.option(
+    "--env",
+    "-e",
+    "variables",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set an environment variable. May be repeated.",
+)
 @click.option(
     "--policy",
     "policy_file",
     metavar="TOML",
     shell_complete=completers.files,
-    help="Read all limits from a file.",
+    help="Read the limits from a file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, shell_complete=completers.script_words)
 @click.pass_obj
 def run(
-    place: CliContext,
+    context: CliContext,
     session: str,
     code: str | None,
     container: bool,
@@ -88,30 +97,30 @@ def run(
     as_json: bool,
     arguments: tuple[str, ...],
 ) -> int:
-    """Run Python in a session, which is made if it is missing.
+    """Run Python in a session, creating the session if it is missing.
 
-    The script is FILE on this machine, /workspace/FILE in the session, or - for standard input; or it is
-    given by -c. What follows are its arguments. With --container it runs in a container, where a command of
-    the image may be run instead of Python: it follows after --. The output comes as it is written; the exit
-    status is that of the script or command, 124 if it took too long, 4 if it met another limit.
+    The script is a local FILE, /workspace/FILE in the session, - for standard input, or the CODE of -c; the
+    words after it are its arguments. With --container it runs in a container, where -- COMMAND runs a command
+    of the image instead of Python. Output is printed as it is written. The exit status is that of the script
+    or command, 124 on timeout, and 4 when another limit is reached.
     """
     if code is None and not arguments:
-        raise click.UsageError("There is no script: name a FILE, or give -c CODE, or -.")
+        raise click.UsageError("Missing script: give a FILE, -c CODE, or - for standard input.")
     if code is None and not is_command:
-        _require_no_option(arguments[0])
+        _require_script(arguments[0])
     policy = _policy(policy_file, timeout_seconds, memory_mb, fuel_budget, variables, in_container=container)
-    order = RunRequest(code, arguments, is_command=is_command and code is None, as_json=as_json)
-    with place.manager() as manager:
+    request = RunRequest(code, arguments, is_command=is_command and code is None, as_json=as_json)
+    with context.manager() as manager:
         if container:
             from carrel.sandbox.factory import one_shot_container_sandbox
 
-            with one_shot_container_sandbox(manager, session, policy, place.logger()) as contained:
-                result = order.run_contained(contained)
+            with one_shot_container_sandbox(manager, session, policy, context.logger()) as container_sandbox:
+                result = request.run_in_container(container_sandbox)
         else:
             from carrel.sandbox.factory import one_shot_sandbox
 
-            with one_shot_sandbox(manager, session, policy, place.logger()) as sandbox:
-                result = order.run(sandbox)
+            with one_shot_sandbox(manager, session, policy, context.logger()) as sandbox:
+                result = request.run(sandbox)
     if as_json:
         print_json(_document(result))
     elif result.metadata["message"]:
@@ -119,8 +128,12 @@ def run(
     return result.exit_status
 
 
-def _require_no_option(word: str) -> None:
-    """A word that looks like an option and names no file is one that was mistyped."""
+def _require_script(word: str) -> None:
+    """Reject a word that looks like an option and names no file; it was most likely mistyped.
+
+    Raises:
+        NoSuchOption: The word is neither a script nor a known option.
+    """
     if not word.startswith("-") or word == STREAM or os.path.lexists(word):
         return
     ctx = click.get_current_context()
@@ -129,29 +142,29 @@ def _require_no_option(word: str) -> None:
 
 
 class RunRequest:
-    """What is to be run."""
+    """The script or command to run."""
 
     def __init__(
         self, code: str | None, arguments: tuple[str, ...], *, is_command: bool, as_json: bool
     ) -> None:
-        """Read the script, if it is in a file of this machine or on standard input."""
+        """Read the script if it is a local file or standard input."""
         self._is_command = is_command
         self._first = arguments[0] if arguments else ""
         self._arguments = arguments
         self._source: str | bytes = code or b""
-        self._is_inside = code is None and self._first.startswith(completers.WORKSPACE_PREFIXES)
+        self._is_in_session = code is None and self._first.startswith(completers.WORKSPACE_PREFIXES)
         self._options = _options(arguments if code is not None else arguments[1:], as_json=as_json)
-        if code is None and not self._is_inside and not is_command:
+        if code is None and not self._is_in_session and not is_command:
             self._source, self._options["name"] = _read(self._first), self._first
 
     def run(self, sandbox: BaseSandbox) -> SandboxResult:
         """Run Python."""
-        if self._is_inside:
+        if self._is_in_session:
             return sandbox.execute_file(self._first, **self._options)
         return sandbox.execute(self._source, **self._options)
 
-    def run_contained(self, sandbox: ContainerSandbox) -> SandboxResult:
-        """Run Python or a command."""
+    def run_in_container(self, sandbox: ContainerSandbox) -> SandboxResult:
+        """Run Python or a command in a container."""
         if not self._is_command:
             return self.run(sandbox)
         del self._options["argv"]
@@ -173,7 +186,7 @@ def _policy(
 
     if policy_file is not None and not Path(policy_file).exists():
         raise LocalError(f"no such file: {policy_file!r}", path=policy_file)
-    # The whole memory of the container, if nobody says less.
+    # By default a script may use the whole memory of its container.
     policy = ExecutionPolicy(memory_bytes=MAX_MEMORY_BYTES) if in_container else ExecutionPolicy()
     if policy_file is not None:
         policy = ExecutionPolicy.load(policy_file)
@@ -195,7 +208,11 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _options(arguments: tuple[str, ...], *, as_json: bool) -> CallOptions:
-    options: CallOptions = {"stdin": sys.stdin.buffer, "argv": arguments, "on_progress": _Waiting().tell}
+    options: CallOptions = {
+        "stdin": sys.stdin.buffer,
+        "argv": arguments,
+        "on_progress": _CompileNotice().print,
+    }
     if not as_json:
         options["on_output"] = _print
     return options
@@ -207,7 +224,7 @@ def _read(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise LocalError(f"{file!r} cannot be read: {error.strerror}", path=file) from None
+        raise LocalError(f"cannot read {file!r}: {error.strerror}", path=file) from None
 
 
 def _print(stream: str, data: bytes) -> None:
@@ -216,20 +233,20 @@ def _print(stream: str, data: bytes) -> None:
     target.flush()
 
 
-class _Waiting:
-    """Says once that the guest has to be compiled first."""
+class _CompileNotice:
+    """Prints once that the guest must be compiled first."""
 
     def __init__(self) -> None:
-        self._is_told = False
+        self._is_printed = False
 
-    def tell(self, progress: object) -> None:
-        if not self._is_told:
-            self._is_told = True
-            click.echo("carrel: waiting for the guest to be compiled (carrel setup does it ahead)", err=True)
+    def print(self, progress: object) -> None:
+        if not self._is_printed:
+            self._is_printed = True
+            click.echo("carrel: compiling the guest first (carrel setup does this in advance)", err=True)
 
 
 def _document(result: SandboxResult) -> dict[str, Any]:
-    """The result without what concerns only this machine."""
+    """The result without its host paths."""
     import json
 
     document: dict[str, Any] = json.loads(result.to_json())

@@ -17,46 +17,48 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--host", metavar="ADDRESS", help="Where to listen.  [default: serve.host, else 127.0.0.1]")
+@click.option(
+    "--host", metavar="ADDRESS", help="Address to listen on.  [default: serve.host, else 127.0.0.1]"
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     metavar="N",
-    help="Of HTTP and MCP; 0 is any that is free.  [default: serve.port, else 8080]",
+    help="Port for HTTP and MCP; 0 picks a free one.  [default: serve.port, else 8080]",
 )
 @click.option(
     "--grpc-port",
     type=click.IntRange(0, 65_535),
     metavar="N",
-    help="Of gRPC; 0 is any that is free.  [default: serve.grpc_port, else 50051]",
+    help="Port for gRPC; 0 picks a free one.  [default: serve.grpc_port, else 50051]",
 )
 @click.option(
-    "--grpc/--no-grpc", default=None, help="Whether to speak gRPC as well.  [default: serve.grpc, else yes]"
+    "--grpc/--no-grpc", default=None, help="Enable or disable gRPC.  [default: serve.grpc, else yes]"
 )
 @click.option(
     "--tls-cert",
     type=click.Path(),
     metavar="FILE",
-    help="A PEM file with the certificate to show; HTTP and gRPC are spoken over TLS alone then, and it is"
-    " read again on SIGHUP.  [default: serve.tls_cert, else no TLS]",
+    help="PEM file with the TLS certificate; HTTP and gRPC then accept TLS only. Reloaded on SIGHUP."
+    "  [default: serve.tls_cert, else no TLS]",
 )
 @click.option(
     "--tls-key",
     type=click.Path(),
     metavar="FILE",
-    help="A PEM file with its private key, not encrypted.  [default: serve.tls_key]",
+    help="PEM file with the unencrypted private key of the certificate.  [default: serve.tls_key]",
 )
 @click.option(
     "--auth/--no-auth",
     default=None,
-    help="Whether callers on loopback need a key or the local token. Without, everybody who reaches loopback"
-    " is the operator; for loopback only.  [default: serve.require_key, else yes]",
+    help="Require a key or the local token from callers on loopback. With --no-auth, which works on loopback"
+    " only, every process that can connect is the operator.  [default: serve.require_key, else yes]",
 )
-@click.option("--access-log/--no-access-log", default=True, help="Whether to log every request.")
-@click.option("--json", "as_json", is_flag=True, help="Print where it listens as one JSON document.")
+@click.option("--access-log/--no-access-log", default=True, help="Log every request, or none.")
+@click.option("--json", "as_json", is_flag=True, help="Print the addresses as one JSON document.")
 @click.pass_obj
 def serve(
-    place: CliContext,
+    context: CliContext,
     host: str | None,
     port: int | None,
     grpc_port: int | None,
@@ -69,9 +71,9 @@ def serve(
 ) -> None:
     """Serve sessions over HTTP, MCP and gRPC.
 
-    Where it listens is told on standard error, and then one line of JSON for each request. Every caller must
-    have a key; see `carrel key`. Clients of the same user on this machine find the local token by themselves.
-    It ends on Ctrl-C or SIGTERM, once what runs has ended or the time for that is over.
+    Prints the addresses on standard error, then one line of JSON per request. Every caller must have a key;
+    see `carrel key`. Clients of the same user on this machine find the local token themselves. On Ctrl-C or
+    SIGTERM the service stops after running requests have finished, or when their grace period is over.
     """
     options = {
         "CARREL_SERVE_HOST": host,
@@ -83,8 +85,8 @@ def serve(
         "CARREL_SERVE_REQUIRE_KEY": None if auth is None else int(auth),
     }
     given = {name: str(value) for name, value in options.items() if value is not None}
-    # Late: what serves takes long to import, and its packages may not be installed.
-    # What it has to say about a port, we say ourselves.
+    # Imported late: the server is slow to import, and its packages may not be installed.
+    # gRPC's own messages about ports are replaced by ours.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     with requires_extra("serve"):
         from carrel.fronts.server import log_requests, run
@@ -93,26 +95,26 @@ def serve(
     from carrel.service.service import Service
 
     log_requests(enabled=access_log)
-    # What is refused and what fails is told in any case, as nobody else sees it here.
-    logger = place.logger() if place.verbose else None
-    tell = _tell_json if as_json else _tell
-    service = Service.from_env(os.environ | given, root=place.given, logger=logger)
+    # Without --verbose the service still logs refusals and failures: nobody else sees them.
+    logger = context.logger() if context.verbose else None
+    announce = _print_json_addresses if as_json else _print_addresses
+    service = Service.from_env(os.environ | given, root=context.sessions_dir_option, logger=logger)
     if auth is False and not is_loopback(service.settings.serve.host):
         raise click.UsageError(
-            "--no-auth is for a service on loopback: others could call it as the operator."
+            "--no-auth works on loopback only: from any other address callers would be the operator."
         )
-    run(service, tell, tokens=local_token.directory(os.environ))
+    run(service, announce, tokens=local_token.directory(os.environ))
 
 
-def _tell_json(served: ServerInfo) -> None:
+def _print_json_addresses(served: ServerInfo) -> None:
     print_json({"http": served.http, "grpc": served.grpc, "has_callers": served.has_callers})
     sys.stdout.flush()
 
 
-def _tell(served: ServerInfo) -> None:
+def _print_addresses(served: ServerInfo) -> None:
     grpc = "" if served.grpc is None else f" grpc {served.grpc}"
     click.echo(f"carrel: serving {served.http}{grpc}", err=True)
     if served.token_problem is not None:
         click.echo(f"carrel: the local token could not be stored: {served.token_problem}", err=True)
     if not served.has_callers:
-        click.echo("carrel: every caller needs a key, and there is none: carrel key create NAME", err=True)
+        click.echo("carrel: every caller needs a key; create one with: carrel key create NAME", err=True)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from carrel.values import ToolResult
 
 ACTOR = "agent"
-"""Who the journal names."""
-LOOK_SECONDS = 0.2
+"""The actor of these calls in the journal."""
+POLL_SECONDS = 0.2
+"""Interval at which a call is checked for Ctrl-C."""
 
 
 @click.command()
@@ -35,19 +36,19 @@ LOOK_SECONDS = 0.2
     "--role",
     metavar="ROLE",
     shell_complete=completers.roles,
-    help=f"Who calls.  [default: the role of the session, else {DEFAULT_ROLE}]",
+    help=f"Call the tool as this role.  [default: the role of the session, else {DEFAULT_ROLE}]",
 )
 @profile_option
 @click.option(
     "--timeout-ms",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Longest time of an operation on files.  [default: files.timeout_ms]",
+    help="Time limit of one file operation, in milliseconds.  [default: files.timeout_ms]",
 )
-@click.option("--json", is_flag=True, expose_value=False, help="Print errors of this command as JSON too.")
+@click.option("--json", is_flag=True, expose_value=False, help="Print errors of this command as JSON, too.")
 @click.pass_obj
 def tool(
-    place: CliContext,
+    context: CliContext,
     session: str,
     name: str,
     arguments: str | None,
@@ -55,39 +56,39 @@ def tool(
     profile: str,
     timeout_ms: int | None,
 ) -> int:
-    """Call a tool on the files of a session, which is made if it is missing.
+    """Call a tool on the files of a session, creating the session if it is missing.
 
-    The arguments are one JSON object, or - for standard input; without them the tool is given none. Its
-    answer is one line of JSON on standard output, also if it failed: the exit status is then that of the
-    error's code. `carrel tools` lists the tools of a role.
+    The arguments are one JSON object, or - to read it from standard input; without them the tool gets an
+    empty object. The result is one line of JSON on standard output, even if the tool failed; the exit status
+    then follows from the error code. `carrel tools` lists the tools of a role.
 
-    Where the configuration names a service (sandbox.address), the call goes to the session there, unless
-    --sessions-dir says which directory of this machine is meant.
+    If the configuration names a service (sandbox.address), the tool is called there, unless --sessions-dir
+    names a local directory.
     """
-    given = _parsed(_text(arguments))
+    parsed = _parse_json(_read_arguments(arguments))
     from carrel.config.load import load
     from carrel.service.error_status import error_status
 
     settings = load(os.environ)
-    if settings.sandbox_address and place.given is None:
+    if settings.sandbox_address and context.sessions_dir_option is None:
         if timeout_ms is not None:
-            raise click.UsageError("--timeout-ms is for calls that run here, and this one goes to a service.")
-        result = _called_there(settings, session, name, given, role, profile)
+            raise click.UsageError("--timeout-ms is for local calls; this call goes to the service.")
+        result = _call_remote(settings, session, name, parsed, role, profile)
     else:
-        result = _called_here(place, session, name, given, role, profile, timeout_ms)
+        result = _call_local(context, session, name, parsed, role, profile, timeout_ms)
     click.echo(result.to_json())
     return 0 if result.success else error_status(result.code or "").exit_status
 
 
-def _called_there(
+def _call_remote(
     settings: Settings,
     session: str,
     name: str,
-    arguments: Any,  # Any: whatever JSON can say
+    arguments: Any,  # Any: any JSON value
     role: str | None,
     profile: str,
 ) -> ToolResult:
-    """Call the tool of the service that the configuration names."""
+    """Call the tool at the configured service."""
     with requires_extra("client"):
         from carrel.tools.remote import RemoteTools
 
@@ -100,26 +101,26 @@ def _called_there(
         ca=settings.sandbox_ca,
     )
     with closing(tools):
-        return _called(tools, name, arguments)
+        return _call(tools, name, arguments)
 
 
-def _called_here(
-    place: CliContext,
+def _call_local(
+    context: CliContext,
     session: str,
     name: str,
-    arguments: Any,  # Any: whatever JSON can say
+    arguments: Any,  # Any: any JSON value
     role: str | None,
     profile: str,
     timeout_ms: int | None,
 ) -> ToolResult:
-    """Call the tool on a session of the sessions directory."""
+    """Call the tool on a session of the local sessions directory."""
     from carrel.paths.session_id import require_session_id
     from carrel.sandbox.engines import one_shot_engine
     from carrel.tools.toolbox import Toolbox
 
     require_session_id(session)
     with (
-        place.manager() as manager,
+        context.manager() as manager,
         one_shot_engine() as engine,
         manager.get_workspace(session, actor=ACTOR) as workspace,
     ):
@@ -129,10 +130,10 @@ def _called_here(
         if timeout_ms is not None:
             options["timeout_ms"] = timeout_ms
         with Toolbox(workspace, role, profile=profile, here=True, **options) as toolbox:
-            return _called(toolbox, name, arguments)
+            return _call(toolbox, name, arguments)
 
 
-def _text(arguments: str | None) -> str:
+def _read_arguments(arguments: str | None) -> str:
     if arguments is None:
         return "{}"
     if arguments != STREAM:
@@ -140,37 +141,39 @@ def _text(arguments: str | None) -> str:
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"JSON is not UTF-8: byte {error.start + 1} of standard input.") from None
+        raise click.UsageError(
+            f"The arguments are not UTF-8: byte {error.start + 1} of standard input."
+        ) from None
 
 
-def _parsed(text: str) -> Any:  # Any: whatever JSON can say
-    """What *text* says.
+def _parse_json(text: str) -> Any:  # Any: any JSON value
+    """Parse the arguments.
 
     Raises:
-        UsageError: It is not JSON; says where.
+        UsageError: They are not valid JSON; the message names the position.
     """
     import json
 
     try:
-        return json.loads(text, parse_constant=_refused, parse_int=_whole)
+        return json.loads(text, parse_constant=_reject_constant, parse_int=_parse_int)
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise click.UsageError(f"JSON cannot be read at {place}: {error.msg}.") from None
+        position = f"line {error.lineno}, column {error.colno}"
+        raise click.UsageError(f"The arguments are not valid JSON at {position}: {error.msg}.") from None
     except ValueError as error:
-        raise click.UsageError(f"JSON cannot be read: {error}.") from None
+        raise click.UsageError(f"The arguments are not valid JSON: {error}.") from None
     except RecursionError:
-        raise click.UsageError("JSON cannot be read: it is nested too deeply.") from None
+        raise click.UsageError("The arguments are not valid JSON: they are nested too deeply.") from None
 
 
-def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number of JSON")
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a JSON number")
 
 
-def _whole(digits: str) -> int:
-    """The number that *digits* say.
+def _parse_int(digits: str) -> int:
+    """Parse a whole number.
 
     Raises:
-        ValueError: They are too many, said without what Python would recommend.
+        ValueError: It has too many digits; the message omits Python's advice for programmers.
     """
     try:
         return int(digits)
@@ -178,19 +181,19 @@ def _whole(digits: str) -> int:
         raise ValueError(f"a number of {len(digits)} digits is too long") from None
 
 
-def _called(toolbox: Toolbox | RemoteTools, name: str, arguments: Any) -> ToolResult:  # Any: what JSON says
-    """Call a tool so that Ctrl-C stops it before anything is closed."""
+def _call(toolbox: Toolbox | RemoteTools, name: str, arguments: Any) -> ToolResult:  # Any: any JSON value
+    """Call a tool; on Ctrl-C it is cancelled and awaited before anything is closed."""
     import asyncio
 
     async def call() -> ToolResult:
-        calling = asyncio.create_task(toolbox.acall(name, arguments))
+        task = asyncio.create_task(toolbox.acall(name, arguments))
         try:
-            # A signal that another thread of ours was given does not end a wait.
-            while not calling.done():
-                await asyncio.wait([calling], timeout=LOOK_SECONDS)
+            # A signal delivered to another thread does not end a wait.
+            while not task.done():
+                await asyncio.wait([task], timeout=POLL_SECONDS)
         finally:
-            if calling.cancel():
-                await asyncio.wait([calling])
-        return calling.result()
+            if task.cancel():
+                await asyncio.wait([task])
+        return task.result()
 
     return asyncio.run(call())

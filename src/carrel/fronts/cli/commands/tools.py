@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from carrel.tools.core.spec import Tool
 
 FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
-"""Written out, so that the help loads no tools."""
+"""The values of `carrel.tools.core.formats.Format`, repeated here so that `--help` loads no tools."""
 
 
 @click.command()
@@ -28,63 +28,63 @@ FORMATS = ("json", "openai", "openai-responses", "anthropic", "mcp")
     "name",
     metavar="ROLE",
     shell_complete=completers.roles,
-    help=f"Whose tools.  [default: {DEFAULT_ROLE}, or the role of the key where a service is asked]",
+    help=f"List the tools of this role.  [default: {DEFAULT_ROLE}; at a service, the role of the key]",
 )
 @profile_option
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
-    help="Print their schemas as one JSON list, in the shape that a client takes.",
+    help="Print the schemas as one JSON list in the format of an API.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document with their schemas.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document with the schemas.")
 @click.pass_obj
-def tools(place: CliContext, name: str | None, profile: str, format: str | None, as_json: bool) -> None:
-    """List the tools that a role has.
+def tools(context: CliContext, name: str | None, profile: str, format: str | None, as_json: bool) -> None:
+    """List the tools of a role.
 
-    Roles and their tools are in the configuration; one that is not there has no tools. The effect is the most
-    that a tool does: it reads files, writes them, or runs commands or code, which may do what the role may.
+    Roles and their tools are set in the configuration; an unknown role has no tools. The second column is the
+    strongest effect of a tool: read files, write files, or run commands or code with the rights of the role.
 
-    Where the configuration names a service (sandbox.address), the tools are those that `carrel tool` finds
-    there, unless --sessions-dir says which directory of this machine is meant.
+    If the configuration names a service (sandbox.address), its tools are listed, as for `carrel tool`, unless
+    --sessions-dir names a local directory.
     """
     from carrel.config.load import load
 
     settings = load(os.environ)
-    if settings.sandbox_address and place.given is None:
-        _print_theirs(settings, name, profile, format, as_json=as_json)
+    if settings.sandbox_address and context.sessions_dir_option is None:
+        _print_remote(settings, name, profile, format, as_json=as_json)
     else:
-        _print_ours(settings, name or DEFAULT_ROLE, profile, format, as_json=as_json)
+        _print_local(settings, name or DEFAULT_ROLE, profile, format, as_json=as_json)
 
 
-def _print_theirs(
+def _print_remote(
     settings: Settings, name: str | None, profile: str, format: str | None, *, as_json: bool
 ) -> None:
-    """The tools at the service that the configuration names."""
+    """Print the tools of the configured service."""
     from carrel.tools.core.spec import Profile
     from carrel.tools.core.table import TOOLS
     from carrel.tools.remote import RemoteTools
 
     address = settings.sandbox_address or ""
-    far = RemoteTools(
+    remote = RemoteTools(
         address, "", role=name, profile=profile, key=settings.sandbox_key, ca=settings.sandbox_ca
     )
-    with closing(far):
+    with closing(remote):
         if format is not None:
-            print_json(far.schemas(format))
+            print_json(remote.schemas(format))
             return
-        # What a service of another version has besides is not known here.
+        # A service of another version may have tools that are unknown here.
         known = TOOLS[Profile(profile)]
-        offered = [known[each] for each in far.names if each in known]
+        offered = [known[each] for each in remote.names if each in known]
     if as_json:
         print_json({"role": name, "profile": profile, "tools": [_described(tool) for tool in offered]})
     else:
         _print(offered)
     if not offered:
-        click.echo(f"carrel: there are no tools for this role and key at {address}", err=True)
+        click.echo(f"carrel: no tools for this role and key at {address}", err=True)
 
 
-def _print_ours(settings: Settings, name: str, profile: str, format: str | None, *, as_json: bool) -> None:
-    """The tools as the configuration gives them to the role *name*."""
+def _print_local(settings: Settings, name: str, profile: str, format: str | None, *, as_json: bool) -> None:
+    """Print the tools that the configuration gives to the role *name*."""
     from carrel.policy.roles import Role
     from carrel.tools.core.spec import Profile
     from carrel.tools.core.table import tools_of, unknown_tools
@@ -105,11 +105,11 @@ def _print_ours(settings: Settings, name: str, profile: str, format: str | None,
         _print(offered)
     if unknown := unknown_tools(role):
         click.echo(
-            f"carrel: no tool is called {', '.join(map(repr, unknown))}, which the role {name!r} names",
+            f"carrel: the role {name!r} names unknown tools: {', '.join(map(repr, unknown))}",
             err=True,
         )
     if not offered:
-        known = f"the roles are: {', '.join(display(each) for each in roles)}"
+        known = f"configured roles: {', '.join(display(each) for each in roles)}"
         click.echo(f"carrel: the role {name!r} has no tools; {known}", err=True)
 
 

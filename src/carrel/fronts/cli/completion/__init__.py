@@ -1,5 +1,5 @@
 """Shell completion: `carrel completion` prints a script, which calls the hidden `carrel _complete`.
 
-Start with `command`; `completers` are the click callbacks that look up values, and `scripts` holds one file
-per shell. Completion never fails, creates nothing and opens no database.
+Start with `command`; `completers` holds the click callbacks that look up values, `scripts` one file per
+shell. Completion never fails, creates nothing and opens no database.
 """

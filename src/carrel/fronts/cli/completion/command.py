@@ -1,7 +1,7 @@
 """`carrel completion` prints the completion script of a shell; the script calls `carrel _complete`.
 
-The answer is a line for each value, after a tab with what it does. A line that begins with the tab says what
-the shell is to look for itself: files or directories of this machine.
+`_complete` prints one line per candidate, with a tab before its description. A line that begins with a tab
+tells the shell to complete local paths itself: `file` or `dir`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import click
 
 SCRIPTS = {"bash": "carrel.bash", "zsh": "_carrel", "fish": "carrel.fish"}
-"""Their files in `scripts`, named as each shell looks for them."""
+"""The files in `scripts`, named as each shell expects them."""
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(list(SCRIPTS)))
 def completion(shell: str) -> None:
-    """Print a script that completes commands, options, sessions and files.
+    """Print a shell completion script for commands, options, sessions and files.
 
-    Let the start-up file of the shell evaluate it (~/.bashrc, ~/.zshrc after compinit), or put it where fish
-    looks for completions. Where carrel is installed for the whole machine, the shells find it by themselves.
+    Evaluate it in the start-up file of the shell (~/.bashrc, or ~/.zshrc after compinit), or save it in the
+    completions directory of fish. A system-wide installation of carrel needs no set-up.
     """
     from importlib.resources import files
 
@@ -31,7 +31,7 @@ def completion(shell: str) -> None:
 
 
 COMPLETE_COMMAND = "_complete"
-_ENDINGS = ("", "'", '"')
+_CLOSING_QUOTES = ("", "'", '"')
 
 
 @click.command(
@@ -43,9 +43,9 @@ _ENDINGS = ("", "'", '"')
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def complete(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Print what the last of WORDS, as they were typed after `carrel`, could become."""
+    """Print the completions of the last of WORDS, the raw words typed after `carrel`."""
     program = ctx.find_root().command
-    for line in _lines(program, [_plain(word) for word in words or ("",)]):
+    for line in _lines(program, [_unquote(word) for word in words or ("",)]):
         click.echo(line)
 
 
@@ -53,7 +53,7 @@ def _lines(program: click.Command, words: list[str]) -> Iterator[str]:
     from click.shell_completion import ShellComplete
 
     *before, word = words
-    # Where a value is joined to its option, the whole word is told.
+    # For `--option=value` the candidates include the option.
     joined = word.partition("=")[0] + "=" if word.startswith("--") and "=" in word else ""
     for item in ShellComplete(program, {}, "carrel", "").get_completions(before, word):
         if item.type != "plain":
@@ -62,11 +62,11 @@ def _lines(program: click.Command, words: list[str]) -> Iterator[str]:
             yield f"{joined}{item.value}\t{(item.help or '').partition(chr(10))[0]}".rstrip("\t")
 
 
-def _plain(word: str) -> str:
-    """A word as the shell would pass it on, also if its quotes are still open."""
-    for ending in _ENDINGS:
+def _unquote(word: str) -> str:
+    """Remove shell quoting from a word, whose last quote may still be open."""
+    for quote in _CLOSING_QUOTES:
         try:
-            return "".join(shlex.split(word.removesuffix("\\") + ending, comments=False)[:1])
+            return "".join(shlex.split(word.removesuffix("\\") + quote, comments=False)[:1])
         except ValueError:
             continue
     return word

@@ -1,7 +1,7 @@
 """Click completers: sessions, their files, tools, roles, shell commands and local files.
 
-Nothing is made, nothing is noted as a use of a session, and no database is opened. Whatever cannot be found
-out is no candidate: completion never fails.
+Completion creates nothing, does not count as use of a session and opens no database. It never fails: a value
+that cannot be looked up is not offered.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from carrel.errors import CarrelError
 from carrel.fronts.cli.context import CliContext
 
 MAX_CANDIDATES = 1_000
-"""Most values that are looked at."""
+"""Maximum number of values looked up."""
 WORKSPACE_PREFIXES = ("/workspace/", "/app/")
-"""How a path in a session begins where a local one could be meant too."""
+"""Prefixes that mark a path in a session where a local path is accepted, too."""
 
 CompletionItems = list[CompletionItem[str]]
 Completer = Callable[[click.Context, click.Parameter, str], CompletionItems]
 
 
 def files(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """Local files: the shell knows best."""
+    """Local files, completed by the shell."""
     return [CompletionItem("", type="file")]
 
 
 def directories(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """Local directories."""
+    """Local directories, completed by the shell."""
     return [CompletionItem("", type="dir")]
 
 
 def one_of(*values: str) -> Completer:
-    """Those of *values* that fit."""
+    """A completer for a fixed list of values."""
     return lambda ctx, param, word: [CompletionItem(each) for each in values if each.startswith(word)]
 
 
 def sessions(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """The sessions that are there, but for those that are already on the line."""
-    given = ctx.params.get(param.name or "") or ()
-    return [CompletionItem(name) for name in _session_ids(ctx) if name.startswith(word) and name not in given]
+    """The existing sessions, without those already on the line."""
+    typed = ctx.params.get(param.name or "") or ()
+    return [CompletionItem(name) for name in _session_ids(ctx) if name.startswith(word) and name not in typed]
 
 
 def _session_ids(ctx: click.Context) -> list[str]:
     from carrel.paths.session_id import id_problem
 
-    with suppress(OSError, CarrelError), os.scandir(_place(ctx).sessions_dir) as found:
+    with suppress(OSError, CarrelError), os.scandir(_context(ctx).sessions_dir) as found:
         names = (each.name for each in found if each.is_dir(follow_symlinks=False))
         return sorted(islice((name for name in names if id_problem(name) is None), MAX_CANDIDATES))
     return []
 
 
-def _place(ctx: click.Context) -> CliContext:
-    given = ctx.find_root().params.get("sessions_dir")
-    return CliContext(given=Path(given) if given else None)
+def _context(ctx: click.Context) -> CliContext:
+    sessions_dir = ctx.find_root().params.get("sessions_dir")
+    return CliContext(sessions_dir_option=Path(sessions_dir) if sessions_dir else None)
 
 
 def session_files(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """Files and directories of the session that is named before; a directory ends in a slash."""
+    """Files and directories of the session named earlier on the line; directories end in a slash."""
     return [CompletionItem(path) for path in paths_in(ctx, str(ctx.params.get("session") or ""), word)]
 
 
@@ -75,18 +75,18 @@ def paths_in(ctx: click.Context, session: str, word: str) -> Iterator[str]:
 
     if id_problem(session) is not None:
         return
-    above, slash, begin = word.rpartition("/")
+    parent, slash, prefix = word.rpartition("/")
     with suppress(OSError, CarrelError):
-        with closing(Root.open(_place(ctx).sessions_dir / session)) as root:
-            entries = root.list(parse(above or "."), limit=MAX_CANDIDATES)
+        with closing(Root.open(_context(ctx).sessions_dir / session)) as root:
+            entries = root.list(parse(parent or "."), limit=MAX_CANDIDATES)
         for entry in entries:
-            # A hidden one only if that was typed.
-            if entry.name.startswith(begin) and (begin or entry.name[0] != "."):
-                yield f"{above}{slash}{entry.name}{'/' if entry.is_directory else ''}"
+            # Hidden files are offered only after a dot was typed.
+            if entry.name.startswith(prefix) and (prefix or entry.name[0] != "."):
+                yield f"{parent}{slash}{entry.name}{'/' if entry.is_directory else ''}"
 
 
 def roles(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """The roles of the configuration."""
+    """The configured roles."""
     return [CompletionItem(name) for name in _roles() if name.startswith(word)]
 
 
@@ -99,9 +99,9 @@ def _roles() -> Iterable[str]:
 
 
 def tools(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """The tools of the profile and role that are named before, with what they do.
+    """The tools of the profile and role given earlier on the line, with their summaries.
 
-    Without a role all of them: that of the session is in a database.
+    Without a role, all tools of the profile: the role of the session is in a database.
     """
     from carrel.config.load import load
     from carrel.policy.roles import Role
@@ -136,12 +136,12 @@ def shell_words(ctx: click.Context, param: click.Parameter, word: str) -> Comple
 
 
 def script_words(ctx: click.Context, param: click.Parameter, word: str) -> CompletionItems:
-    """The words of `carrel run`: a session, then a script here or in the session."""
+    """The words of `carrel run`: a session, then a local script or one in the session."""
     session = ctx.params.get("session")
     if session is None:
         return sessions(ctx, param, word)
     for prefix in WORKSPACE_PREFIXES:
         if word.startswith(prefix):
-            inside = paths_in(ctx, session, word.removeprefix(prefix))
-            return [CompletionItem(prefix + path) for path in inside]
+            paths = paths_in(ctx, session, word.removeprefix(prefix))
+            return [CompletionItem(prefix + path) for path in paths]
     return files(ctx, param, word)

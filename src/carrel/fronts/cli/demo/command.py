@@ -1,4 +1,4 @@
-"""`carrel demo`: run the demo script in a temporary directory and check every answer."""
+"""`carrel demo`: run the demo script in a temporary directory and check every result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from carrel.fronts.cli.demo.script import DemoSection
 
 FAILED = "cli.demo"
-"""The code of a demo in which an answer was not what it had to be."""
+"""Error code: a command of the demo did not behave as expected."""
 
 
 @click.command()
@@ -26,33 +26,37 @@ FAILED = "cli.demo"
     "--keep",
     metavar="DIRECTORY",
     type=click.Path(path_type=Path),
-    help="Keep the files of the session, and so the plot, in a new directory.",
+    help="Copy the files of the session, including the plot, to a new directory.",
 )
 def demo(keep: Path | None) -> int:
-    """Show what a session does, in a temporary directory.
+    """Show what a session can do, in a temporary directory.
 
-    Every command that is shown is run as it stands, and every answer is checked: the exit status is 1 if one
-    is not what it has to be. Where the guest is not compiled yet, that is done first.
+    Every command shown is really run, and its result is checked: the exit status is 1 if one is not as
+    expected. The guest is compiled first if necessary.
     """
     from carrel.fronts.cli.demo.output import DemoOutput
 
-    kept = None if keep is None else _new(keep)
-    missing = _prepare()
-    return _tell(DemoOutput(sys.stdout, os.environ), missing, kept)
+    kept = None if keep is None else _require_new(keep)
+    missing = _prepare_guest()
+    return _run_demo(DemoOutput(sys.stdout, os.environ), missing, kept)
 
 
-def _new(keep: Path) -> Path:
-    """The directory to be made; what is in the way is said now and not at the end."""
+def _require_new(keep: Path) -> Path:
+    """The absolute path of the directory to create.
+
+    Raises:
+        LocalError: It exists, or its parent does not; reported before the demo runs.
+    """
     path = Path(os.path.abspath(keep))
     if os.path.lexists(path):
         raise LocalError(f"{str(keep)!r} already exists; name a new directory", path=str(keep))
     if not path.parent.is_dir():
-        raise LocalError(f"there is no directory {str(keep.parent)!r}", path=str(keep))
+        raise LocalError(f"no such directory: {str(keep.parent)!r}", path=str(keep))
     return path
 
 
-def _prepare() -> str | None:
-    """Compile the guest if that is still to be done; why there is none, if it is not installed."""
+def _prepare_guest() -> str | None:
+    """Compile the guest if necessary; return why it is missing if it is not installed."""
     from carrel.config.load import load
     from carrel.errors import RuntimeMissingError
     from carrel.fronts.cli.compile_progress import compile_with_progress
@@ -69,46 +73,46 @@ def _prepare() -> str | None:
     return None
 
 
-def _tell(screen: DemoOutput, missing: str | None, kept: Path | None) -> int:
-    """Tell the story up to its end, or up to an answer that is wrong; returns the exit status."""
+def _run_demo(output: DemoOutput, missing: str | None, kept: Path | None) -> int:
+    """Run the demo until its end or the first unexpected result; return the exit status."""
     import time
 
     from carrel.fronts.cli.demo.runner import DemoRunner, temporary_directory
     from carrel.fronts.cli.demo.script import RAIN, TABLE, demo_sections
 
-    began = time.monotonic()
+    started = time.monotonic()
     steps = 0
     with temporary_directory() as directory:
-        stage = DemoRunner(directory, os.environ)
-        stage.put(TABLE, RAIN)
-        for scene in demo_sections(missing=missing, keep=kept):
-            if (problem := _show(scene, stage, screen)) is not None:
+        runner = DemoRunner(directory, os.environ)
+        runner.write_file(TABLE, RAIN)
+        for section in demo_sections(missing=missing, keep=kept):
+            if (problem := _run_section(section, runner, output)) is not None:
                 print_error(FAILED, problem, as_json=False)
                 return 1
-            steps += len(scene.steps)
-    seconds = time.monotonic() - began
-    screen.say(f"{steps} commands, each answered as it must be, in {seconds:.0f} s. {_left(missing, kept)}")
+            steps += len(section.steps)
+    seconds = time.monotonic() - started
+    output.text(f"{steps} commands ran as expected in {seconds:.0f} s. {_remains(missing, kept)}")
     return 0
 
 
-def _left(missing: str | None, kept: Path | None) -> str:
-    """What is left of it all."""
+def _remains(missing: str | None, kept: Path | None) -> str:
+    """The sentence about the files that remain."""
     from carrel.fronts.cli.demo.script import PLOT, TABLE
 
     if kept is None:
-        return "Nothing of it is left."
+        return "All files of the demo were removed."
     return f"Kept: {display(str(kept / (TABLE if missing else PLOT)))}"
 
 
-def _show(scene: DemoSection, stage: DemoRunner, screen: DemoOutput) -> str | None:
-    """Do what the scene says; what went wrong, if anything did."""
-    screen.title(scene.title)
-    if scene.note is not None:
-        screen.note(scene.note)
-    for step in scene.steps:
-        screen.command(step.line)
-        answer = stage.ask(step.line)
-        screen.answer(answer.text, failed=answer.status != 0)
-        if (problem := step.problem(answer.text, answer.status)) is not None:
-            return f"the demo failed at {scene.title!r}: {step.line.splitlines()[0]!r} {problem}"
+def _run_section(section: DemoSection, runner: DemoRunner, output: DemoOutput) -> str | None:
+    """Run the steps of a section and print them; return the problem with the first unexpected result."""
+    output.title(section.title)
+    if section.note is not None:
+        output.note(section.note)
+    for step in section.steps:
+        output.command(step.line)
+        result = runner.run(step.line)
+        output.result(result.text, failed=result.status != 0)
+        if (problem := step.problem(result.text, result.status)) is not None:
+            return f"the demo failed at {section.title!r}: {step.line.splitlines()[0]!r} {problem}"
     return None

@@ -19,41 +19,41 @@ from carrel.config.load import load
 from carrel.config.table import CONFIG_VARIABLE, KEYS
 
 PREFIX = "carrel-demo-"
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PATIENCE_SECONDS = 10
-"""How long a command that was told to stop may take."""
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STOP_SECONDS = 10
+"""Time that an interrupted command has to stop before it is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandAnswer:
-    """What a command printed, and how it ended."""
+class CommandResult:
+    """The output and exit status of a command."""
 
     text: str
     status: int
 
 
 class DemoRunner:
-    """A directory with sessions and a file beside them, and a place to run commands in."""
+    """Runs commands in a directory of their own, next to a sessions directory with a secret file."""
 
     def __init__(self, directory: Path, environ: Mapping[str, str]) -> None:
-        """Furnish the empty *directory*.
+        """Set up the empty *directory*.
 
         Raises:
-            ConfigError: The configuration, which says where the compiled guest is, cannot be used.
+            ConfigError: The configuration, which names the directory of the compiled guest, is invalid.
         """
-        self._here = directory / "here"
+        self._cwd = directory / "here"
         sessions = directory / "sessions"
         self._environ = _environ(environ, sessions)
-        self._here.mkdir()
+        self._cwd.mkdir()
         sessions.mkdir()
         (sessions / "secret").write_text("not for a session\n", "utf-8")
 
-    def put(self, name: str, text: str) -> None:
-        """Have a file where commands are run."""
-        (self._here / name).write_text(text, "utf-8")
+    def write_file(self, name: str, text: str) -> None:
+        """Write a file to the working directory of the commands."""
+        (self._cwd / name).write_text(text, "utf-8")
 
-    def ask(self, line: str) -> CommandAnswer:
-        """Run one command line that begins with `carrel`; if we are stopped, so is it."""
+    def run(self, line: str) -> CommandResult:
+        """Run one command line that begins with `carrel`; stop it if we are interrupted."""
         _, *words = shlex.split(line)
         argv = [sys.executable, "-P", "-m", "carrel", *words]
         child = Popen(  # noqa: S603  # ourselves
@@ -61,9 +61,9 @@ class DemoRunner:
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=STDOUT,
-            cwd=self._here,
+            cwd=self._cwd,
             env=self._environ,
-            process_group=0,  # Ctrl-C is for us; we tell the child
+            process_group=0,  # Ctrl-C reaches only us; _stop signals the child
         )
         with child:
             try:
@@ -71,13 +71,13 @@ class DemoRunner:
             except BaseException:
                 _stop(child)
                 raise
-        return CommandAnswer(text=printed.decode(errors="backslashreplace"), status=child.returncode)
+        return CommandResult(text=printed.decode(errors="backslashreplace"), status=child.returncode)
 
 
 def _environ(environ: Mapping[str, str], sessions: Path) -> dict[str, str]:
-    """Without the settings of whoever looks on, but with their compiled guest and their packages.
+    """The environment without the user's settings, but with their compiled guest and packages.
 
-    And in UTF-8, without which there are no workspaces, whatever their terminal shows.
+    Always in UTF-8, which workspaces require.
     """
     hidden = {name for key in KEYS for name in key.variables}
     changed = {name: value for name, value in environ.items() if name not in hidden}
@@ -91,42 +91,42 @@ def _environ(environ: Mapping[str, str], sessions: Path) -> dict[str, str]:
 
 
 def _stop(child: Popen[bytes]) -> None:
-    """Let it clean up, and end it if it does not."""
+    """Interrupt the child, and kill it if it does not stop."""
     child.send_signal(signal.SIGINT)
     try:
-        child.wait(_PATIENCE_SECONDS)
+        child.wait(_STOP_SECONDS)
     except TimeoutExpired:
         child.kill()
 
 
 @contextmanager
 def temporary_directory() -> Iterator[Path]:
-    """A directory that is gone afterwards, also if Ctrl-C, a hang-up or `kill` ends what is done in it."""
-    with _ended_once() as hold:
-        made = Path(tempfile.mkdtemp(prefix=PREFIX))
+    """A temporary directory, removed afterwards even on Ctrl-C, hang-up or SIGTERM."""
+    with _raise_first_signal() as ignore_signals:
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            yield made
+            yield directory
         finally:
-            hold()
-            shutil.rmtree(made)
+            ignore_signals()
+            shutil.rmtree(directory)
 
 
 @contextmanager
-def _ended_once() -> Iterator[Callable[[], None]]:
-    """Let the first signal that ends us be an exception; after it, or what is yielded, none disturbs."""
-    heard = [each for each in _ENDINGS if signal.getsignal(each) is not signal.SIG_IGN]
+def _raise_first_signal() -> Iterator[Callable[[], None]]:
+    """Raise the first stop signal as an exception, and ignore later ones; yields a way to ignore all."""
+    handled = [each for each in _STOP_SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
 
-    def hold() -> None:
-        for each in heard:
+    def ignore_signals() -> None:
+        for each in handled:
             signal.signal(each, signal.SIG_IGN)
 
-    def end(number: int, frame: FrameType | None) -> None:
-        hold()
+    def stop(number: int, frame: FrameType | None) -> None:
+        ignore_signals()
         raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 
-    before = {each: signal.signal(each, end) for each in heard}
+    before = {each: signal.signal(each, stop) for each in handled}
     try:
-        yield hold
+        yield ignore_signals
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -1,5 +1,5 @@
-"""`carrel doctor`: what carrel needs on this machine, and what to do where it is missing.
+"""`carrel doctor`: check what carrel needs on this machine, with a remedy for everything missing.
 
-Start with `command`; `facts` and `container_facts` look, `findings` judges what they saw, and `command`
-prints it. Nothing is created or changed while looking, and no fact is judged where it is collected.
+Start with `command`; `facts` and `container_facts` collect facts, `findings` judges them, and `command`
+prints the findings. Collecting creates and changes nothing, and judges nothing.
 """

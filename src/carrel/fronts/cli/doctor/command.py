@@ -1,4 +1,4 @@
-"""`carrel doctor`: print the findings, each with what to do, and set the exit status."""
+"""`carrel doctor`: print the findings with their remedies, and set the exit status."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ if TYPE_CHECKING:
     from carrel.fronts.cli.doctor.facts import Facts
 
 VALUE_CHARACTERS = 28
-"""The width of the column of values; a longer one moves what is after it."""
+"""Minimum width of the column of values."""
 STATE_CHARACTERS = 7
 SUBJECT_CHARACTERS = 17
-TONES = {"ok": Tone.GOOD, "off": Tone.FAINT, "note": Tone.CARE, "problem": Tone.BAD}
+TONES = {"ok": Tone.SUCCESS, "off": Tone.DIM, "note": Tone.WARNING, "problem": Tone.ERROR}
 
 
 @click.command()
-@click.option(
-    "--settings", "with_settings", is_flag=True, help="Also show the settings that are as by default."
-)
+@click.option("--settings", "with_settings", is_flag=True, help="Also show settings at their default value.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_obj
-def doctor(place: CliContext, with_settings: bool, as_json: bool) -> int:
-    """Look at all that carrel needs here, and say what to do about what is not fine.
+def doctor(context: CliContext, with_settings: bool, as_json: bool) -> int:
+    """Check everything that carrel needs on this machine, and suggest remedies.
 
-    A line begins with ok, off (nobody needs it unless they want to), note (it works, but not as it could) or
-    problem. Nothing is made or changed. The exit status is 0 if there is no problem, 2 if the configuration
-    cannot be used, and 5 if the sessions directory or something else that is needed cannot.
+    Each line begins with ok, off (optional and not in use), note (works with restrictions) or problem.
+    Nothing is created or changed. The exit status is 0 without problems, 2 if the configuration is invalid,
+    and 5 if the sessions directory or another requirement is unusable.
     """
     from carrel.config.load import load, operator_settings
     from carrel.errors import ConfigError
@@ -44,10 +42,12 @@ def doctor(place: CliContext, with_settings: bool, as_json: bool) -> int:
     from carrel.fronts.cli.doctor.facts import collect_facts
 
     try:
-        document = collect_facts(load(os.environ), place.given)
+        document = collect_facts(load(os.environ), context.sessions_dir_option)
     except ConfigError as error:
-        # The rest is looked at all the same.
-        document = collect_facts(operator_settings(os.environ, lambda text: None), place.given, error)
+        # Everything else is checked nevertheless.
+        document = collect_facts(
+            operator_settings(os.environ, lambda text: None), context.sessions_dir_option, error
+        )
     if as_json:
         print_json(document)
     else:
@@ -63,7 +63,7 @@ def _report(document: Facts, colours: Colours, *, with_settings: bool = False) -
         each for each in document["settings"] if with_settings or each["origin"]["source"] != "default"
     ]
     for area, findings in groupby(document["findings"], key=lambda each: each["area"]):
-        yield from ("", colours.paint(area, Tone.HEAD))
+        yield from ("", colours.paint(area, Tone.HEADING))
         for each in findings:
             yield from _finding_lines(each, colours)
             if each["subject"] == "settings":
@@ -84,35 +84,35 @@ def _finding_lines(finding: Facts, colours: Colours) -> Iterator[str]:
 
 def _setting_lines(settings: list[Facts]) -> Iterator[str]:
     for each in settings:
-        words = f"{_words(each['value']):<{VALUE_CHARACTERS}}"
+        value = f"{_render_value(each['value']):<{VALUE_CHARACTERS}}"
         unused = "" if each["is_used"] else "; not used yet"
-        yield f"{each['key']:<27} {words}  {_origin_words(each['origin'])}{unused}"
+        yield f"{each['key']:<27} {value}  {_render_origin(each['origin'])}{unused}"
 
 
-def _words(value: Any) -> str:  # Any: whatever JSON can say
+def _render_value(value: Any) -> str:  # Any: any JSON value
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {_words(each)}" for name, each in value.items())
+        return ", ".join(f"{name}: {_render_value(each)}" for name, each in value.items())
     if isinstance(value, list):
-        return " ".join(_words(each) for each in value) or "none"
+        return " ".join(_render_value(each) for each in value) or "none"
     return display(str(value))
 
 
-def _origin_words(origin: Facts) -> str:
-    words = {"file": f"line {origin['line']} of the file"}.get(origin["source"])
-    return (words or origin["name"] or origin["source"]) + (" (alias)" if origin["is_alias"] else "")
+def _render_origin(origin: Facts) -> str:
+    line = {"file": f"line {origin['line']} of the file"}.get(origin["source"])
+    return (line or origin["name"] or origin["source"]) + (" (alias)" if origin["is_alias"] else "")
 
 
 def _summary(document: Facts, colours: Colours) -> Iterator[str]:
-    """What matters most, where it is read last."""
+    """Repeat the problems at the end, where they are seen first."""
     from carrel.audit.logger import printable
 
     problems = document["problems"]
     if not problems:
-        yield colours.paint("All that is needed is there.", Tone.GOOD)
+        yield colours.paint("All requirements are met.", Tone.SUCCESS)
         return
-    yield colours.paint("Problems", Tone.BAD)
+    yield colours.paint("Problems", Tone.ERROR)
     for each in problems:
         yield f"  {printable(each['problem'])}"
         yield f"  -> {printable(each['remedy'])}"

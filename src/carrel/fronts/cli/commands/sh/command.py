@@ -24,38 +24,44 @@ if TYPE_CHECKING:
 
 
 class ShCommand(click.Command):
-    """A command whose first word is a session; options are before and after it, up to the next word."""
+    """A command that takes options, a session, more options, then a command line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Make an option of the session, if it is there, so that options may follow."""
-        given, _, _ = self.make_parser(ctx).parse_args(list(args))
-        rest = given["words"]
-        if isinstance(rest, tuple) and rest and "session" not in given:
-            before = args[: len(args) - len(rest)]
+        """Turn the session into an option, so that options may follow it."""
+        options, _, _ = self.make_parser(ctx).parse_args(list(args))
+        words = options["words"]
+        if isinstance(words, tuple) and words and "session" not in options:
+            before = args[: len(args) - len(words)]
             if before[-1:] == ["--"]:
                 before.pop()
-            args = [*before, f"--session={rest[0]}", *rest[1:]]
+            args = [*before, f"--session={words[0]}", *words[1:]]
         return super().parse_args(ctx, args)
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """What follows `Usage: carrel sh`."""
+        """The usage line after `Usage: carrel sh`."""
         return ["[SESSION]", "[OPTIONS]", "[COMMAND]..."]
 
 
 @click.command(cls=ShCommand, context_settings={"allow_interspersed_args": False})
 @click.option("--session", hidden=True)
-@click.option("-c", "line", metavar="COMMAND", help="Run COMMAND, also where no SESSION is named.")
+@click.option("-c", "line", metavar="COMMAND", help="Run COMMAND; works without SESSION.")
 @click.option(
     "--pipelines/--no-pipelines",
     default=None,
-    help="Whether |, &&, ||, ;, <, > and >> are read.  [default: shell.pipelines]",
+    help="Enable or reject the operators |, &&, ||, ;, <, > and >>.  [default: shell.pipelines]",
 )
-@click.option("--timeout", "seconds", type=float, metavar="SECONDS", help="Stop each command after so long.")
+@click.option(
+    "--timeout",
+    "seconds",
+    type=float,
+    metavar="SECONDS",
+    help="Stop each command line after this time.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result of COMMAND as one JSON document.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=completers.shell_words)
 @click.pass_obj
 def sh(
-    place: CliContext,
+    context: CliContext,
     session: str | None,
     line: str | None,
     pipelines: bool | None,
@@ -63,23 +69,23 @@ def sh(
     as_json: bool,
     words: tuple[str, ...],
 ) -> int:
-    """Run commands in a session, which is made if it is missing; at a prompt, if no COMMAND is given.
+    """Run COMMAND in a session, or open a prompt; the session is created if it is missing.
 
-    No shell and no program of this machine runs: the commands are part of carrel, and see only the files of
-    the session. COMMAND is one line, or the words of one command; options stand before it. Its exit status is
-    the command's own, 124 if it took too long, 130 if Ctrl-C stopped it, 4 if it met another limit. Without
+    The shell is built in: it starts no shell or program of this machine, and its commands see only the files
+    of the session. COMMAND is one line, or the words of one command; options come before it. The exit status
+    is that of the command, 124 on timeout, 130 after Ctrl-C, and 4 when another limit is reached. Without
     SESSION the shell works in the operator's workspace: $CARREL_WORKSPACE, else workspace.root in the
-    configuration. Whoever types here may change its rules: see `workspace --help`.
+    configuration. The user of this command may change the rules of the workspace: see `workspace --help`.
     """
     if words:
         if line is not None:
-            raise click.UsageError("COMMAND is given twice: by -c and after SESSION.")
+            raise click.UsageError("COMMAND is given twice: with -c and after SESSION.")
         line = words[0] if len(words) == 1 else shlex.join(words)
     if as_json and line is None:
-        raise click.UsageError("--json needs a COMMAND.")
+        raise click.UsageError("--json requires a COMMAND.")
     if seconds is not None and not seconds > 0:
-        raise click.BadParameter("it must be more than 0.", param_hint="'--timeout'")
-    with _opened(place, session) as (shell, settings):
+        raise click.BadParameter("the timeout must be greater than 0.", param_hint="'--timeout'")
+    with _open_shell(context, session) as (shell, settings):
         if pipelines is not None:
             shell.pipelines = pipelines
         shell.budget = _budget(settings, seconds, as_json=as_json)
@@ -91,43 +97,43 @@ def sh(
 
 
 @contextmanager
-def _opened(place: CliContext, session: str | None) -> Iterator[tuple[Shell, Settings]]:
-    """A shell in a session or, if none is named, in the operator's workspace."""
+def _open_shell(context: CliContext, session: str | None) -> Iterator[tuple[Shell, Settings]]:
+    """Open a shell in *session*, or if it is `None` in the operator's workspace."""
     from carrel.config.load import load, operator_settings
     from carrel.paths.session_id import require_session_id
     from carrel.sandbox.operator_workspace import DirectoryOperatorWorkspace, SessionOperatorWorkspace
     from carrel.sandbox.shell import Shell, one_shot_python
 
-    with one_shot_python(place.logger()) as python:
+    with one_shot_python(context.logger()) as python:
         if session is None:
             settings = operator_settings(os.environ, lambda text: click.echo(f"carrel: {text}", err=True))
             root, policy = _operator_rules(settings)
-            operator = DirectoryOperatorWorkspace(root, place.logger())
+            operator = DirectoryOperatorWorkspace(root, context.logger())
             shell = Shell(
                 operator.reopen(policy),
                 pipelines=settings.shell.pipelines,
                 python=python,
                 operator=operator,
             )
-            with _closing(shell):
+            with _closing_workspace(shell):
                 yield shell, settings
             return
         settings = load(os.environ)
         require_session_id(session)
-        with place.manager() as manager:
+        with context.manager() as manager:
             shell = Shell(
                 manager.get_workspace(session, actor="operator"),
                 pipelines=settings.shell.pipelines,
                 python=python,
                 operator=SessionOperatorWorkspace(manager, session),
             )
-            with _closing(shell):
+            with _closing_workspace(shell):
                 yield shell, settings
 
 
 @contextmanager
-def _closing(shell: Shell) -> Iterator[None]:
-    """Close the workspace that the shell has in the end, whichever that is."""
+def _closing_workspace(shell: Shell) -> Iterator[None]:
+    """Close the workspace that the shell has at the end: the `workspace` command may have replaced it."""
     try:
         yield
     finally:
@@ -135,18 +141,23 @@ def _closing(shell: Shell) -> Iterator[None]:
 
 
 def _operator_rules(settings: Settings) -> tuple[str, SandboxPolicy]:
-    """The operator's workspace, made if it is missing, and its rules."""
+    """The root and the rules of the operator's workspace; the root is created if it is missing.
+
+    Raises:
+        ConfigError: No root is configured.
+        UnavailableError: The root cannot be created.
+    """
     from carrel.errors import ConfigError, UnavailableError
     from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 
     operator = settings.operator
     if operator.root is None:
-        raise ConfigError("workspace.root is not set, and there is no home directory to put it in")
+        raise ConfigError("workspace.root is not set, and there is no home directory for a default")
     try:
         operator.root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnavailableError(
-            f"the operator's workspace {operator.root.name!r} cannot be made: {error.strerror}"
+            f"cannot create the operator's workspace {operator.root.name!r}: {error.strerror}"
         ) from None
     allow = [PathRule(str(each.path), AccessMode(each.mode)) for each in operator.allow]
     policy = SandboxPolicy.for_workspace(operator.root, AccessMode(operator.mode), allow)
@@ -154,7 +165,7 @@ def _operator_rules(settings: Settings) -> tuple[str, SandboxPolicy]:
 
 
 def _budget(settings: Settings, seconds: float | None, *, as_json: bool) -> Budget:
-    """What a command line may use; output that is not kept has no ceiling."""
+    """The limits of a command line; output that is streamed is unlimited."""
     from carrel.shell.budget import Budget
 
     return Budget(
@@ -176,7 +187,7 @@ def _run_once(shell: Shell, line: str, *, as_json: bool) -> int:
 
 
 def print_output(stream: str, data: bytes) -> None:
-    """Write what a command printed to the same stream of ours."""
+    """Write output of a command to our stream of the same name."""
     target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
     target.write(data)
     target.flush()

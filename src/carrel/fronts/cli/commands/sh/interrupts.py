@@ -1,4 +1,4 @@
-"""Run a command line in a thread so that Ctrl-C stops the command, and nothing else."""
+"""Run a command line in a thread so that Ctrl-C stops the command only."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from carrel.shell.runtime.shell import BareShell
 
 _CHUNK_BYTES = 2**16
-_LOOK_SECONDS = 0.2
-_PATIENCE_SECONDS = 10.0
-"""How long a command that was told to stop may take before it is left behind."""
+_POLL_SECONDS = 0.2
+_STOP_SECONDS = 10.0
+"""Time that a cancelled command has to stop before it is abandoned."""
 
 
 class Unstoppable(KeyboardInterrupt):
-    """A command was told to stop and does not."""
+    """A cancelled command did not stop in time."""
 
 
 @contextmanager
 def collected_interrupts() -> Iterator[list[int]]:
-    """Collect SIGINT unless it is ignored; a `KeyboardInterrupt` in a weakref callback would be lost."""
+    """Collect SIGINT in a list unless it is ignored; raised in a weakref callback it would be lost."""
     interrupts: list[int] = []
     with _handler(lambda number, _frame: interrupts.append(number)):
         yield interrupts
@@ -55,7 +55,7 @@ def _handler(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]
     finally:
         try:
             signal.signal(signal.SIGINT, before)
-        except KeyboardInterrupt:  # one came just before, and nothing was set
+        except KeyboardInterrupt:  # raised before the handler was restored
             signal.signal(signal.SIGINT, before)
             raise
 
@@ -66,43 +66,43 @@ def run_interruptible(
     on_output: Callable[[str, bytes], None] | None,
     interrupts: list[int],
 ) -> ShellResult:
-    """Run *line* in a thread, on the standard input of this process, and stop it on one of *interrupts*.
+    """Run *line* in a thread, with our standard input, and cancel it on the first of *interrupts*.
 
     Raises:
-        Unstoppable: It was cancelled and goes on.
-        KeyboardInterrupt: Another interrupt came before it had ended.
+        Unstoppable: The command was cancelled and did not stop in time.
+        KeyboardInterrupt: Another interrupt arrived before the command had stopped.
     """
-    work = _Work(shell, line, on_output)
-    Thread(target=work.run, name="carrel-sh", daemon=True).start()
-    while not work.done.wait(_LOOK_SECONDS) and not interrupts:
+    run = _ThreadRun(shell, line, on_output)
+    Thread(target=run.run, name="carrel-sh", daemon=True).start()
+    while not run.done.wait(_POLL_SECONDS) and not interrupts:
         pass
     if interrupts:
         interrupts.clear()
         if sys.stderr.isatty():
-            # The terminal shows ^C without ending the line.
+            # The terminal prints ^C without a newline.
             click.echo(err=True)
-        if not _stop(shell, work.done, interrupts):
+        if not _stop(shell, run.done, interrupts):
             raise Unstoppable
-    return work.result()
+    return run.result()
 
 
 def _stop(shell: BareShell, done: Event, interrupts: list[int]) -> bool:
-    """Stop what runs, also if it is only about to begin; whether it is done.
+    """Cancel the command, repeatedly since it may not have begun yet; return whether it has stopped.
 
     Raises:
-        KeyboardInterrupt: Another of *interrupts* came first.
+        KeyboardInterrupt: Another interrupt arrived first.
     """
-    for _ in range(round(_PATIENCE_SECONDS / _LOOK_SECONDS)):
+    for _ in range(round(_STOP_SECONDS / _POLL_SECONDS)):
         shell.cancel()
-        if done.wait(_LOOK_SECONDS):
+        if done.wait(_POLL_SECONDS):
             return True
         if interrupts:
             raise KeyboardInterrupt
     return False
 
 
-class _Work:
-    """One command line in its thread."""
+class _ThreadRun:
+    """One command line and its result, run in a thread."""
 
     def __init__(self, shell: BareShell, line: str, on_output: Callable[[str, bytes], None] | None) -> None:
         self.done = Event()
@@ -113,16 +113,16 @@ class _Work:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Run it to its end, and keep what becomes of it."""
+        """Run the command line and store its result or error."""
         try:
             self._result = self._shell.run(self._line, stdin=_stdin(), on_output=self._on_output)
-        except BaseException as error:  # raised again in the thread that waits
+        except BaseException as error:  # raised again in the waiting thread
             self._error = error
         finally:
             self.done.set()
 
     def result(self) -> ShellResult:
-        """What it did, or the error that it ended with."""
+        """Return the result, or raise the error of the run."""
         if self._error is not None:
             raise self._error
         assert self._result is not None  # noqa: S101  # it has one or the other
@@ -130,10 +130,10 @@ class _Work:
 
 
 def _stdin() -> Iterator[bytes]:
-    """Standard input as it comes, read only when the command wants it; empty pieces while there is none."""
+    """Read standard input on demand; yields empty chunks while no input is available."""
     fd = sys.stdin.fileno()
     while True:
-        if not select.select([fd], [], [], _LOOK_SECONDS)[0]:
+        if not select.select([fd], [], [], _POLL_SECONDS)[0]:
             yield b""
         elif data := os.read(fd, _CHUNK_BYTES):
             yield data

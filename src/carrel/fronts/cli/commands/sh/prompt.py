@@ -1,4 +1,4 @@
-"""The prompt of `carrel sh`: history, completion, and a Ctrl-C that stops the command, not the shell."""
+"""The prompt of `carrel sh`: history, completion, and Ctrl-C for the running command."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _HISTORY_LINES = 1_000
 
 
 class Prompt:
-    """Reads command lines from the terminal, and runs them, until there are no more."""
+    """Reads command lines from the terminal or a pipe and runs them until the input ends."""
 
     def __init__(self, shell: Shell, name: str) -> None:
-        """Read for *shell*, which the prompt calls *name*."""
+        """Read commands for *shell*; the prompt shows *name*."""
         self._shell = shell
         self._name = name
         self._readline = _readline()
-        self._found: list[str] = []
+        self._candidates: list[str] = []
         self._interrupts: list[int] = []
 
     def run(self) -> int:
-        """Run what is typed until `exit` or the end of the input; the status of the last command."""
+        """Run commands until `exit` or the end of input; return the status of the last one."""
         self._prepare()
         status = 0
         try:
@@ -54,7 +54,11 @@ class Prompt:
         return status
 
     def _next(self, status: int) -> tuple[int, bool]:
-        """Read a line and run it, after one with *status*; its own status, and whether that was the last."""
+        """Read and run one line; *status* is that of the previous one.
+
+        Returns:
+            The new status, and whether the prompt ends.
+        """
         self._interrupts.clear()
         try:
             line = self._read(status)
@@ -70,7 +74,7 @@ class Prompt:
             return STATUS_CANCELLED, False
 
     def _read(self, status: int) -> str | None:
-        """The next line; `None` at the end."""
+        """Read the next line; return `None` at the end of input."""
         if not sys.stdin.isatty():
             with raised_interrupts():
                 return _line()
@@ -93,12 +97,12 @@ class Prompt:
             return 1, False
         return result.exit_code, result.ended
 
-    # History and completion, where the terminal can do them
+    # History and completion, on a terminal
 
     def _prepare(self) -> None:
         if not sys.stdin.isatty():
             return
-        # A line may hold any bytes, like the names in it.
+        # A line may hold any bytes, as file names may.
         sys.stdin.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # a console's stream
         readline = self._readline
         if readline is None:
@@ -116,8 +120,8 @@ class Prompt:
             return None
         if number == 0:
             before = readline.get_line_buffer()[: readline.get_begidx()]
-            self._found = complete(self._shell, before, word)
-        return self._found[number] if number < len(self._found) else None
+            self._candidates = complete(self._shell, before, word)
+        return self._candidates[number] if number < len(self._candidates) else None
 
     def _save_history(self) -> None:
         if self._readline is None or not sys.stdin.isatty():
@@ -130,7 +134,7 @@ class Prompt:
 
 
 def _line() -> str | None:
-    """The next line of a script; what follows it is left for the command, so no buffer may take it."""
+    """Read the next line of a script, unbuffered: the rest of the input is for the command."""
     line = bytearray()
     while (byte := os.read(sys.stdin.fileno(), 1)) not in (b"", b"\n"):
         line += byte
@@ -138,7 +142,7 @@ def _line() -> str | None:
 
 
 def _history() -> Path:
-    """Where lines are remembered.
+    """Path of the history file.
 
     Raises:
         RuntimeError: There is no home directory.
@@ -149,7 +153,7 @@ def _history() -> Path:
 
 
 def _readline() -> ModuleType | None:
-    """What edits lines; not every Python has it."""
+    """The `readline` module, or `None` in a Python built without it."""
     try:
         import readline
     except ImportError:

@@ -3,7 +3,7 @@
 _carrel() {
     local -a words=()
     local word line value kind="" cut=""
-    # bash takes `--role=x` for three words; carrel wants it in one.
+    # bash splits `--role=x` into three words; carrel expects one.
     for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
         if ((${#words[@]})) && [[ $word == "=" && ${words[-1]} == --* && ${words[-1]} != *=* ]]; then
             words[-1]+="="
@@ -14,7 +14,7 @@ _carrel() {
         fi
     done
     word=${words[-1]-}
-    # Of a word that bash breaks, it replaces only what is after the break.
+    # bash replaces only the part of a word after the last break character.
     if [[ $word == --*=* && $COMP_WORDBREAKS == *=* ]]; then
         cut=${word%%=*}=
     elif [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
@@ -28,7 +28,7 @@ _carrel() {
             continue
         fi
         value=${value#"$cut"}
-        # Within quotes that are open, bash takes it as it is.
+        # Inside open quotes bash inserts the value unchanged.
         [[ $word == [\'\"]* ]] || printf -v value %q "$value"
         COMPREPLY+=("$value")
     done < <("${COMP_WORDS[0]/#\~/$HOME}" _complete -- "${words[@]}" 2>/dev/null)
