@@ -93,7 +93,7 @@ def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
         "  openat2           the kernel resolves ",
         "  O_TMPFILE         ",
         "  renameat2         ",
-        "  ok       /proc             it is mounted\n",
+        "  ok       /proc             mounted\n",
         "  ok       leftovers         none\n",
         "\nContainers\n  off      image             containers.image is not set\n",
         "\nAll requirements are met.\n",
