@@ -301,8 +301,8 @@ MUTANTS = [
     Mutant(
         "local token: to loopback alone",
         "remote/local_token.py",
-        'if place is None or not is_loopback(host.strip("[]")):',
-        "if place is None:",
+        'if tokens is None or not is_loopback(host.strip("[]")):',
+        "if tokens is None:",
         f"{LOCAL_TOKEN}::test_a_token_is_not_sent_to_other_machines",
     ),
     Mutant(
@@ -343,8 +343,8 @@ MUTANTS = [
     Mutant(
         "client: the authorities over HTTP",
         "remote/transport/http_connection.py",
-        "return True if ca is None else",
-        "return False if ca is None else",
+        '"verify": True if ca is None else',
+        '"verify": False if ca is None else',
         f"{TLS}::test_a_client_refuses_a_certificate_of_another_authority_or_for_another_name",
     ),
     Mutant(
