@@ -1,7 +1,7 @@
 """`RemoteTools`: the tools of a session that a service keeps, called over gRPC.
 
-What the service answers is what a toolbox here would answer. Nothing is ever done here instead: whoever
-cannot reach the service is told so.
+Results are those of a local toolbox. If the service cannot be reached, calls fail; they never run here
+instead.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from carrel.tools.core.spec import Profile
 from carrel.values import ToolResult
 
 CALL_SECONDS = 330.0
-"""The longest tool takes less; a service that is silent for longer will not answer any more."""
+"""Timeout of a call, in seconds; longer than the longest timeout of any tool."""
 
 
 class RemoteTools:
-    """The tools that a caller has in one session of a service."""
+    """The tools of a caller in one session of a service."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class RemoteTools:
         key: str | None = None,
         ca: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Call the service at *address*, once there is something to call.
+        """Prepare to call the service at *address*; the connection is made by the first call.
 
         Args:
-            address: `host:port`, `grpc://host:port`, or `grpcs://host:port` for an encrypted connection.
-            session_id: The session, which the service makes if it is missing.
-            role: Who calls, among what the key allows; the key's own role by default.
-            profile: Under which names the tools are offered.
-            key: Tells the service who calls; the user who runs the service needs none on the same machine.
-            ca: A PEM file with the authorities that may vouch for the service, instead of the usual ones.
+            address: `host:port`, `grpc://host:port`, or `grpcs://host:port` for TLS.
+            session_id: Session at the service, which creates it if it does not exist.
+            role: Role of the caller, one that the key allows; by default that of the key.
+            profile: Set of tool names to offer.
+            key: API key. The user who runs the service needs none on the same machine.
+            ca: PEM file with the certificate authorities to trust, instead of those of the system.
 
         Raises:
-            ConfigError: It is no such address, or the file, the key or the role cannot be sent.
+            ConfigError: The address, the file, the key or the role is not valid.
         """
         self.address = GrpcAddress.parse(address, ca=ca)
         self.session_id = session_id
@@ -66,7 +66,7 @@ class RemoteTools:
         self._is_closed = False
 
     def close(self) -> None:
-        """End all use; calls that wait for an answer get none."""
+        """Close the connection; calls in progress fail."""
         self._is_closed = True
         self._channel.close()
 
@@ -76,22 +76,22 @@ class RemoteTools:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that may be called, as the service said when it was first asked.
+        """Names of the tools that may be called, requested from the service once.
 
         Raises:
-            UnreachableError: No service answers.
+            UnreachableError: The service does not answer.
         """
         if self._names is None:
             self._names = tuple(schema["title"] for schema in self.schemas())
         return self._names
 
     def schemas(self, format: Format | str = Format.JSON) -> list[dict[str, Any]]:
-        """The tools as a model is told of them.
+        """Return the tool definitions for a model.
 
         Raises:
-            ClosedError: This was closed.
-            UnreachableError: No service answers.
-            UnauthenticatedError: The service does not know the key.
+            ClosedError: The tools are closed.
+            UnreachableError: The service does not answer.
+            UnauthenticatedError: The service does not accept the key.
             RoleDeniedError: The key does not allow the role.
         """
         self._require_open()
@@ -102,13 +102,13 @@ class RemoteTools:
             answer = self._stub.ListTools(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
         except grpc.RpcError as failure:
             raise self._error(failure) from None
-        tools = _parsed(answer.tools_json)
+        tools = _parse_json(answer.tools_json)
         if not isinstance(tools, list):
-            raise _garbled()
+            raise _unreadable_answer()
         return tools
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool; whatever goes wrong is an answer, not an exception."""
+        """Call a tool; every failure is a result, not an exception."""
         try:
             request = self._request(name, arguments)
             return parse_tool_answer(
@@ -120,13 +120,11 @@ class RemoteTools:
             return self._adviser.failure(error)
 
     async def acall(self, name: str, arguments: Any = None) -> ToolResult:
-        """The same as `call`, awaitable; a task that is cancelled ends the call, and so the work."""
+        """Call a tool without blocking the event loop; cancelling the task stops the work at the service."""
         try:
             request = self._request(name, arguments)
-            running = self._stub.CallTool.future(
-                request, metadata=self._caller.metadata, timeout=CALL_SECONDS
-            )
-            return parse_tool_answer(await _awaited(running))
+            future = self._stub.CallTool.future(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
+            return parse_tool_answer(await _wait_for(future))
         except grpc.RpcError as failure:
             return self._adviser.failure(self._error(failure))
         except CarrelError as error:
@@ -145,49 +143,51 @@ class RemoteTools:
                 arguments_json="" if arguments is None else json.dumps(arguments, allow_nan=False),
             )
         except (TypeError, ValueError, RecursionError):
-            problem = "Wrong arguments: they, or the names of the tool and the session, cannot be sent"
+            problem = (
+                "Wrong arguments: they, or the names of the tool and the session, cannot be encoded as JSON"
+            )
             raise ToolError("arguments", problem) from None
 
     def _error(self, failure: grpc.RpcError) -> CarrelError:
         return translate_error(failure, self.address, timeout_seconds=CALL_SECONDS)
 
 
-async def _awaited(running: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnswer:
-    """The answer of a call that some other thread waits for."""
+async def _wait_for(future: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnswer:
+    """Wait on the event loop for a future that a thread of gRPC completes."""
     loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
+    done = asyncio.Event()
 
-    def tell(_: object) -> None:
-        # A loop that is closed has nobody left who waits.
+    def set_done(_: object) -> None:
+        # If the loop is closed, no task is waiting any more.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(ended.set)
+            loop.call_soon_threadsafe(done.set)
 
-    running.add_done_callback(tell)
+    future.add_done_callback(set_done)
     try:
-        await ended.wait()
+        await done.wait()
     except asyncio.CancelledError:
-        running.cancel()
+        future.cancel()
         raise
-    return running.result()
+    return future.result()
 
 
 def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
-    """What the service answered, as a toolbox here answers it.
+    """Convert the answer of the service to a result.
 
     Raises:
-        UnreachableError: It cannot be read.
+        UnreachableError: The answer is malformed.
     """
-    metadata = _parsed(answer.metadata_json or "{}")
+    metadata = _parse_json(answer.metadata_json or "{}")
     if not isinstance(metadata, dict):
-        raise _garbled()
+        raise _unreadable_answer()
     output = data = None
     match answer.WhichOneof("payload"):
         case "output":
             output = answer.output
         case "output_json":
-            output = _parsed(answer.output_json)
+            output = _parse_json(answer.output_json)
         case "data_json":
-            data = _parsed(answer.data_json)
+            data = _parse_json(answer.data_json)
     return ToolResult(
         success=answer.success,
         output=output,
@@ -197,12 +197,12 @@ def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
     )
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise _garbled() from None
+        raise _unreadable_answer() from None
 
 
-def _garbled() -> UnreachableError:
+def _unreadable_answer() -> UnreachableError:
     return UnreachableError("the service gave an answer that cannot be read")

@@ -153,24 +153,24 @@ class Copier:
             ):
                 return
             self._ancestors.append(resolve(self.ctx, pair.source))
-            made = self._copy_content(pair)
+            copied = self._copy_content(pair)
             self._ancestors.pop()
-            for path, found in reversed([(pair.target, info), *made] if self.times else []):
+            for path, found in reversed([(pair.target, info), *copied] if self.times else []):
                 self.ctx.workspace.touch(self.ctx.path(path), modified_ns=found.modified_ns)
 
     def _copy_content(self, pair: SourceTarget) -> list[tuple[str, FileInfo]]:
         """Copy the content of a directory, and return the subdirectories that were created or filled."""
         skip = len(join(pair.source, ""))
-        made: dict[str, FileInfo] = {}
-        for path, info in self.ctx.walk(pair.source, lambda path, _: path in made):
+        copied: dict[str, FileInfo] = {}
+        for path, info in self.ctx.walk(pair.source, lambda path, _: path in copied):
             copy = SourceTarget(path, join(pair.target, path[skip:]))
             if not info.is_directory:
                 self._copy_inside(copy, info)
                 continue
             with self.ctx.reporting(copy.target, f"cannot create directory {quote(copy.target)}"):
                 if self._make_directory(copy):
-                    made[path] = info
-        return [(join(pair.target, path[skip:]), info) for path, info in made.items()]
+                    copied[path] = info
+        return [(join(pair.target, path[skip:]), info) for path, info in copied.items()]
 
     def _copy_inside(self, pair: SourceTarget, info: FileInfo) -> None:
         if info.kind is not FileKind.LINK or not self.follow_inside:

@@ -50,18 +50,18 @@ def _parse_range(part: str, rest: str, fields: bool) -> Range:
     end = len(low + dash + high)
     if end < len(part):
         if part[end] == "-":
-            raise _wrong("invalid field range" if fields else "invalid byte or character range")
-        what = "field value" if fields else "byte/character position"
-        raise _wrong(f"invalid {what} {quote_argument(rest[end:])}")
+            raise _list_error("invalid field range" if fields else "invalid byte or character range")
+        noun = "field value" if fields else "byte/character position"
+        raise _list_error(f"invalid {noun} {quote_argument(rest[end:])}")
     if part == "-":
-        raise _wrong("invalid range with no endpoint: -")
+        raise _list_error("invalid range with no endpoint: -")
     first = _number(low) if low or not dash else 1
     last = _number(high) if high else LAST if dash else first
     if first == 0 or not part:
-        what = "fields" if fields else "byte/character positions"
-        raise _wrong(f"{what} are numbered from 1")
+        noun = "fields" if fields else "byte/character positions"
+        raise _list_error(f"{noun} are numbered from 1")
     if last < first:
-        raise _wrong("invalid decreasing range")
+        raise _list_error("invalid decreasing range")
     return Range(first, last)
 
 
@@ -69,7 +69,7 @@ def _number(digits: str) -> int:
     return min(int(digits[:30] or "0"), LAST)
 
 
-def _wrong(problem: str) -> UsageError:
+def _list_error(problem: str) -> UsageError:
     return UsageError(problem, status=1)
 
 

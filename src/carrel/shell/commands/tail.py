@@ -127,15 +127,15 @@ def _find_offset(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -
     size = ctx.stat(file).size_bytes
     if amount.of_bytes:
         return max(0, size - amount.count)
-    wanted, at = amount.count, size
+    remaining, at = amount.count, size
     for block in blocks_backward(ctx, file):
         if at == size and not block.endswith(end):
-            wanted -= 1
+            remaining -= 1
         at -= len(block)
         found = block.count(end)
-        if found > wanted:
-            return at + _find_last_lines(block, wanted, end)
-        wanted -= found
+        if found > remaining:
+            return at + _find_last_lines(block, remaining, end)
+        remaining -= found
     return at
 
 

@@ -64,7 +64,7 @@ ADVICE: Mapping[str, Advice] = {
     ),
     "limit.depth": Advice(next="Use fewer directories in each other."),
     "limit.file_bytes": Advice("File too large: {asked} bytes (max {limit})", "Write less at once."),
-    "limit.list_entries": Advice(next="Ask for a directory beneath it, or for a file by its path."),
+    "limit.list_entries": Advice(next="List a subdirectory, or access a file by its path."),
     "limit.output_bytes": Advice(next="Print less."),
     "limit.read_bytes": Advice(
         "File too large: {asked} bytes (max {limit})",

@@ -223,7 +223,7 @@ def _page(output: KeptOutput, cursor: _OutputCursor, page_bytes: int) -> OutputP
     shares = _shares([len(stream) - start for start, stream in zip(starts, streams, strict=True)], page_bytes)
     texts, ends = {}, []
     for name, start, share in zip(output.streams, starts, shares, strict=True):
-        # One more byte shows that the stream goes on.
+        # One byte more than the share, so that `cut_text` sees whether the stream continues.
         window = output.streams[name][start : start + share + 1]
         size = cut_text(window, share) if share else 0
         texts[name] = window[:size].decode("utf-8", "replace")

@@ -78,7 +78,7 @@ class _Tree:
         try:
             return self._ctx.workspace.list(self._ctx.display_path(info.path))
         except CarrelError:
-            # A directory that cannot be read or was deleted in the meantime is shown as empty.
+            # A directory that cannot be read, or was deleted since, is shown as empty.
             self._ctx.check()
             return []
 
