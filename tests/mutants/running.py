@@ -392,13 +392,13 @@ MUTANTS = [
         "tools/results/structured_data.py",
         "isinstance(event, yaml.AliasEvent) or ",
         "",
-        "tests/tools/results/test_structured_data.py::test_what_is_no_plain_yaml_stays_text",
+        "tests/tools/results/test_structured_data.py::test_what_is_not_plain_yaml_stays_text",
     ),
     Mutant(
         "tools: a cursor into another version",
         "tools/core/pagination.py",
         "if self.version and self.version != version:",
         "if False:",
-        "tests/tools/core/test_pagination.py::test_a_cursor_goes_on_only_in_the_version_that_was_begun",
+        "tests/tools/core/test_pagination.py::test_a_cursor_continues_only_in_the_version_that_was_begun",
     ),
 ]

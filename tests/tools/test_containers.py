@@ -99,7 +99,7 @@ def test_a_command_line_is_no_part_of_ours(toolbox: Toolbox) -> None:
     assert result.output["stdout"] == "sh 0 $1 '\na\nb"
 
 
-def test_what_a_command_changes_is_told_and_counted(toolbox: Toolbox, session: Workspace) -> None:
+def test_what_a_command_changes_is_reported_and_counted(toolbox: Toolbox, session: Workspace) -> None:
     before = session.usage().disk_bytes
     result = bash(toolbox, "mkdir made; printf 12345 >made/file; rm -f nothing")
     assert result.success
@@ -120,7 +120,7 @@ def test_nothing_lasts_but_files(toolbox: Toolbox) -> None:
     assert bash(toolbox, 'pwd; echo "[$LASTS]"; cat /tmp/lasts').output["stdout"] == "/workspace\n[]\nkept\n"
 
 
-def test_a_long_answer_is_cut_and_goes_on_without_another_run(session: Workspace) -> None:
+def test_a_long_answer_is_cut_and_continues_without_another_run(session: Workspace) -> None:
     with Toolbox(session, answer_bytes=4000) as toolbox:
         command = "date >>times; i=0; while [ $i -lt 1000 ]; do echo line $i; i=$((i+1)); done"
         first = bash(toolbox, command)
@@ -133,7 +133,7 @@ def test_a_long_answer_is_cut_and_goes_on_without_another_run(session: Workspace
     assert session.read("times").count(b"\n") == 1
 
 
-def test_more_output_than_there_may_be_is_lost_and_that_is_told(session: Workspace) -> None:
+def test_more_output_than_there_may_be_is_lost_and_that_is_reported(session: Workspace) -> None:
     with Toolbox(session, shell_output_bytes=1000) as toolbox:
         result = bash(toolbox, "yes | head -c 100000; echo done >&2")
     assert result.success

@@ -1,4 +1,4 @@
-"""The names that models and clients know, written out: a change of one breaks somebody."""
+"""The names that models and clients know, spelled out: changing one breaks them."""
 
 from __future__ import annotations
 

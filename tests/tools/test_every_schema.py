@@ -191,7 +191,7 @@ def _toolbox(place: Place, tool: Tool, role: str = "developer") -> Toolbox:
 
 
 def _require_sound(place: Place, tool: Tool, answer: ToolResult) -> None:
-    """Whatever was asked for, this must hold."""
+    """Check what holds for every result."""
     assert isinstance(answer, ToolResult)
     document = json.loads(answer.to_json())
     assert document["success"] is answer.success

@@ -1,4 +1,4 @@
-"""A toolbox that is pointed at a service: the same answers, and no silence when nobody answers."""
+"""A toolbox of a service: the same results, and an error when the service does not answer."""
 
 from __future__ import annotations
 
@@ -197,13 +197,13 @@ def test_what_only_counts_here_cannot_be_chosen_for_a_service(workspace: Workspa
     "address",
     ["", "host:port", "http://host:1", "host:0", "host:99999", "user:secret@host:1", "unix:/x", "a b"],
 )
-def test_an_address_that_is_none_is_refused_without_repeating_it(address: str) -> None:
+def test_an_invalid_address_is_refused_without_repeating_it(address: str) -> None:
     with pytest.raises(ConfigError) as caught:
         RemoteTools(address, "s")
     assert "secret" not in str(caught.value)
 
 
-def test_a_key_that_cannot_be_sent_is_not_told() -> None:
+def test_a_key_that_cannot_be_sent_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         RemoteTools("host:1", "s", key="secret\n")
     assert "secret" not in str(caught.value)
@@ -229,7 +229,7 @@ def test_the_command_line_calls_the_service_that_is_configured(served: Served, t
     assert (tmp_path / "own/from-cli/a").read_text() == "x"
 
 
-def test_the_command_line_says_that_nobody_answers(nowhere: str) -> None:
+def test_the_command_line_says_that_no_service_answers(nowhere: str) -> None:
     status, answer = carrel("tool", "s", "file_list", '{"path": "."}', CARREL_SANDBOX_ADDR=nowhere)
     assert (status, answer["metadata"]["code"]) == (5, "service.unreachable")
 

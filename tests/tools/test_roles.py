@@ -231,7 +231,7 @@ def boxes(workspace: Workspace) -> dict[str, Toolbox]:
 
 
 def state(directory: Path) -> dict[str, tuple[object, ...]]:
-    """All that is beneath a directory: what it is, when it was changed, and what it holds."""
+    """Return everything below a directory: kind, modification time and content."""
     found: dict[str, tuple[object, ...]] = {}
     for path in [directory, *directory.rglob("*")]:
         about = path.lstat()

@@ -108,7 +108,7 @@ def test_a_tool_that_the_role_does_not_have_is_a_refusal_on_record(workspace: Wo
 @pytest.mark.parametrize(
     "name", [None, 7, ["file_read"], {}, "", "file_read ", "FILE_READ", "x" * 10_000, "\ud800"]
 )
-def test_whatever_is_asked_for_by_an_odd_name_is_an_answer(toolbox: Toolbox, name: str) -> None:
+def test_a_call_by_an_odd_name_has_a_result(toolbox: Toolbox, name: str) -> None:
     for answer in (toolbox.call(name), asyncio.run(toolbox.acall(name))):
         assert answer.code == "tool.unknown"
         assert len(answer.to_json()) < 500
@@ -126,7 +126,7 @@ def test_roles_come_from_the_configuration_and_from_options(
 
 
 @pytest.mark.parametrize("format", Format)
-def test_the_schemas_are_those_of_the_role_in_the_shape_that_is_asked_for(
+def test_the_schemas_are_those_of_the_role_in_the_requested_format(
     workspace: Workspace, format: Format
 ) -> None:
     with Toolbox(workspace, "critic") as toolbox:
@@ -212,7 +212,7 @@ def test_a_role_with_just_one_tool_that_writes_writes_with_that_one(
 # What was changed
 
 
-def test_an_answer_tells_what_was_changed_even_if_the_call_failed(
+def test_an_answer_reports_what_was_changed_even_if_the_call_failed(
     workspace: Workspace, directory: Path
 ) -> None:
     with Toolbox(workspace, pipelines=True) as toolbox:
@@ -225,7 +225,7 @@ def test_an_answer_tells_what_was_changed_even_if_the_call_failed(
     assert (directory / "d/f").exists()
 
 
-def test_an_answer_tells_only_of_its_own_changes(workspace: Workspace, toolbox: Toolbox) -> None:
+def test_an_answer_reports_only_of_its_own_changes(workspace: Workspace, toolbox: Toolbox) -> None:
     other = threading.Thread(target=workspace.write, args=("other", b""))
     other.start()
     other.join()

@@ -127,7 +127,7 @@ def test_times_far_away_are_no_error(top: Path, run: Run) -> None:
     assert (result.exit_code, result.stderr) == (0, b"")
 
 
-def test_find_tells_age_in_whole_days(top: Path) -> None:
+def test_find_reports_age_in_whole_days(top: Path) -> None:
     for days in (0, 1, 2, 3):
         (top / f"d{days}").write_bytes(b"")
         os.utime(top / f"d{days}", ns=(NOW_NS - days * DAY_NS - 1, NOW_NS - days * DAY_NS - 1))
@@ -168,7 +168,7 @@ def test_output_ends_with_its_budget(top: Path, line: str) -> None:
     assert result.error_code == "limit.output_bytes"
 
 
-def test_a_copy_that_finds_no_room_is_told_and_the_others_go_on(top: Path) -> None:
+def test_a_copy_that_finds_no_room_is_reported_and_the_others_continue(top: Path) -> None:
     (top / "big").write_bytes(b"x" * 600)
     (top / "small").write_bytes(b"x")
     (top / "d").mkdir()
@@ -234,7 +234,7 @@ def test_files_go_from_one_rule_to_another(top: Path, tmp_path: Path) -> None:
     assert (other / "d/f").exists()
 
 
-def test_directories_are_made_beneath_the_root_of_a_rule(top: Path, tmp_path: Path) -> None:
+def test_directories_are_made_below_the_root_of_a_rule(top: Path, tmp_path: Path) -> None:
     other = tmp_path / "far/other"
     other.mkdir(parents=True)
     policy = SandboxPolicy.for_workspace(top, allow=[PathRule(str(other), AccessMode.READ_WRITE)])
@@ -317,7 +317,7 @@ def test_hard_links_are_counted_once(top: Path, run: Run) -> None:
     assert twice - once == 5000
 
 
-def test_links_that_lead_in_a_circle_are_not_copied_for_ever(top: Path, run: Run) -> None:
+def test_links_that_lead_in_a_circle_are_not_copied_forever(top: Path, run: Run) -> None:
     (top / "d/sub").mkdir(parents=True)
     (top / "d/sub/up").symlink_to("..")
 
@@ -327,7 +327,7 @@ def test_links_that_lead_in_a_circle_are_not_copied_for_ever(top: Path, run: Run
     assert (top / "e/sub").is_dir()
 
 
-def test_links_that_lead_in_a_circle_are_not_listed_for_ever(top: Path, run: Run) -> None:
+def test_links_that_lead_in_a_circle_are_not_listed_forever(top: Path, run: Run) -> None:
     (top / "d").mkdir()
     (top / "d/up").symlink_to("..")
 
@@ -365,7 +365,7 @@ def test_every_command_has_help(run: Run, name: str) -> None:
     assert COMMANDS[name].load().__doc__ == f"{COMMANDS[name].summary.capitalize()}."
 
 
-def test_commands_tell_what_they_would_touch() -> None:
+def test_commands_report_what_they_would_touch() -> None:
     def touched(name: str, *argv: str) -> list[str]:
         module = COMMANDS[name].load()
         if not hasattr(module, "Flags"):

@@ -97,7 +97,7 @@ def test_a_pattern_that_is_not_utf8_matches_its_bytes(tmp_path: Path) -> None:
     assert grep(tmp_path, f"grep -aic {pattern}. f") == (b"1\n", 0)
 
 
-def test_a_rule_of_the_workspace_is_told_and_the_rest_searched(tmp_path: Path) -> None:
+def test_a_rule_of_the_workspace_is_reported_and_the_rest_searched(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"needle\n")
     with Workspace.open(tmp_path) as workspace:
         result = BareShell(workspace).run("grep needle ../outside a")
@@ -105,6 +105,6 @@ def test_a_rule_of_the_workspace_is_told_and_the_rest_searched(tmp_path: Path) -
     assert result.exit_code == 2
 
 
-def test_what_a_slow_matcher_would_take_for_ever_is_quick(tmp_path: Path) -> None:
+def test_what_a_slow_matcher_would_take_forever_is_quick(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"a" * 50_000 + b"\n")
     assert grep(tmp_path, r"grep -E '(a*)*(a*)*b' f", Budget(seconds=20)) == (b"", 1)

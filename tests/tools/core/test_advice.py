@@ -1,4 +1,4 @@
-"""What an agent is told about an error: what is wrong, what to do next, and nothing that it cannot do."""
+"""Errors as an agent sees them: what is wrong, what to do next, and nothing that it cannot do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def without(*names: str) -> Mapping[str, Tool]:
     return {name: tool for name, tool in AGENT.items() if name not in names}
 
 
-def test_a_missing_file_is_told_with_the_tool_that_helps() -> None:
+def test_a_missing_file_is_reported_with_the_tool_that_helps() -> None:
     found = ALL.failure(MissingError("'data.txt' does not exist", path="data.txt"))
     assert found.to_dict() == {
         "success": False,
@@ -63,7 +63,7 @@ def test_a_path_that_leads_out_is_refused_as_what_was_tried(name: str, doing: st
     assert found.error == f"{doing} ../x is not allowed. Use session workspace."
 
 
-def test_a_limit_tells_its_numbers() -> None:
+def test_a_limit_reports_its_numbers() -> None:
     error = LimitError("file_bytes", limit=10, asked=11, message="too large", path=PATH)
     found = ALL.failure(error)
     assert found.error == "File too large: 11 bytes (max 10). Write less at once."
@@ -100,7 +100,7 @@ def test_a_tool_of_several_purposes_is_recommended_for_each() -> None:
     assert found.error == "File not found: a. Use str_replace_based_edit_tool to see what is there."
 
 
-def test_a_tool_may_tell_an_error_in_its_own_words() -> None:
+def test_a_tool_may_word_an_error_itself() -> None:
     error = AdvisedError("path.missing", "no such thing", next="Use {search} for it.", path=PATH)
     found = ALL.failure(error)
     assert found.error == "No such thing. Use file_search for it."
@@ -117,7 +117,7 @@ def test_what_a_caller_wrote_is_quoted_and_not_filled_in(quoted: str) -> None:
     )
 
 
-def test_a_lost_update_tells_the_version_that_is_there() -> None:
+def test_a_lost_update_reports_the_version_that_is_there() -> None:
     error = ChangedError("changed", path=PATH)
     assert "version" in ALL.failure(error).metadata
 
@@ -139,7 +139,7 @@ def test_advice_names_only_purposes_that_there_are(code: str) -> None:
     assert bool(advice.fallback) == has_condition, "a role without such a tool gets other advice"
 
 
-def test_something_else_in_the_way_is_told_by_its_path() -> None:
+def test_something_else_in_the_way_is_reported_by_its_path() -> None:
     found = ALL.failure(ExistsError("there is one", path=PATH), TOOLS[Profile.FILES]["write_file"])
     assert found.error == "Path already exists: notes/a.txt. Choose another name, or overwrite it."
 

@@ -1,4 +1,4 @@
-"""When a call has to end: by its time, or because nobody wants the answer any more."""
+"""A call ends when its deadline passes or it is cancelled."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_listeners_hear_that_it_was_stopped_even_if_they_come_late(clock: Clock)
     assert heard == ["early", "late"]
 
 
-def test_a_deadline_holds_meanwhile_and_no_longer(clock: Clock) -> None:
+def test_a_deadline_holds_during_its_call_and_no_longer(clock: Clock) -> None:
     deadlines, outer, inner = Deadlines(), Deadline(1, clock), Deadline(None, clock)
     deadlines.check()
     with deadlines.during(outer):

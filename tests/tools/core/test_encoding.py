@@ -20,16 +20,16 @@ def test_text_comes_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("content", [b"gr\xfcn", b"a\0b", b"\x89PNG\r\n\x1a\n\0"])
-def test_what_is_no_text_comes_as_base64(content: bytes) -> None:
+def test_what_is_not_text_comes_as_base64(content: bytes) -> None:
     assert decode_content(content, None, "utf-8", "f") == DecodedContent("base64", None)
     assert decode_content(content, None, "base64", "f") == DecodedContent("base64", None)
 
 
-def test_zeros_are_text_where_text_is_asked_for() -> None:
+def test_zeros_are_text_where_text_is_requested() -> None:
     assert decode_content(b"a\0b", "utf-8", "utf-8", "f") == DecodedContent("utf-8", "a\0b")
 
 
-def test_what_is_asked_for_is_given_or_refused() -> None:
+def test_a_requested_encoding_is_used_or_refused() -> None:
     assert decode_content(b"abc", "base64", "utf-8", "f") == DecodedContent("base64", None)
     with pytest.raises(TextError, match="unable to decode 'f' with encoding 'ascii'"):
         decode_content("ü".encode(), "ascii", "utf-8", "f")

@@ -1,4 +1,4 @@
-"""What each kind of argument is in JSON Schema, and what it says about a value that is none."""
+"""Kinds of arguments: their JSON Schema, and their errors for other values."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_a_value_of_another_kind_is_explained(given: object, says: str) -> None:
     assert str(caught.value) == says
 
 
-def test_all_problems_are_told_at_once_but_not_without_end() -> None:
+def test_all_problems_are_reported_at_once_but_not_without_end() -> None:
     with pytest.raises(InvalidArgument) as caught:
         TABLE.parse({"force": 0, "names": 0})
     problems = "'force' must be true or false, not 0; 'names' must be a list, not 0; 'path' is missing"

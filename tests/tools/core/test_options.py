@@ -1,4 +1,4 @@
-"""The options in force: given ones first, configured ones else, and none that makes no sense."""
+"""The options in force: overrides first, then the configuration; invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def parts(outputs: OutputStore, whole: KeptOutput, most_bytes: int) -> list[Outp
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.integers(8, 100))
-def test_no_bytes_are_lost_or_told_twice(stdout: bytes, stderr: bytes, most_bytes: int) -> None:
+def test_no_bytes_are_lost_or_reported_twice(stdout: bytes, stderr: bytes, most_bytes: int) -> None:
     found = parts(OutputStore(), output(stdout=stdout, stderr=stderr), most_bytes)
     assert found[-1].left_bytes == 0
     assert (len(found) == 1) == (len(stdout + stderr) <= most_bytes)
@@ -86,7 +86,7 @@ def is_kept(outputs: OutputStore, asked: str, cursor: str) -> bool:
     return True
 
 
-def test_an_output_that_is_not_kept_any_more_is_told() -> None:
+def test_an_output_that_is_no_longer_kept_is_reported() -> None:
     outputs = OutputStore(max_outputs=1)
     cursor = cursor_of(outputs, "1", 20)
     cursor_of(outputs, "2", 20)
@@ -98,7 +98,7 @@ def test_an_output_that_is_not_kept_any_more_is_told() -> None:
     )
 
 
-def test_the_one_that_was_asked_for_the_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_output_is_dropped_first() -> None:
     outputs = OutputStore(max_outputs=2)
     one, two = (cursor_of(outputs, asked, 20) for asked in ("1", "2"))
     assert is_kept(outputs, "1", one)
@@ -130,7 +130,7 @@ def test_the_same_output_is_kept_once() -> None:
 
 
 @pytest.mark.parametrize("change", [lambda c: c + ".1", lambda c: c.partition(".")[0], lambda c: c + "x"])
-def test_a_cursor_that_was_never_given_is_told(change: object) -> None:
+def test_a_cursor_that_was_never_given_is_reported(change: object) -> None:
     outputs = OutputStore()
     cursor = cursor_of(outputs, "asked", 20)
     assert callable(change)
@@ -139,7 +139,7 @@ def test_a_cursor_that_was_never_given_is_told(change: object) -> None:
     assert caught.value.code == "tool.arguments"
 
 
-def test_a_cursor_of_something_else_is_told() -> None:
+def test_a_cursor_of_something_else_is_reported() -> None:
     outputs = OutputStore()
     with pytest.raises(ToolError, match="belongs to another call"):
         outputs.next_page(cursor_of(outputs, "asked", 20), "other", 10)

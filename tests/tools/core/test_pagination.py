@@ -11,7 +11,7 @@ from carrel.tools.core.pagination import Cursor, cut_text
 
 
 @pytest.mark.parametrize("cursor", [Cursor(0), Cursor(7), Cursor(7, "5-1-2"), Cursor(10**17, "a@b")])
-def test_a_cursor_that_was_told_is_understood(cursor: Cursor) -> None:
+def test_a_cursor_that_was_reported_is_understood(cursor: Cursor) -> None:
     assert Cursor.parse(cursor.render()) == cursor
 
 
@@ -27,7 +27,7 @@ def test_any_other_cursor_is_refused(text: str) -> None:
     assert len(caught.value.message) < 200
 
 
-def test_a_cursor_goes_on_only_in_the_version_that_was_begun() -> None:
+def test_a_cursor_continues_only_in_the_version_that_was_begun() -> None:
     Cursor(7, "1").require("1", "a.txt")
     Cursor(7).require("1", "a.txt")
     with pytest.raises(ChangedError) as caught:

@@ -46,7 +46,7 @@ def test_it_is_about_names_only_if_all_parts_are() -> None:
         "{a,b}" * 5 + "x*" * 490,
     ],
 )
-def test_what_is_no_pattern_or_stands_for_too_many_is_refused(pattern: str) -> None:
+def test_what_is_not_a_pattern_or_stands_for_too_many_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError):
         GlobPattern(pattern)
 

@@ -28,7 +28,7 @@ def event(operation: str, path: str, **fields: Any) -> Event:
 
 
 def changed(workspace: Workspace, act: Callable[[Workspace], object]) -> dict[str, Any]:
-    """What is told about what *act* does, be it that it fails."""
+    """Return the changes in the metadata after *act*, even if it fails."""
     with workspace.gate.watching() as events, suppress(CarrelError):
         act(workspace)
     return changes_metadata(events, shown)
@@ -88,7 +88,7 @@ ROWS: list[tuple[Callable[[Workspace], object], list[dict[str, object]]]] = [
 
 
 @pytest.mark.parametrize(("act", "expected"), ROWS)
-def test_each_change_is_told_with_its_paths_and_sizes(
+def test_each_change_is_reported_with_its_paths_and_sizes(
     workspace: Workspace,
     directory: Path,
     act: Callable[[Workspace], object],
@@ -110,14 +110,14 @@ def test_each_change_is_told_with_its_paths_and_sizes(
         lambda ws: ws.remove("d"),
     ],
 )
-def test_what_changes_nothing_tells_nothing(
+def test_what_changes_nothing_reports_nothing(
     workspace: Workspace, directory: Path, act: Callable[[Workspace], object]
 ) -> None:
     tree(directory, "f", "d/g")
     assert changed(workspace, act) == {}
 
 
-def test_several_changes_are_told_in_their_order(workspace: Workspace) -> None:
+def test_several_changes_are_reported_in_their_order(workspace: Workspace) -> None:
     def act(ws: Workspace) -> None:
         ws.write("a", b"1")
         ws.move("a", "b")
@@ -127,13 +127,13 @@ def test_several_changes_are_told_in_their_order(workspace: Workspace) -> None:
     assert actions == ["created", "moved", "deleted"]
 
 
-def test_a_link_is_told_as_one() -> None:
+def test_a_link_is_reported_as_one() -> None:
     assert changes_metadata([event("link", "l")], shown) == {
         "changes": [{"action": "created", "path": "/workspace/l", "type": "link"}]
     }
 
 
-def test_what_was_refused_or_taken_back_is_not_told() -> None:
+def test_what_was_refused_or_taken_back_is_not_reported() -> None:
     events = [
         event("write", "a", after_bytes=1),
         event("write", "b", after_bytes=1),
@@ -157,7 +157,7 @@ def test_very_many_changes_are_counted() -> None:
 
 
 def after(workspace: Workspace, *steps: Callable[[Workspace], object]) -> list[dict[str, Any]]:
-    """What is told after *steps*."""
+    """Return the changes in the metadata after *steps*."""
 
     def act(workspace: Workspace) -> None:
         for step in steps:
@@ -174,27 +174,27 @@ def remove(path: str) -> Callable[[Workspace], object]:
     return lambda ws: ws.remove(path, recursive=True)
 
 
-def test_a_file_that_is_written_again_and_again_is_told_once(workspace: Workspace) -> None:
+def test_a_file_that_is_written_again_and_again_is_reported_once(workspace: Workspace) -> None:
     new = {"action": "created", "path": "/workspace/f", "size_bytes": 7}
     assert after(workspace, write("f", 1), write("f", 3), write("f", 7)) == [new]
     old = {"action": "changed", "path": "/workspace/f", "size_bytes": 2, "before_bytes": 7}
     assert after(workspace, write("f", 1), lambda ws: ws.append("f", b"x")) == [old]
 
 
-def test_a_file_that_came_and_went_is_not_told(workspace: Workspace) -> None:
+def test_a_file_that_came_and_went_is_not_reported(workspace: Workspace) -> None:
     assert after(workspace, write("f", 1), write("f", 2), remove("f")) == []
     again = {"action": "created", "path": "/workspace/f", "size_bytes": 5}
     assert after(workspace, write("f", 1), remove("f"), write("f", 5)) == [again]
 
 
-def test_a_file_that_was_changed_and_then_deleted_is_told_as_it_was_before(workspace: Workspace) -> None:
+def test_a_file_that_was_changed_and_then_deleted_is_reported_as_it_was_before(workspace: Workspace) -> None:
     workspace.write("f", b"1234")
     gone = {"action": "deleted", "path": "/workspace/f", "size_bytes": 4}
     assert after(workspace, write("f", 9), remove("f")) == [gone]
 
 
 @pytest.mark.parametrize("leave", [remove("d"), lambda ws: ws.move("d", "e")])
-def test_what_was_beneath_a_directory_that_left_is_not_taken_for_what_comes_later(
+def test_what_was_below_a_directory_that_left_is_not_taken_for_what_comes_later(
     workspace: Workspace, leave: Callable[[Workspace], object]
 ) -> None:
     rows = after(workspace, write("d/f", 1), leave, write("d/f", 2))
@@ -202,7 +202,7 @@ def test_what_was_beneath_a_directory_that_left_is_not_taken_for_what_comes_late
     assert [(row["action"], row["size_bytes"]) for row in files] == [("created", 1), ("created", 2)]
 
 
-def test_a_file_that_was_written_and_moved_is_told_with_both_names(workspace: Workspace) -> None:
+def test_a_file_that_was_written_and_moved_is_reported_with_both_names(workspace: Workspace) -> None:
     moved = {"action": "moved", "path": "/workspace/g", "from": "/workspace/f", "size_bytes": 1}
     assert after(workspace, write("f", 1), lambda ws: ws.move("f", "g"))[1:] == [moved]
 

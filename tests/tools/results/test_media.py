@@ -49,7 +49,7 @@ def test_the_size_of_an_image_is_read_from_its_head(content: bytes, size: tuple[
 
 
 @pytest.mark.parametrize("content", [b"", b"text", b"BM is how this text begins, and it goes on for a while"])
-def test_what_is_no_image_has_no_size(content: bytes) -> None:
+def test_only_an_image_has_a_size(content: bytes) -> None:
     assert image_size(content) is None
 
 
@@ -114,6 +114,6 @@ def test_the_suffix_is_what_follows_the_last_dot(path: str, end: str) -> None:
     assert file_suffix(path) == end
 
 
-def test_nobody_looks_for_text_in_images_sounds_and_films() -> None:
+def test_images_sounds_and_films_are_not_searched_for_text() -> None:
     assert all(has_media_name(path) for path in ("a.png", "a.MP3", "a.webm"))
     assert not any(has_media_name(path) for path in ("a.svg", "a.txt", "png", ".png"))

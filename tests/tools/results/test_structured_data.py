@@ -52,7 +52,7 @@ def test_yaml_becomes_what_json_can_say(text: str, value: object) -> None:
     "text",
     ["", "{", "{'a': 1}", "NaN", "[Infinity]", "-Infinity", "1e999", "[-1e999]", "9" * 5000, "[" * 100_000],
 )
-def test_what_is_no_json_stays_text(text: str) -> None:
+def test_what_is_not_json_stays_text(text: str) -> None:
     assert parse_data(text, ".json") is NOTHING
 
 
@@ -80,7 +80,7 @@ def test_what_is_no_json_stays_text(text: str) -> None:
         "!!timestamp x",
     ],
 )
-def test_what_is_no_plain_yaml_stays_text(text: str) -> None:
+def test_what_is_not_plain_yaml_stays_text(text: str) -> None:
     assert parse_data(text, ".yaml") is NOTHING
 
 

@@ -69,7 +69,7 @@ def test_a_new_file_has_only_new_lines() -> None:
     ],
     ids=["equal", "binary before", "binary after", "large before", "large after"],
 )
-def test_there_is_none_of_equal_binary_or_large_contents(old: bytes, new: bytes) -> None:
+def test_equal_binary_or_large_contents_have_no_diff(old: bytes, new: bytes) -> None:
     assert diff(old, new) is None
 
 

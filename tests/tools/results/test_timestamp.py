@@ -1,4 +1,4 @@
-"""Points in time as answers tell them."""
+"""Timestamps in results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from carrel.tools.results.file_results import timestamp
         (None, None),
     ],
 )
-def test_a_moment_is_told_in_utc_with_milliseconds(when_ns: int | None, text: str | None) -> None:
+def test_a_moment_is_reported_in_utc_with_milliseconds(when_ns: int | None, text: str | None) -> None:
     assert timestamp(when_ns) == text
 
 

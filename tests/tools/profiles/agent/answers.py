@@ -1,4 +1,4 @@
-"""What a tool answered, read strictly."""
+"""Call a tool and check the envelope of its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel.workspace.workspace import Workspace
 
 
 def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
-    """The answer of a call that must succeed."""
+    """Call a tool, which must succeed, and return the result."""
     result = toolbox.call(name, arguments)
     assert result.success, result.error
     assert set(result.to_dict()) == {"success", "output", "metadata"}
@@ -22,12 +22,12 @@ def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
 
 
 def output(toolbox: Toolbox, name: str, **arguments: object) -> Any:  # Any: each tool has its own shape
-    """The payload of a call that must succeed."""
+    """Call a tool, which must succeed, and return its output."""
     return done(toolbox, name, **arguments).output
 
 
 def refused(toolbox: Toolbox, name: str, code: str, **arguments: object) -> ToolResult:
-    """The answer of a call that must be refused for that reason, having changed nothing."""
+    """Call a tool, which must fail with *code* and change nothing, and return the result."""
     result = toolbox.call(name, arguments)
     assert not result.success
     assert result.code == code, result.error
@@ -54,7 +54,7 @@ def _only(value: Any, shape: Any) -> Any:
 
 
 def pages(toolbox: Toolbox, name: str, **arguments: object) -> Iterator[ToolResult]:
-    """All parts of a long answer, each asked for with the cursor of the one before."""
+    """Yield all pages of a long result, each requested with the cursor of the one before."""
     cursor: str | None = None
     for _ in range(1000):
         result = done(toolbox, name, **arguments, cursor=cursor)

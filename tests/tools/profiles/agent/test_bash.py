@@ -1,4 +1,4 @@
-"""`bash` runs command lines, tells how they ended, and stops them in time."""
+"""`bash` runs command lines, reports how they ended, and stops them in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
-from tests.tools.beginning import LONG, Beginning
+from tests.tools.start_signal import LONG, StartSignal
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_the_promised_commands_do_what_they_are_known_for(
     assert out(box, line) == printed
 
 
-def test_what_the_promised_commands_change_is_told(box: Toolbox, directory: Path) -> None:
+def test_what_the_promised_commands_change_is_reported(box: Toolbox, directory: Path) -> None:
     tree(directory, "temp/f", "source.txt = s", "old.txt = o", "data/.h", "data/a.py")
     assert [line.split()[-1] for line in out(box, "ls -la data/").splitlines()[1:]] == [
         ".",
@@ -178,7 +178,7 @@ def test_a_metacharacter_is_refused_and_nothing_is_done(
 @pytest.mark.parametrize(
     ("line", "word"), [("echo 'a", "quoting"), ('echo "a', "quoting"), ("", "Empty"), ("  ", "Empty")]
 )
-def test_a_line_that_cannot_be_read_is_told(box: Toolbox, line: str, word: str) -> None:
+def test_a_line_that_cannot_be_read_is_reported(box: Toolbox, line: str, word: str) -> None:
     result = bash(box, line)
     assert (result.success, result.code) == (False, "shell.syntax")
     assert word in (result.error or "")
@@ -194,7 +194,7 @@ def test_a_line_that_cannot_be_read_is_told(box: Toolbox, line: str, word: str) 
         ({"command": "ls", "time": 3}, "there is no argument 'time'"),
     ],
 )
-def test_wrong_arguments_are_told_and_nothing_is_run(
+def test_wrong_arguments_are_reported_and_nothing_is_run(
     box: Toolbox, directory: Path, arguments: dict[str, object], problem: str
 ) -> None:
     if "command" in arguments and arguments["command"] == "ls":
@@ -216,7 +216,7 @@ def test_any_text_gets_an_answer_that_is_json(
     assert result.code != "tool.failed"
 
 
-def test_what_is_not_allowed_is_not_there(workspace: Workspace) -> None:
+def test_commands_that_are_not_allowed_do_not_exist(workspace: Workspace) -> None:
     for path in ("open/f", "shut/f"):
         workspace.write(path, path.encode())
     box = Toolbox(workspace, allowed_paths=["open"], pipelines=True)
@@ -268,7 +268,7 @@ def test_lines_of_several_threads_run_one_after_another(piped: Toolbox) -> None:
 # What it changed
 
 
-def test_changes_are_told_also_those_of_a_pipeline(piped: Toolbox, directory: Path) -> None:
+def test_changes_are_reported_also_those_of_a_pipeline(piped: Toolbox, directory: Path) -> None:
     (directory / "old").write_bytes(b"12345")
     result = bash(piped, "echo one | tee a | cat > b; rm old; mkdir d; mv a d/a")
     assert result.success, result.error
@@ -282,13 +282,13 @@ def test_changes_are_told_also_those_of_a_pipeline(piped: Toolbox, directory: Pa
 
 
 @pytest.mark.usefixtures("guest")
-def test_changes_of_guest_code_are_told(piped: Toolbox) -> None:
+def test_changes_of_guest_code_are_reported(piped: Toolbox) -> None:
     result = bash(piped, "echo hello | python -c \"open('f', 'w').write(input())\" | cat", timeout=30)
     assert (result.success, result.output["stderr"]) == (True, "")
     assert result.metadata["changes"] == [{"action": "created", "path": "/workspace/f", "size_bytes": 5}]
 
 
-def test_what_two_calls_change_at_once_is_told_by_each(workspace: Workspace) -> None:
+def test_what_two_calls_change_at_once_is_reported_by_each(workspace: Workspace) -> None:
     boxes = [Toolbox(workspace, pipelines=True) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
         results = pool.map(lambda box: bash(box[1], f"echo x | tee {box[0]}"), enumerate(boxes))
@@ -334,28 +334,28 @@ def test_the_operator_s_ceiling_of_output_holds(workspace: Workspace) -> None:
 
 
 def test_a_task_that_is_cancelled_stops_its_line_alone(directory: Path) -> None:
-    beginning = Beginning()
+    started = StartSignal()
 
     async def work(box: Toolbox) -> ToolResult:
         task = asyncio.create_task(box.acall("bash", {"command": LONG, "timeout": 30}))
-        await asyncio.to_thread(beginning.wait)
+        await asyncio.to_thread(started.wait)
         waiting = asyncio.create_task(box.acall("bash", {"command": "echo next", "timeout": 30}))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return await waiting
 
-    with beginning.workspace(directory) as workspace:
+    with started.workspace(directory) as workspace:
         result = asyncio.run(work(Toolbox(workspace, pipelines=True, shell_timeout_seconds=None)))
     assert result.output == {"stdout": "next\n", "stderr": "", "exit_code": 0}
 
 
 def test_a_task_that_waits_for_another_line_can_be_cancelled(directory: Path) -> None:
-    beginning = Beginning()
+    started = StartSignal()
 
     async def work(box: Toolbox) -> None:
         first = asyncio.create_task(box.acall("bash", {"command": LONG, "timeout": 30}))
-        await asyncio.to_thread(beginning.wait)
+        await asyncio.to_thread(started.wait)
         second = asyncio.create_task(box.acall("bash", {"command": "touch second", "timeout": 30}))
         # It is handed to its thread now.
         await asyncio.sleep(0)
@@ -367,31 +367,31 @@ def test_a_task_that_waits_for_another_line_can_be_cancelled(directory: Path) ->
         with pytest.raises(asyncio.CancelledError):
             await first
 
-    with beginning.workspace(directory) as workspace:
+    with started.workspace(directory) as workspace:
         asyncio.run(work(Toolbox(workspace, pipelines=True)))
     assert not (directory / "second").exists()
 
 
 @pytest.mark.usefixtures("guest")
 def test_a_task_that_is_cancelled_stops_guest_code(directory: Path) -> None:
-    beginning = Beginning()
+    started = StartSignal()
     command = "python -c \"open('begun', 'w').close()\nwhile True: pass\""
 
     async def work(box: Toolbox) -> ToolResult:
         task = asyncio.create_task(box.acall("bash", {"command": command, "timeout": 30}))
-        await asyncio.to_thread(beginning.wait)
+        await asyncio.to_thread(started.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return await box.acall("bash", {"command": "python -c 'print(1)'", "timeout": 30})
 
-    with beginning.workspace(directory) as workspace:
+    with started.workspace(directory) as workspace:
         result = asyncio.run(work(Toolbox(workspace, pipelines=True)))
     assert result.output == {"stdout": "1\n", "stderr": "", "exit_code": 0}
 
 
 def test_commands_that_take_long_do_not_hold_up_other_calls(directory: Path) -> None:
-    beginning = Beginning()
+    started = StartSignal()
 
     async def work(box: Toolbox) -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
@@ -400,12 +400,12 @@ def test_commands_that_take_long_do_not_hold_up_other_calls(directory: Path) -> 
         result = await box.acall("file_search", {"query": "one"})
         assert result.success
         assert not task.done()
-        await asyncio.to_thread(beginning.wait)
+        await asyncio.to_thread(started.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with beginning.workspace(directory) as workspace:
+    with started.workspace(directory) as workspace:
         workspace.write("f", b"one")
         asyncio.run(work(Toolbox(workspace, pipelines=True)))
 
@@ -419,11 +419,11 @@ def test_awaited_lines_answer_like_the_others(box: Toolbox) -> None:
 
 
 def test_closing_stops_what_runs(directory: Path) -> None:
-    beginning = Beginning()
-    with beginning.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
+    started = StartSignal()
+    with started.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
         box = Toolbox(workspace, pipelines=True)
         running = pool.submit(box.call, "bash", {"command": LONG, "timeout": 30})
-        beginning.wait()
+        started.wait()
         box.close()
         result = running.result()
         assert (result.success, result.code) == (False, "shell.cancelled")
@@ -452,7 +452,7 @@ def parts(box: Toolbox, command: str) -> list[ToolResult]:
     return found
 
 
-def test_a_long_output_is_cut_and_goes_on_by_cursor(workspace: Workspace) -> None:
+def test_a_long_output_is_cut_and_continues_by_cursor(workspace: Workspace) -> None:
     box = Toolbox(workspace, answer_bytes=1000)
     found = parts(box, "seq 1 1000")
     texts = [part.output["stdout"] for part in found]
@@ -472,7 +472,7 @@ def test_a_long_output_does_not_hide_the_errors(workspace: Workspace) -> None:
     }
 
 
-def test_a_command_is_not_run_again_to_go_on(workspace: Workspace) -> None:
+def test_a_command_is_not_run_again_to_continue(workspace: Workspace) -> None:
     box = Toolbox(workspace, answer_bytes=100, pipelines=True)
     found = parts(box, "echo ran >> log; seq 1 100")
     assert workspace.read("log") == b"ran\n"
@@ -486,7 +486,7 @@ def test_a_cursor_may_be_used_twice(workspace: Workspace) -> None:
     assert bash(box, "seq 1 100", cursor=cursor) == bash(box, "seq 1 100", cursor=cursor)
 
 
-def test_a_cursor_that_is_not_known_is_told(workspace: Workspace) -> None:
+def test_a_cursor_that_is_not_known_is_reported(workspace: Workspace) -> None:
     box = Toolbox(workspace, answer_bytes=100)
     cursor = bash(box, "seq 1 100").metadata["next_cursor"]
     gone = Toolbox(workspace, answer_bytes=100).call("bash", {"command": "seq 1 100", "cursor": cursor})
@@ -505,7 +505,7 @@ def test_a_cursor_that_is_not_known_is_told(workspace: Workspace) -> None:
         assert problem in (result.error or "")
 
 
-def test_a_long_command_is_not_told_again_in_full(box: Toolbox) -> None:
+def test_a_long_command_is_not_reported_again_in_full(box: Toolbox) -> None:
     answer = box.call("bash", {"command": "true " + "x" * 100_000})
     assert answer.success
     assert answer.metadata["command"] == "true " + "x" * 995 + "..."

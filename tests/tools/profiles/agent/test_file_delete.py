@@ -15,7 +15,7 @@ from tests.workspace.planting import snapshot
 
 
 @requirement("D-09")
-def test_a_deletion_tells_what_it_deleted(tools: Toolbox, directory: Path) -> None:
+def test_a_deletion_reports_what_it_deleted(tools: Toolbox, directory: Path) -> None:
     tree(directory, "to_delete.txt = four", "keep")
     answer = done(tools, "file_delete", path="to_delete.txt")
     assert answer.output == {"deleted_count": 1, "deleted_paths": ["to_delete.txt"]}
@@ -37,7 +37,7 @@ def test_an_empty_directory_goes_and_a_full_one_stays(tools: Toolbox, directory:
 
 
 @requirement("D-04")
-def test_a_directory_goes_with_its_content_when_asked(tools: Toolbox, directory: Path) -> None:
+def test_a_directory_goes_with_its_content_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "cache/a/b", "cache/c", "keep")
     answer = done(tools, "file_delete", path="cache/", recursive=True)
     assert answer.output == {"deleted_count": 1, "deleted_paths": ["cache"]}
@@ -64,7 +64,7 @@ def test_the_workspace_itself_is_not_deleted(tools: Toolbox, directory: Path, pa
     assert snapshot(directory) == {"d": None, "d/f": b"in"}
 
 
-def test_whoever_deletes_the_workspace_is_told_what_to_do(tools: Toolbox) -> None:
+def test_deleting_the_workspace_is_refused_with_advice(tools: Toolbox) -> None:
     answer = refused(tools, "file_delete", "path.invalid", path=".", recursive=True)
     assert answer.error == "The workspace itself cannot be deleted. Delete its entries by name."
 
@@ -82,7 +82,7 @@ def test_a_pattern_deletes_what_matches(tools: Toolbox, directory: Path) -> None
 
 
 @requirement("D-13")
-def test_a_pattern_deletes_at_every_depth_when_asked(tools: Toolbox, directory: Path) -> None:
+def test_a_pattern_deletes_at_every_depth_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "a.tmp", "sub/b.tmp", "sub/keep.txt")
     answer = output(tools, "file_delete", path=".", pattern="*.tmp", recursive=True)
     assert answer == {"deleted_count": 2, "deleted_paths": ["a.tmp", "sub/b.tmp"]}
@@ -98,7 +98,7 @@ def test_a_pattern_that_matches_nothing_deletes_nothing(tools: Toolbox, director
 
 
 @requirement("D-15")
-def test_a_pattern_beneath_a_file_is_an_error(tools: Toolbox, directory: Path) -> None:
+def test_a_pattern_below_a_file_is_an_error(tools: Toolbox, directory: Path) -> None:
     tree(directory, "f")
     answer = refused(tools, "file_delete", "path.not_directory", path="f", pattern="*")
     assert answer.error is not None
@@ -151,7 +151,7 @@ def test_a_link_is_deleted_and_not_its_target(tools: Toolbox, directory: Path, o
     assert snapshot(outside) == {"secret": b"secret data"}
 
 
-def test_what_is_hidden_goes_only_by_a_pattern_that_names_it(tools: Toolbox, directory: Path) -> None:
+def test_hidden_files_are_deleted_only_by_a_pattern_that_names_them(tools: Toolbox, directory: Path) -> None:
     tree(directory, ".env", ".git/config", "f")
     assert output(tools, "file_delete", path=".", pattern="*", recursive=True)["deleted_paths"] == ["f"]
     assert output(tools, "file_delete", path=".", pattern=".e*")["deleted_paths"] == [".env"]
@@ -184,7 +184,9 @@ def test_only_the_version_that_was_seen_is_deleted(tools: Toolbox, directory: Pa
     assert snapshot(directory) == {}
 
 
-def test_many_paths_are_counted_and_told_as_far_as_they_fit(workspace: Workspace, directory: Path) -> None:
+def test_many_paths_are_counted_and_reported_as_far_as_they_fit(
+    workspace: Workspace, directory: Path
+) -> None:
     tree(directory, *(f"f{number:03}" for number in range(150)))
     with Toolbox(workspace, answer_bytes=500) as toolbox:
         answer = done(toolbox, "file_delete", path=".", pattern="*")
@@ -202,7 +204,7 @@ def test_a_tree_that_is_too_large_to_count_is_deleted(directory: Path) -> None:
     assert snapshot(directory) == {}
 
 
-def test_what_a_walk_did_not_reach_is_told(directory: Path) -> None:
+def test_what_a_walk_did_not_reach_is_reported(directory: Path) -> None:
     tree(directory, "f.tmp", "1/2/3/f.tmp")
     with Workspace.open(directory, limits=Limits(depth=2)) as workspace, Toolbox(workspace) as toolbox:
         answer = done(toolbox, "file_delete", path=".", pattern="*.tmp", recursive=True)
@@ -210,7 +212,9 @@ def test_what_a_walk_did_not_reach_is_told(directory: Path) -> None:
     assert "deeper than 2 levels" in answer.metadata["incomplete"]
 
 
-def test_a_deletion_that_ends_with_its_time_tells_what_it_did(workspace: Workspace, directory: Path) -> None:
+def test_a_deletion_that_ends_with_its_time_reports_what_it_did(
+    workspace: Workspace, directory: Path
+) -> None:
     tree(directory, *(f"f{number:03}" for number in range(100)))
     answer = hurried(workspace, 50).call("file_delete", {"path": ".", "pattern": "*"})
     assert answer.code == "limit.time"

@@ -42,7 +42,7 @@ def test_several_matches_are_refused_and_counted(tools: Toolbox, directory: Path
 
 
 @requirement("W-22")
-def test_all_matches_are_replaced_when_asked(tools: Toolbox, directory: Path) -> None:
+def test_all_matches_are_replaced_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "f = foo\nbar\nfoo\nbaz\n")
     answer = done(tools, "file_edit", path="f", old_text="foo", new_text="qux", replace_all=True)
     assert answer.output == "Replaced 2 occurrence(s) in /workspace/f"
@@ -94,7 +94,7 @@ def test_a_file_past_its_ceiling_is_not_edited(tools: Toolbox, directory: Path) 
 
 
 @requirement("W-25")
-def test_an_edit_over_several_lines_tells_all_about_it(tools: Toolbox, directory: Path) -> None:
+def test_an_edit_over_several_lines_reports_all_about_it(tools: Toolbox, directory: Path) -> None:
     tree(directory, "d/f = one\ntwo\nthree\nfour\n")
     answer = done(tools, "file_edit", path="d/f", old_text="e\nt", new_text="E\nT")
     size = len(b"one\ntwo\nthree\nfour\n")

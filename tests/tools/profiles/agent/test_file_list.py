@@ -90,7 +90,7 @@ def test_a_pattern_with_a_slash_goes_as_deep_as_it_says(tools: Toolbox, director
 
 
 @requirement("L-17")
-def test_what_is_hidden_is_listed_only_when_asked_for(tools: Toolbox, directory: Path) -> None:
+def test_hidden_files_are_listed_only_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, ".hidden", ".git/config", "seen", "d/.env")
     assert paths(tools, path=".", recursive=True) == ["d", "seen"]
     every = [".git", ".hidden", "d", "seen", ".git/config", "d/.env"]
@@ -144,7 +144,7 @@ def test_links_are_listed_as_links_whatever_they_lead_to(
 
 
 @requirement("L-22")
-def test_an_entry_tells_name_path_kind_size_and_time(tools: Toolbox, directory: Path) -> None:
+def test_an_entry_reports_name_path_kind_size_and_time(tools: Toolbox, directory: Path) -> None:
     tree(directory, "d/f = four")
     os.utime(directory / "d/f", ns=(0, 1_700_000_000_999_999_999))
     os.utime(directory / "d", ns=(0, 1_600_000_000 * 10**9))
@@ -193,7 +193,7 @@ def test_a_fifo_is_listed_and_not_opened(tools: Toolbox, directory: Path) -> Non
 
 
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "a/../../*", "x" * 2000, "{a,b" * 300])
-def test_a_pattern_that_is_none_is_refused(tools: Toolbox, directory: Path, pattern: str) -> None:
+def test_an_invalid_pattern_is_refused(tools: Toolbox, directory: Path, pattern: str) -> None:
     tree(directory, "f")
     answer = tools.call("file_list", {"path": ".", "pattern": pattern})
     assert answer.code == "pattern.invalid" or answer.output == []
@@ -213,7 +213,7 @@ def test_a_long_answer_is_cut_and_its_cursors_give_everything_once(
     assert all(len(part.to_json()) < 2500 for part in parts)
 
 
-def test_a_cursor_goes_on_where_it_was_whatever_is_deleted_meanwhile(
+def test_a_cursor_continues_where_it_was_whatever_is_deleted_in_between(
     workspace: Workspace, directory: Path
 ) -> None:
     tree(directory, *(f"f{number:03}" for number in range(60)))
@@ -227,7 +227,9 @@ def test_a_cursor_goes_on_where_it_was_whatever_is_deleted_meanwhile(
 
 
 @pytest.mark.parametrize("cursor", ["", "zzz", "a/b/c", "../..", "/etc", "\0", "\ud800"])
-def test_a_cursor_that_nobody_gave_is_only_a_place(tools: Toolbox, directory: Path, cursor: str) -> None:
+def test_a_cursor_that_was_never_given_is_only_a_position(
+    tools: Toolbox, directory: Path, cursor: str
+) -> None:
     tree(directory, "m")
     assert paths(tools, path=".", cursor=cursor) in ([], ["m"])
 

@@ -13,7 +13,7 @@ from tests.tools.profiles.agent.answers import done, hurried, refused
 from tests.workspace.planting import snapshot
 
 
-def test_a_move_tells_from_where_to_where(tools: Toolbox, directory: Path) -> None:
+def test_a_move_reports_from_where_to_where(tools: Toolbox, directory: Path) -> None:
     tree(directory, "a.txt = four", "d/")
     version = done(tools, "file_read", path="a.txt").metadata["version"]
     answer = done(tools, "file_move", source="a.txt", destination="d/b.txt")
@@ -45,7 +45,7 @@ def test_a_link_moves_as_a_link(tools: Toolbox, directory: Path, outside: Path) 
     assert snapshot(directory) == {"still": "../outside/secret"}
 
 
-def test_nothing_is_replaced_unless_asked(tools: Toolbox, directory: Path) -> None:
+def test_nothing_is_replaced_unless_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "a = one", "b = two")
     answer = refused(tools, "file_move", "path.exists", source="a", destination="b")
     assert answer.error == "Path already exists: b. Choose another name, or overwrite it."
@@ -80,7 +80,7 @@ def test_a_directory_at_the_destination_is_refused_with_advice(
     done(tools, "file_move", source="x/a.txt", destination=whole)
 
 
-def test_a_missing_parent_is_made_only_when_asked(tools: Toolbox, directory: Path) -> None:
+def test_a_missing_parent_is_made_only_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "a = one")
     answer = refused(tools, "file_move", "path.missing", source="a", destination="x/y/b")
     assert answer.error == "Parent directory does not exist: x/y. Set create_dirs to create it."
@@ -173,7 +173,9 @@ def test_a_move_that_is_out_of_time_has_not_happened(workspace: Workspace, direc
     assert snapshot(directory) == {"a": b"in"}
 
 
-def test_a_move_that_was_made_is_told_whatever_the_clock_says(workspace: Workspace, directory: Path) -> None:
+def test_a_move_that_was_made_is_reported_whatever_the_clock_says(
+    workspace: Workspace, directory: Path
+) -> None:
     answers = []
     for calls in range(1, 12):
         tree(directory, "a = one")

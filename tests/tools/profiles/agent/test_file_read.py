@@ -65,7 +65,7 @@ def test_text_comes_back_as_it_is(tools: Toolbox, directory: Path, text: str) ->
 
 
 @requirement("R-04")
-def test_a_missing_file_is_told_with_advice(tools: Toolbox, directory: Path) -> None:
+def test_a_missing_file_is_reported_with_advice(tools: Toolbox, directory: Path) -> None:
     answer = refused(tools, "file_read", "path.missing", path="data.txt")
     assert answer.error == "File not found: data.txt. Use file_list to see what is there."
     assert str(directory) not in answer.to_json()
@@ -99,7 +99,7 @@ def test_a_hidden_and_a_missing_outside_file_get_the_same_answer(tools: Toolbox)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_another_encoding_is_read_when_asked(tools: Toolbox, directory: Path, encoding: str) -> None:
+def test_another_encoding_is_read_when_requested(tools: Toolbox, directory: Path, encoding: str) -> None:
     (directory / "f").write_bytes(b"caf" if encoding == "ascii" else b"caf\xe9")
     answer = done(tools, "file_read", path="f", encoding=encoding)
     assert answer.output == ("caf" if encoding == "ascii" else "café")
@@ -107,7 +107,7 @@ def test_another_encoding_is_read_when_asked(tools: Toolbox, directory: Path, en
 
 
 @requirement("R-17")
-def test_text_in_another_encoding_than_asked_says_so(tools: Toolbox, directory: Path) -> None:
+def test_text_in_another_encoding_than_requested_says_so(tools: Toolbox, directory: Path) -> None:
     (directory / "f").write_bytes(b"caf\xe9")
     for encoding in ("utf-8", "ascii"):
         answer = refused(tools, "file_read", "text.encoding", path="f", encoding=encoding)
@@ -249,7 +249,7 @@ def test_json_and_yaml_come_parsed(tools: Toolbox, directory: Path, name: str, t
         ("a.txt", '{"key": "value"}'),
     ],
 )
-def test_what_is_no_safe_data_stays_text(tools: Toolbox, directory: Path, name: str, text: str) -> None:
+def test_what_is_not_safe_data_stays_text(tools: Toolbox, directory: Path, name: str, text: str) -> None:
     (directory / name).write_text(text)
     assert done(tools, "file_read", path=name).output == text
 
@@ -276,7 +276,7 @@ def test_data_that_is_too_long_for_one_answer_comes_as_text_in_parts(
 
 @requirement("R-02", "R-17")
 @pytest.mark.parametrize("content", [b"\0\1\2", b"text\0text", b"\xff\xfe", bytes(range(256))])
-def test_what_is_no_text_comes_as_base64(tools: Toolbox, directory: Path, content: bytes) -> None:
+def test_what_is_not_text_comes_as_base64(tools: Toolbox, directory: Path, content: bytes) -> None:
     (directory / "f.bin").write_bytes(content)
     answer = done(tools, "file_read", path="f.bin")
     assert base64.b64decode(answer.output) == content
@@ -285,14 +285,14 @@ def test_what_is_no_text_comes_as_base64(tools: Toolbox, directory: Path, conten
 
 
 @pytest.mark.parametrize("content", [b"", b"plain text", b"\0\xff"])
-def test_any_file_comes_as_base64_when_asked(tools: Toolbox, directory: Path, content: bytes) -> None:
+def test_any_file_comes_as_base64_when_requested(tools: Toolbox, directory: Path, content: bytes) -> None:
     (directory / "f.json").write_bytes(content)
     answer = done(tools, "file_read", path="f.json", encoding="base64")
     assert base64.b64decode(answer.output) == content
 
 
 @pytest.mark.parametrize("kind", IMAGES)
-def test_an_image_tells_its_kind_and_size(tools: Toolbox, directory: Path, kind: str) -> None:
+def test_an_image_reports_its_kind_and_size(tools: Toolbox, directory: Path, kind: str) -> None:
     (directory / "picture").write_bytes(IMAGES[kind])
     answer = done(tools, "file_read", path="picture")
     assert base64.b64decode(answer.output) == IMAGES[kind]
@@ -333,7 +333,7 @@ def test_the_parts_of_a_text_make_the_whole_one(
         assert "".join(part.output for part in pages(toolbox, "file_read", path="f")) == text
 
 
-def test_the_first_part_says_at_which_line_to_go_on(workspace: Workspace, directory: Path) -> None:
+def test_the_first_part_says_at_which_line_to_continue(workspace: Workspace, directory: Path) -> None:
     (directory / "f").write_text("".join(f"line {number}\n" for number in range(1, 101)))
     with Toolbox(workspace, answer_bytes=100) as toolbox:
         first = done(toolbox, "file_read", path="f")
@@ -350,7 +350,7 @@ def test_a_cursor_does_not_go_on_in_another_version(workspace: Workspace, direct
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "²", "9" * 30, "@v"])
-def test_a_cursor_that_nobody_gave_is_refused(tools: Toolbox, directory: Path, cursor: str) -> None:
+def test_a_cursor_that_was_never_given_is_refused(tools: Toolbox, directory: Path, cursor: str) -> None:
     tree(directory, "f")
     refused(tools, "file_read", "tool.arguments", path="f", cursor=cursor)
 
@@ -362,7 +362,7 @@ def test_a_cursor_beyond_the_end_gives_nothing(tools: Toolbox, directory: Path) 
 
 
 @requirement("R-08")
-def test_a_read_is_held_to_the_lower_of_what_is_asked_and_allowed(directory: Path) -> None:
+def test_a_read_is_limited_to_the_lower_of_requested_and_allowed(directory: Path) -> None:
     with (directory / "f").open("wb") as file:
         file.truncate(2 * MIB)
     limits = Limits(read_bytes=3 * MIB)
@@ -379,7 +379,7 @@ def test_a_read_is_held_to_the_lower_of_what_is_asked_and_allowed(directory: Pat
 
 @requirement("R-08")
 @pytest.mark.parametrize("size", [0, 101, 1.5, "10", True])
-def test_the_size_that_is_asked_for_has_bounds(tools: Toolbox, size: object) -> None:
+def test_the_requested_size_has_bounds(tools: Toolbox, size: object) -> None:
     refused(tools, "file_read", "tool.arguments", path="f", max_size_mb=size)
 
 

@@ -46,7 +46,7 @@ def test_every_number_has_its_bounds(tools: Toolbox, wrong: dict[str, object]) -
 
 
 @requirement("SE-3")
-def test_case_is_ignored_unless_asked_for(tools: Toolbox, directory: Path) -> None:
+def test_case_is_ignored_unless_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, "greetings.txt = Hello World\nGoodbye World\nHello Again\n")
     answer = done(tools, "file_search", query="hello")
     assert answer.output == [
@@ -76,7 +76,7 @@ def test_case_is_ignored_beyond_ascii_too(tools: Toolbox, directory: Path, query
 
 
 @requirement("SE-4")
-def test_only_so_many_results_come_as_are_asked_for(tools: Toolbox, directory: Path) -> None:
+def test_no_more_results_come_than_requested(tools: Toolbox, directory: Path) -> None:
     (directory / "f").write_bytes(b"needle\n" * 50)
     answer = done(tools, "file_search", query="needle", max_results=5)
     assert (len(answer.output), answer.metadata["truncated"]) == (5, True)
@@ -87,7 +87,7 @@ def test_only_so_many_results_come_as_are_asked_for(tools: Toolbox, directory: P
 
 
 @requirement("SE-5")
-def test_hidden_files_are_searched_only_when_asked(tools: Toolbox, directory: Path) -> None:
+def test_hidden_files_are_searched_only_when_requested(tools: Toolbox, directory: Path) -> None:
     tree(directory, ".hidden = needle", ".git/f = needle", "d/.env = needle", "f = needle")
     assert places(tools, "needle") == ["f:1"]
     assert places(tools, "needle", include_hidden=True) == [".git/f:1", ".hidden:1", "d/.env:1", "f:1"]
@@ -96,7 +96,7 @@ def test_hidden_files_are_searched_only_when_asked(tools: Toolbox, directory: Pa
 
 
 @requirement("SE-6")
-def test_images_and_what_is_no_text_are_skipped(tools: Toolbox, directory: Path) -> None:
+def test_images_and_what_is_not_text_are_skipped(tools: Toolbox, directory: Path) -> None:
     tree(directory, "image.png = needle", "sound.MP3 = needle", "drawing.svg = needle", "data = needle\0")
     answer = done(tools, "file_search", query="needle")
     assert [match["file"] for match in answer.output] == ["drawing.svg"]
@@ -137,7 +137,7 @@ def test_a_query_is_text_or_a_regular_expression(tools: Toolbox, directory: Path
 
 @requirement("SE-12")
 @pytest.mark.parametrize("query", ["[invalid(", "(", r"\1", "(?=a)", "\ud800"])
-def test_a_wrong_regular_expression_is_told_as_one(tools: Toolbox, query: str) -> None:
+def test_a_wrong_regular_expression_is_reported_as_one(tools: Toolbox, query: str) -> None:
     answer = refused(tools, "file_search", "pattern.invalid", query=query, regex=True)
     assert answer.error is not None
     assert answer.error.endswith("Correct the pattern.")
@@ -166,7 +166,9 @@ def test_a_match_comes_with_the_lines_around_it(tools: Toolbox, directory: Path)
 
 
 @requirement("SE-15", "SE-16")
-def test_context_ends_with_the_file_and_is_not_there_unless_asked(tools: Toolbox, directory: Path) -> None:
+def test_context_ends_with_the_file_and_is_not_there_unless_requested(
+    tools: Toolbox, directory: Path
+) -> None:
     tree(directory, "f = first\nlast", "g = alone")
     assert "context" not in output(tools, "file_search", query="first")[0]
     assert output(tools, "file_search", query="first", context_lines=2)[0]["context"] == ["first", "last"]
@@ -211,7 +213,7 @@ def test_the_cursors_of_a_long_answer_give_every_match_once(
     assert all(len(part.output) == part.metadata["match_count"] <= max_results for part in parts)
 
 
-def test_a_cursor_goes_on_although_its_file_is_gone(tools: Toolbox, directory: Path) -> None:
+def test_a_cursor_continues_although_its_file_is_gone(tools: Toolbox, directory: Path) -> None:
     tree(directory, "a = needle", "b = needle\nneedle", "c = needle")
     cursor = done(tools, "file_search", query="needle", max_results=2).metadata["next_cursor"]
     assert cursor == "2@b"
@@ -220,7 +222,7 @@ def test_a_cursor_goes_on_although_its_file_is_gone(tools: Toolbox, directory: P
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "-1@a", "a@1", "@"])
-def test_a_cursor_that_nobody_gave_is_refused(tools: Toolbox, cursor: str) -> None:
+def test_a_cursor_that_was_never_given_is_refused(tools: Toolbox, cursor: str) -> None:
     refused(tools, "file_search", "tool.arguments", query="x", cursor=cursor)
 
 
@@ -238,7 +240,7 @@ def test_a_search_of_one_large_file_ends_with_its_time(workspace: Workspace, dir
     refused(hurried(workspace, 4), "file_search", "limit.time", query="needle", path="f")
 
 
-def test_what_lies_too_deep_is_told(directory: Path) -> None:
+def test_what_lies_too_deep_is_reported(directory: Path) -> None:
     tree(directory, "f = needle", "1/2/3/f = needle")
     with Workspace.open(directory, limits=Limits(depth=2)) as workspace, Toolbox(workspace) as toolbox:
         answer = done(toolbox, "file_search", query="needle")

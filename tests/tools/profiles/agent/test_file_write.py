@@ -40,7 +40,7 @@ def test_the_answer_is_the_promised_one(tools: Toolbox, directory: Path) -> None
 
 
 @requirement("W-11")
-def test_a_write_tells_the_size_and_reads_back(tools: Toolbox) -> None:
+def test_a_write_reports_the_size_and_reads_back(tools: Toolbox) -> None:
     answer = done(tools, "file_write", path="test.txt", content="Hello, WASI Sandbox!")
     assert (answer.metadata["bytes_written"], answer.metadata["size_bytes"]) == (20, 20)
     read = done(tools, "file_read", path="test.txt")
@@ -62,7 +62,7 @@ def test_append_adds_to_the_end_and_begins_what_is_missing(
 
 @requirement("W-13")
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
-def test_a_missing_parent_is_made_only_when_asked(tools: Toolbox, directory: Path, mode: str) -> None:
+def test_a_missing_parent_is_made_only_when_requested(tools: Toolbox, directory: Path, mode: str) -> None:
     path = "deep/nested/dir/file.txt"
     answer = refused(tools, "file_write", "path.missing", path=path, content="x", mode=mode)
     assert answer.error == "Parent directory does not exist: deep/nested/dir. Set create_dirs to create it."
@@ -224,7 +224,7 @@ def test_a_link_inside_is_written_through(tools: Toolbox, directory: Path) -> No
 
 
 @requirement("Q-05")
-def test_the_quota_is_told_in_the_promised_words(directory: Path) -> None:
+def test_the_quota_is_reported_in_the_promised_words(directory: Path) -> None:
     content = "x" * (5 * MIB // 2)
     limits = Limits(disk_bytes=MIB * 100)
     tree(directory, "full")

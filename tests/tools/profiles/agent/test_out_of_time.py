@@ -1,4 +1,4 @@
-"""Whenever the time is over, an answer tells what was done and what was not."""
+"""Whenever a deadline passes, the result says what was done and what was not."""
 
 from __future__ import annotations
 

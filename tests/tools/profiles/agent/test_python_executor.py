@@ -14,7 +14,7 @@ from carrel.tools.toolbox import Toolbox
 from carrel.values import Limits, ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
-from tests.tools.beginning import LONG_CODE, Beginning
+from tests.tools.start_signal import LONG_CODE, StartSignal
 
 READER = {"reader": ("file_read", "bash", "python_executor")}
 """A role that runs code but does not write."""
@@ -70,13 +70,13 @@ def test_what_is_printed_comes_back_with_the_status(box: Toolbox) -> None:
 
 @requirement("E-48")
 @pytest.mark.parametrize("code", ["", " \n\t"])
-def test_no_code_is_told(box: Toolbox, code: str) -> None:
+def test_empty_code_is_refused(box: Toolbox, code: str) -> None:
     result = python(box, code)
     assert (result.success, result.code) == (False, "tool.arguments")
     assert (result.error or "").startswith("No code provided to execute")
 
 
-def test_code_that_fails_tells_its_exception(box: Toolbox) -> None:
+def test_code_that_fails_reports_its_exception(box: Toolbox) -> None:
     result = python(box, "print('here')\n1/0")
     assert (result.success, result.code, result.output["exit_code"]) == (False, "tool.status", 1)
     assert result.error == "Code exited with status 1: ZeroDivisionError: division by zero"
@@ -91,7 +91,7 @@ def test_it_begins_in_the_workspace_and_reads_what_it_is_given(box: Toolbox, wor
     assert said(python(box, code, stdin="given\n")) == "/workspace near given ['near.py']\n"
 
 
-def test_files_that_it_changed_are_told(box: Toolbox, workspace: Workspace, directory: Path) -> None:
+def test_files_that_it_changed_are_reported(box: Toolbox, workspace: Workspace, directory: Path) -> None:
     workspace.write("old", b"123")
     workspace.write("gone", b"")
     result = python(
@@ -112,7 +112,7 @@ def test_very_many_files_are_counted(box: Toolbox) -> None:
     assert (len(metadata["files_created"]), metadata["files_left_out"]) == (100, 3)
 
 
-def test_code_that_utf_8_cannot_hold_is_told(box: Toolbox) -> None:
+def test_code_that_utf_8_cannot_hold_is_reported(box: Toolbox) -> None:
     for arguments in ({"code": "print('\ud800')"}, {"code": "1", "stdin": "\udfff"}):
         result = box.call("python_executor", arguments)
         assert (result.success, result.code) == (False, "text.encoding")
@@ -155,7 +155,7 @@ def test_variables_do_not_last_unless_the_operator_wants_it(workspace: Workspace
 
 
 @requirement("E-47")
-def test_the_time_that_is_asked_for_has_a_ceiling(box: Toolbox, workspace: Workspace) -> None:
+def test_the_requested_timeout_has_a_maximum(box: Toolbox, workspace: Workspace) -> None:
     asked = python(box, "1", timeout=300).metadata
     assert (asked["timeout_seconds"], asked["timeout_capped"]) == (60, True)
     operator_s = Toolbox(workspace, policy=ExecutionPolicy(timeout_seconds=5))
@@ -174,7 +174,7 @@ def test_code_that_takes_too_long_is_stopped(box: Toolbox, workspace: Workspace)
     assert said(python(box, "print('again')")) == "again\n"
 
 
-def test_what_the_policy_does_not_give_is_told(workspace: Workspace) -> None:
+def test_what_the_policy_does_not_give_is_reported(workspace: Workspace) -> None:
     box = Toolbox(workspace, policy=ExecutionPolicy(file_operations=100, stdout_max_bytes=10))
     result = python(box, "x = bytearray(10**9)")
     assert (result.success, result.code) == (False, "limit.memory_bytes")
@@ -186,7 +186,7 @@ def test_what_the_policy_does_not_give_is_told(workspace: Workspace) -> None:
     assert (result.output["stdout"], result.metadata["stdout_truncated"]) == ("x" * 10, True)
 
 
-def test_a_long_output_is_cut_and_goes_on_by_cursor(workspace: Workspace) -> None:
+def test_a_long_output_is_cut_and_continues_by_cursor(workspace: Workspace) -> None:
     box = Toolbox(workspace, answer_bytes=1000)
     code = "open('runs', 'a').write('.')\nfor n in range(1000): print(n)"
     found = [python(box, code)]
@@ -235,7 +235,7 @@ def test_a_role_that_does_not_write_runs_code_that_cannot(workspace: Workspace, 
 # Guest code that cannot run
 
 
-def test_guest_code_that_is_switched_off_is_told(
+def test_guest_code_that_is_switched_off_is_reported(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_SANDBOX", "0")
@@ -245,7 +245,7 @@ def test_guest_code_that_is_switched_off_is_told(
     assert not workspace.exists("f")
 
 
-def test_an_engine_that_is_missing_is_told(
+def test_an_engine_that_is_missing_is_reported(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CARREL_CACHE", str(tmp_path / "cache"))
@@ -259,27 +259,27 @@ def test_an_engine_that_is_missing_is_told(
 
 
 def test_a_task_that_is_cancelled_stops_its_code(directory: Path) -> None:
-    beginning = Beginning()
+    started = StartSignal()
 
     async def work(box: Toolbox) -> ToolResult:
         task = asyncio.create_task(box.acall("python_executor", {"code": LONG_CODE, "timeout": 60}))
-        await asyncio.to_thread(beginning.wait)
+        await asyncio.to_thread(started.wait)
         waiting = asyncio.create_task(box.acall("python_executor", {"code": "print(1)"}))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         return await waiting
 
-    with beginning.workspace(directory) as workspace:
+    with started.workspace(directory) as workspace:
         assert said(asyncio.run(work(Toolbox(workspace)))) == "1\n"
 
 
 def test_closing_stops_what_runs(directory: Path) -> None:
-    beginning = Beginning()
-    with beginning.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
+    started = StartSignal()
+    with started.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
         box = Toolbox(workspace)
         running = pool.submit(python, box, LONG_CODE, timeout=60)
-        beginning.wait()
+        started.wait()
         box.close()
         result = running.result()
     assert (result.success, result.metadata["trap_reason"]) == (False, "cancelled")

@@ -27,7 +27,7 @@ def test_output_is_one_text(box: Toolbox) -> None:
     assert box.call("bash", {}).code == "tool.arguments"
 
 
-def test_the_time_is_what_is_asked_for_up_to_the_ceiling(box: Toolbox, workspace: Workspace) -> None:
+def test_the_timeout_is_the_requested_one_up_to_the_maximum(box: Toolbox, workspace: Workspace) -> None:
     result = box.call("bash", {"command": "sleep 1000", "timeout_ms": 20})
     assert (result.success, result.code, result.metadata["timeout_seconds"]) == (False, "limit.time", 0.02)
     assert box.call("bash", {"command": "pwd"}).metadata["timeout_seconds"] == 30

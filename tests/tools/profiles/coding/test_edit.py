@@ -10,7 +10,7 @@ from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 FOO = "foo\nbar\nfoo\nbaz\n"
 
@@ -51,7 +51,7 @@ def test_an_edit_that_cannot_be_made_changes_nothing(
     assert (directory / "a.txt").read_text() == FOO
 
 
-def test_what_was_not_found_is_told_with_the_tool_that_helps(coding: Toolbox, directory: Path) -> None:
+def test_what_was_not_found_is_reported_with_the_tool_that_helps(coding: Toolbox, directory: Path) -> None:
     tree(directory, f"a.txt = {FOO}")
     told = refused(coding, "edit", "edit.not_found", file_path="a.txt", old_string="no", new_string="x")
     assert told.endswith("Use read and copy the text exactly as it stands there.")

@@ -10,7 +10,7 @@ from carrel import Limits
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 FILES = ("a.py", "b.txt", "src/c.py", "src/deep/d.py", "src/deep/e.ts", ".git/f.py", "empty.py/")
 
@@ -42,7 +42,7 @@ def test_a_pattern_is_seen_from_the_path(coding: Toolbox, directory: Path) -> No
     ]
 
 
-def test_no_files_are_told_as_such(coding: Toolbox, directory: Path) -> None:
+def test_no_matching_files_are_reported_as_such(coding: Toolbox, directory: Path) -> None:
     tree(directory, *FILES)
     answer = done(coding, "glob", pattern="*.rs")
     assert answer.output == "No files found"
@@ -75,7 +75,7 @@ def test_a_tree_that_is_too_large_to_be_walked_says_so(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["../*", "/etc/*", "a\0b", "x" * 2000])
-def test_what_is_no_pattern_is_refused(coding: Toolbox, pattern: str) -> None:
+def test_what_is_not_a_pattern_is_refused(coding: Toolbox, pattern: str) -> None:
     refused(coding, "glob", "pattern.invalid", pattern=pattern)
 
 

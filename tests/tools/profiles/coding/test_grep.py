@@ -10,7 +10,7 @@ from carrel import Limits
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def test_each_match_is_a_path_a_line_and_the_text(coding: Toolbox, directory: Path) -> None:
@@ -39,12 +39,12 @@ def test_links_are_not_followed(coding: Toolbox, directory: Path, outside: Path)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2000}", r"(?=x)", r"(a)\1"])
-def test_what_is_no_expression_of_re2_is_refused(coding: Toolbox, pattern: str) -> None:
+def test_what_is_not_a_expression_of_re2_is_refused(coding: Toolbox, pattern: str) -> None:
     told = refused(coding, "grep", "pattern.invalid", pattern=pattern)
     assert told.startswith(f"Invalid regular expression {pattern!r}: ")
 
 
-def test_many_matches_are_cut_by_size_and_told(workspace: Workspace, directory: Path) -> None:
+def test_many_matches_are_cut_by_size_and_reported(workspace: Workspace, directory: Path) -> None:
     tree(directory, "a.txt = " + "x\n" * 9)
     coding = Toolbox(workspace, profile="coding", answer_bytes=50)
     answer = done(coding, "grep", pattern="x")
@@ -55,7 +55,7 @@ def test_many_matches_are_cut_by_size_and_told(workspace: Workspace, directory: 
     assert answer.metadata["truncated"]
 
 
-def test_more_matches_than_a_search_gives_are_told(coding: Toolbox, directory: Path) -> None:
+def test_more_matches_than_a_search_gives_are_reported(coding: Toolbox, directory: Path) -> None:
     tree(directory, "a.txt = " + "x\n" * 1001)
     answer = done(coding, "grep", pattern="x")
     assert answer.metadata["count"] == 1000

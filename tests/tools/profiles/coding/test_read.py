@@ -10,7 +10,7 @@ from carrel.testing.tree import tree
 from carrel.tools.operations.reading import MAX_VIEW_LINES
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def test_lines_come_numbered_with_the_version_of_the_file(
@@ -28,7 +28,7 @@ def test_a_range_is_read(coding: Toolbox, directory: Path) -> None:
     assert said(coding, "read", file_path="a.txt", view_range=[3, -1]) == "     3\tthree"
 
 
-def test_what_is_missing_is_told_with_the_tool_that_helps(coding: Toolbox) -> None:
+def test_what_is_missing_is_reported_with_the_tool_that_helps(coding: Toolbox) -> None:
     told = refused(coding, "read", "path.missing", file_path="none.txt")
     assert told == "File not found: none.txt. Use glob to see what is there."
 
@@ -39,7 +39,7 @@ def test_a_directory_is_not_read(coding: Toolbox, directory: Path) -> None:
     assert told == "Path is a directory, not a file: d. Use glob to see what is in it."
 
 
-def test_what_is_no_text_comes_as_base64(coding: Toolbox, directory: Path) -> None:
+def test_what_is_not_text_comes_as_base64(coding: Toolbox, directory: Path) -> None:
     (directory / "a.bin").write_bytes(b"a\0b")
     answer = done(coding, "read", file_path="a.bin")
     assert base64.b64decode(answer.text()) == b"a\0b"
@@ -75,7 +75,7 @@ def test_text_is_read_in_the_encoding_of_the_configuration(workspace: Workspace,
     refused(encoded, "read", "text.encoding", file_path="old.txt", view_range=[1, 1])
 
 
-def test_so_many_lines_come_at_once_however_short_they_are(workspace: Workspace, directory: Path) -> None:
+def test_the_number_of_lines_is_limited_however_short_they_are(workspace: Workspace, directory: Path) -> None:
     tree(directory, "a.txt = " + "x\n" * (MAX_VIEW_LINES + 1))
     coding = Toolbox(workspace, profile="coding", answer_bytes=2**20)
     answer = done(coding, "read", file_path="a.txt")

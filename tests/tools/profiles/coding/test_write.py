@@ -9,7 +9,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 
 def test_a_file_is_written_with_the_directories_above_it(

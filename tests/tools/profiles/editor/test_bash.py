@@ -9,7 +9,7 @@ import pytest
 
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.beginning import LONG, Beginning
+from tests.tools.start_signal import LONG, StartSignal
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_output_and_errors_are_one_text(box: Toolbox) -> None:
     assert result.text() == result.output
 
 
-def test_a_status_that_is_not_0_is_told(box: Toolbox) -> None:
+def test_a_status_that_is_not_0_is_reported(box: Toolbox) -> None:
     result = box.call("bash", {"command": "echo out; cat missing"})
     assert (result.success, result.code, result.metadata["exit_code"]) == (False, "tool.status", 1)
     assert result.output == "out\ncat: missing: No such file or directory\n"
@@ -41,7 +41,7 @@ def test_a_status_that_is_not_0_is_told(box: Toolbox) -> None:
     assert result.text().endswith("Command exited with status 1")
 
 
-def test_a_line_that_is_refused_is_told_once(box: Toolbox) -> None:
+def test_a_line_that_is_refused_is_reported_once(box: Toolbox) -> None:
     result = box.call("bash", {"command": "echo $(id)"})
     assert (result.success, result.code, result.output) == (False, "shell.metacharacter", "")
     assert result.text().count("not allowed") == 1
@@ -59,23 +59,23 @@ def test_a_restart_forgets_where_the_shell_was(box: Toolbox) -> None:
 
 
 def test_a_restart_stops_what_runs(directory: Path) -> None:
-    beginning = Beginning()
-    with beginning.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
+    started = StartSignal()
+    with started.workspace(directory) as workspace, ThreadPoolExecutor(1) as pool:
         box = Toolbox(workspace, profile="editor", pipelines=True)
         running = pool.submit(box.call, "bash", {"command": LONG})
-        beginning.wait()
+        started.wait()
         assert box.call("bash", {"restart": True}).success
         assert running.result().code == "shell.cancelled"
 
 
-def test_nothing_to_do_is_told(box: Toolbox) -> None:
+def test_a_call_without_command_and_restart_is_refused(box: Toolbox) -> None:
     for arguments in ({}, {"restart": False}, {"cursor": "x"}, None):
         result = box.call("bash", arguments)
         assert (result.success, result.code) == (False, "tool.arguments")
         assert "'command' is missing" in (result.error or "")
 
 
-def test_a_long_text_is_cut_and_says_how_to_go_on(workspace: Workspace) -> None:
+def test_a_long_text_is_cut_and_says_how_to_continue(workspace: Workspace) -> None:
     box = Toolbox(workspace, profile="editor", answer_bytes=100)
     call: dict[str, str] = {"command": "seq 1 100"}
     texts = []

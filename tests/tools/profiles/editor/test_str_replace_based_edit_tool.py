@@ -11,8 +11,8 @@ from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
-from tests.tools.meddler import MEDDLED, Meddler
-from tests.tools.spoken import done, refused, said
+from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
+from tests.tools.calls import done, refused, said
 
 TOOL = "str_replace_based_edit_tool"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 11))
@@ -83,7 +83,7 @@ def test_an_empty_file_says_so(editor: Toolbox, directory: Path) -> None:
     assert said(editor, TOOL, command="view", path="a.txt") == "[The file is empty]"
 
 
-def test_a_long_file_is_cut_and_says_how_to_go_on(workspace: Workspace, directory: Path) -> None:
+def test_a_long_file_is_cut_and_says_how_to_continue(workspace: Workspace, directory: Path) -> None:
     tree(directory, f"a.txt = {NUMBERS}")
     editor = Toolbox(workspace, profile="editor", answer_bytes=30)
     answer = done(editor, TOOL, command="view", path="a.txt")
@@ -132,7 +132,7 @@ def test_an_image_comes_as_base64_with_its_size(editor: Toolbox, directory: Path
     assert (answer.metadata["width"], answer.metadata["height"]) == (16, 32)
 
 
-def test_what_is_no_utf_8_comes_as_base64_unless_lines_are_asked_for(
+def test_what_is_not_utf_8_comes_as_base64_unless_lines_are_requested(
     editor: Toolbox, directory: Path
 ) -> None:
     (directory / "old.txt").write_bytes(b"gr\xfcn")
@@ -299,12 +299,12 @@ def test_there_must_be_such_a_line_to_insert_behind(editor: Toolbox, directory: 
     assert (directory / "a.txt").read_text() == "1\n2\n"
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_lost(directory: Path) -> None:
+def test_a_concurrent_write_is_not_lost(directory: Path) -> None:
     file = tree(directory, "a.txt = 1\n2\n") / "a.txt"
-    with Meddler(file).workspace() as workspace:
+    with ConcurrentWriter(file).workspace() as workspace:
         editor = Toolbox(workspace, profile="editor")
         refused(editor, TOOL, "path.changed", command="insert", path="a.txt", insert_line=0, insert_text="x")
-    assert file.read_text() == MEDDLED
+    assert file.read_text() == OTHER_CONTENT
 
 
 def test_nothing_is_inserted_in_a_file_that_is_missing(editor: Toolbox, directory: Path) -> None:

@@ -46,7 +46,7 @@ def configured(request: pytest.FixtureRequest, config: Path, workspace: Workspac
     return Toolbox(workspace, profile="files")
 
 
-def test_the_default_encoding_holds_where_none_is_asked_for(configured: Toolbox, directory: Path) -> None:
+def test_the_default_encoding_holds_where_none_is_requested(configured: Toolbox, directory: Path) -> None:
     tree(directory, "in/")
     done(configured, "write_file", path="in/f", content="grün")
     assert (directory / "in/f").read_bytes() == b"gr\xfcn"

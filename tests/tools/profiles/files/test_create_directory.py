@@ -13,7 +13,7 @@ from tests.tools.profiles.files.answers import data, done, refused
 from tests.workspace.planting import snapshot
 
 
-def test_a_directory_is_made_and_told(files: Toolbox, directory: Path) -> None:
+def test_a_directory_is_made_and_reported(files: Toolbox, directory: Path) -> None:
     answer = done(files, "create_directory", path="out")
     assert answer.data == {"path": "/workspace/out", "created": True}
     assert answer.metadata["changes"] == [

@@ -69,7 +69,7 @@ def answers(directory: Path, outside: Path) -> list[ToolResult]:
     return found
 
 
-def test_no_answer_tells_where_the_workspace_lies(answers: list[ToolResult], tmp_path: Path) -> None:
+def test_no_result_reveals_the_path_of_the_workspace(answers: list[ToolResult], tmp_path: Path) -> None:
     assert sum(not answer.success for answer in answers) > 100
     for answer in answers:
         for text in (answer.to_json(), answer.text()):
@@ -130,7 +130,7 @@ def test_a_closed_workspace_is_an_answer(directory: Path) -> None:
     assert toolbox.call("read_file", {"path": "f"}).code == "workspace.closed"
 
 
-def test_a_path_that_ends_in_a_dot_is_told_as_it_is(files: Toolbox) -> None:
+def test_a_path_that_ends_in_a_dot_is_reported_as_it_is(files: Toolbox) -> None:
     assert files.call("read_file", {"path": "a."}).error == (
         "File not found: a.. Use list_directory to see what is there."
     )

@@ -16,7 +16,7 @@ from tests.tools.profiles.files.answers import data, done, refused
 KEYS = {"type", "size", "permissions", "owner", "group", "modifiedAt", "accessedAt", "createdAt"}
 
 
-def test_a_file_is_told_with_size_permissions_and_times(files: Toolbox, directory: Path) -> None:
+def test_a_file_is_reported_with_size_permissions_and_times(files: Toolbox, directory: Path) -> None:
     tree(directory, "a/f = four")
     (directory / "a/f").chmod(0o640)
     os.utime(directory / "a/f", ns=(1_700_000_000_250_000_000, 1_600_000_000_999_999_999))
@@ -30,7 +30,9 @@ def test_a_file_is_told_with_size_permissions_and_times(files: Toolbox, director
     assert (answer.metadata["mode"], answer.metadata["is_link"]) == ("640", False)
 
 
-def test_the_time_of_creation_is_told_where_the_disk_keeps_it(files: Toolbox, workspace: Workspace) -> None:
+def test_the_time_of_creation_is_reported_where_the_disk_keeps_it(
+    files: Toolbox, workspace: Workspace
+) -> None:
     workspace.write("f", b"")
     created = data(files, "file_info", path="f")["createdAt"]
     known = workspace.stat("f").created_ns
@@ -42,7 +44,7 @@ def test_the_time_of_creation_is_told_where_the_disk_keeps_it(files: Toolbox, wo
         assert int(moment.timestamp()) == known // 10**9
 
 
-def test_a_directory_is_told(files: Toolbox, directory: Path) -> None:
+def test_a_directory_is_reported(files: Toolbox, directory: Path) -> None:
     tree(directory, "d/f = 1234")
     (directory / "d").chmod(0o755)
     assert data(files, "file_info", path="d")["permissions"] == "rwxr-xr-x"
@@ -51,7 +53,7 @@ def test_a_directory_is_told(files: Toolbox, directory: Path) -> None:
         assert (found["type"], found["size"]) == ("directory", 0)
 
 
-def test_users_of_the_host_are_not_told(files: Toolbox, directory: Path) -> None:
+def test_users_of_the_host_are_not_revealed(files: Toolbox, directory: Path) -> None:
     tree(directory, "f")
     if os.geteuid() == 0:
         os.chown(directory / "f", 65534, 65534)
@@ -59,14 +61,14 @@ def test_users_of_the_host_are_not_told(files: Toolbox, directory: Path) -> None
     assert (found["owner"], found["group"]) == ("root", "root")
 
 
-def test_of_a_link_the_target_is_told_and_that_it_is_one(files: Toolbox, directory: Path) -> None:
+def test_of_a_link_the_target_is_reported_and_that_it_is_one(files: Toolbox, directory: Path) -> None:
     tree(directory, "f = four", "link => f")
     answer = done(files, "file_info", path="link")
     assert (answer.data["type"], answer.data["size"]) == ("file", 4)
     assert answer.metadata["is_link"] is True
 
 
-def test_a_link_that_leads_nowhere_or_out_tells_only_of_itself(
+def test_a_link_that_leads_nowhere_or_out_reports_only_of_itself(
     files: Toolbox, directory: Path, outside: Path
 ) -> None:
     secret = outside / "secret"
@@ -77,7 +79,7 @@ def test_a_link_that_leads_nowhere_or_out_tells_only_of_itself(
         assert str(outside) not in answer.to_json()
 
 
-def test_other_kinds_are_told_without_being_opened(files: Toolbox, directory: Path) -> None:
+def test_other_kinds_are_reported_without_being_opened(files: Toolbox, directory: Path) -> None:
     os.mkfifo(directory / "pipe")
     assert data(files, "file_info", path="pipe")["type"] == "other"
 

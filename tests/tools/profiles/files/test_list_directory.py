@@ -13,7 +13,7 @@ from tests.tools.profiles.files.answers import data, done, refused
 
 
 @requirement("L-13", "L-22")
-def test_entries_tell_name_type_size_and_path(files: Toolbox, directory: Path) -> None:
+def test_entries_report_name_type_size_and_path(files: Toolbox, directory: Path) -> None:
     tree(directory, "d/b.txt = four", "d/sub/", "d/.hidden = x", "d/link => b.txt")
     os.mkfifo(directory / "d" / "pipe")
     answer = done(files, "list_directory", path="d")
@@ -73,7 +73,7 @@ def test_no_link_is_followed(files: Toolbox, directory: Path, outside: Path) -> 
 
 
 @requirement("L-18", "L-20", "L-19")
-def test_what_is_no_directory_says_so(files: Toolbox, directory: Path) -> None:
+def test_what_is_not_a_directory_says_so(files: Toolbox, directory: Path) -> None:
     tree(directory, "f")
     assert refused(files, "list_directory", "path.not_directory", path="f").error == (
         "Path is not a directory: f. Use list_directory to see what is there."
@@ -124,7 +124,7 @@ def test_a_long_listing_comes_in_pages_that_give_everything_once(
     assert pages > 3
 
 
-def test_what_lies_too_deep_is_left_out_and_told(directory: Path) -> None:
+def test_what_lies_too_deep_is_left_out_and_reported(directory: Path) -> None:
     tree(directory, "1/2/3/4/f", "z")
     with (
         Workspace.open(directory, limits=Limits(depth=2)) as workspace,

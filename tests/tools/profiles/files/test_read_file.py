@@ -45,9 +45,7 @@ def test_bytes_that_are_no_utf_8_come_as_base64(files: Toolbox, directory: Path)
 
 
 @requirement("R-17")
-def test_text_that_was_asked_for_and_is_none_is_refused_with_a_way_out(
-    files: Toolbox, directory: Path
-) -> None:
+def test_a_binary_file_requested_as_text_is_refused_with_advice(files: Toolbox, directory: Path) -> None:
     (directory / "old.txt").write_bytes(b"gr\xfcn")
     answer = refused(files, "read_file", "text.encoding", path="old.txt", encoding="utf-8")
     assert answer.error is not None
@@ -55,7 +53,7 @@ def test_text_that_was_asked_for_and_is_none_is_refused_with_a_way_out(
     assert answer.metadata["next"] == "Use encoding base64."
 
 
-def test_any_file_can_be_asked_for_as_base64(files: Toolbox, directory: Path) -> None:
+def test_any_file_can_be_requested_as_base64(files: Toolbox, directory: Path) -> None:
     tree(directory, "a.txt = Hello")
     assert data(files, "read_file", path="a.txt", encoding="base64") == {
         "content": "SGVsbG8=",
@@ -105,7 +103,7 @@ def test_the_version_is_that_of_the_workspace(files: Toolbox, workspace: Workspa
 
 
 @requirement("R-04")
-def test_a_missing_file_is_named_and_the_next_step_told(files: Toolbox) -> None:
+def test_a_missing_file_is_named_and_the_next_step_reported(files: Toolbox) -> None:
     answer = refused(files, "read_file", "path.missing", path="data.txt")
     assert answer.error == "File not found: data.txt. Use list_directory to see what is there."
 

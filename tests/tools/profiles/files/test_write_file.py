@@ -35,7 +35,7 @@ def test_bytes_are_stored(files: Toolbox, directory: Path) -> None:
 
 
 @requirement("W-03")
-def test_missing_parents_are_made_and_told(files: Toolbox, directory: Path) -> None:
+def test_missing_parents_are_made_and_reported(files: Toolbox, directory: Path) -> None:
     answer = done(files, "write_file", path="data/config/settings.json", content="{}")
     assert (directory / "data/config/settings.json").read_text() == "{}"
     assert [(change["action"], change["path"]) for change in answer.metadata["changes"]] == [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 
 def test_a_directory_is_made_with_those_above_it(mcp: Toolbox, directory: Path) -> None:

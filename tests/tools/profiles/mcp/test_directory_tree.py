@@ -1,4 +1,4 @@
-"""`directory_tree`: a directory and all beneath it, as a tree."""
+"""`directory_tree`: a directory and everything below it, as a tree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from carrel.testing.tree import tree
 from carrel.tools.profiles.mcp.directory_tree import MAX_LEVELS
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def grown(mcp: Toolbox, **arguments: object) -> Any:  # Any: whatever JSON can say
@@ -58,7 +58,7 @@ def test_links_are_shown_and_not_followed(mcp: Toolbox, directory: Path, outside
         (["a"], [file("c.log")]),
     ],
 )
-def test_what_is_excluded_is_left_out_with_all_beneath_it(
+def test_what_is_excluded_is_left_out_with_all_below_it(
     mcp: Toolbox, directory: Path, patterns: list[str], result: list[object]
 ) -> None:
     tree(directory, "a/b.py", "a/node_modules/x.js", "c.log")
@@ -90,7 +90,7 @@ def test_a_tree_that_fits_is_not_cut(workspace: Workspace, directory: Path) -> N
     assert "truncated" not in answer.to_json()
 
 
-def test_what_is_no_directory_is_refused(mcp: Toolbox, directory: Path) -> None:
+def test_what_is_not_a_directory_is_refused(mcp: Toolbox, directory: Path) -> None:
     tree(directory, "a")
     refused(mcp, "directory_tree", "path.not_directory", path="a")
     refused(mcp, "directory_tree", "path.missing", path="none")

@@ -11,8 +11,8 @@ from carrel.testing.tree import tree
 from carrel.tools.results.text_diff import MAX_DIFF_INPUT_BYTES
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.meddler import MEDDLED, Meddler
-from tests.tools.spoken import done, refused
+from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
+from tests.tools.calls import done, refused
 
 DIFF = """\
 --- a.txt
@@ -98,12 +98,12 @@ def test_of_several_edits_the_one_that_cannot_be_made_is_named(mcp: Toolbox, dir
     assert told.startswith("Cannot edit 'a.txt': the text to replace was not found. Use")
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_lost(directory: Path) -> None:
+def test_a_concurrent_write_is_not_lost(directory: Path) -> None:
     file = tree(directory, "a.txt = one\n") / "a.txt"
-    with Meddler(file).workspace() as workspace:
+    with ConcurrentWriter(file).workspace() as workspace:
         mcp = Toolbox(workspace, profile="mcp")
         refused(mcp, "edit_file", "path.changed", path="a.txt", edits=edits(("one", "1")))
-    assert file.read_text() == MEDDLED
+    assert file.read_text() == OTHER_CONTENT
 
 
 def test_line_ends_stay_as_they_are(mcp: Toolbox, directory: Path) -> None:
@@ -112,7 +112,7 @@ def test_line_ends_stay_as_they_are(mcp: Toolbox, directory: Path) -> None:
     assert (directory / "a.txt").read_bytes() == b"1\r\n2\r\n"
 
 
-def test_of_a_large_file_what_each_edit_did_is_told(mcp: Toolbox, directory: Path) -> None:
+def test_of_a_large_file_what_each_edit_did_is_reported(mcp: Toolbox, directory: Path) -> None:
     tree(directory, f"a.txt = one\n{'x' * 99}\n" + "filler\n" * (MAX_DIFF_INPUT_BYTES // 7) + "two\n")
     answer = done(mcp, "edit_file", path="a.txt", edits=edits(("one", "1"), ("two", "2")))
     assert "-one\n+1\n" in answer.text()

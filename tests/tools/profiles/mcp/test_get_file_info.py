@@ -8,15 +8,17 @@ from pathlib import Path
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def rows(answer: str) -> dict[str, str]:
-    """What is told, by name."""
+    """Return the printed values by name."""
     return dict(line.split(": ", 1) for line in answer.split("\n"))
 
 
-def test_a_file_is_told_one_thing_on_each_line(mcp: Toolbox, workspace: Workspace, directory: Path) -> None:
+def test_file_metadata_is_printed_one_item_per_line(
+    mcp: Toolbox, workspace: Workspace, directory: Path
+) -> None:
     tree(directory, "a.txt = text")
     (directory / "a.txt").chmod(0o640)
     os.utime(directory / "a.txt", ns=(10**18, 10**18 + 5 * 10**8))
@@ -34,7 +36,7 @@ def test_a_file_is_told_one_thing_on_each_line(mcp: Toolbox, workspace: Workspac
     assert answer.metadata["version"] == workspace.stat("a.txt").version
 
 
-def test_a_directory_is_told(mcp: Toolbox, directory: Path) -> None:
+def test_a_directory_is_reported(mcp: Toolbox, directory: Path) -> None:
     tree(directory, "d/f")
     found = rows(said(mcp, "get_file_info", path="/workspace/d"))
     assert (found["isDirectory"], found["isFile"]) == ("true", "false")

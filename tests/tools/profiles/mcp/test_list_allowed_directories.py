@@ -7,7 +7,7 @@ from pathlib import Path
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def test_it_is_the_workspace(mcp: Toolbox, directory: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def test_each_name_is_marked_and_hidden_ones_are_listed(mcp: Toolbox, directory: Path) -> None:

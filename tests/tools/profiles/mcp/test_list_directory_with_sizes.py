@@ -9,7 +9,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.profiles.mcp.listing import render_size
 from carrel.tools.toolbox import Toolbox
-from tests.tools.spoken import refused, said
+from tests.tools.calls import refused, said
 
 
 def names(answer: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 
 def test_a_file_gets_another_name(mcp: Toolbox, workspace: Workspace, directory: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_destination_in_no_directory_says_what_is_missing(mcp: Toolbox, direct
     assert told == "File not found: b. Use list_directory to see what is there."
 
 
-def test_a_directory_that_would_go_into_itself_is_told_by_its_destination(
+def test_a_directory_that_would_go_into_itself_is_reported_by_its_destination(
     mcp: Toolbox, directory: Path
 ) -> None:
     tree(directory, "d/")

@@ -10,7 +10,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d494844520000001000000020")
 
@@ -42,7 +42,9 @@ def test_an_image_comes_with_media_type_size_and_version(
         ("unknown", b"\0", "application/octet-stream"),
     ],
 )
-def test_the_media_type_is_told(mcp: Toolbox, directory: Path, name: str, content: bytes, kind: str) -> None:
+def test_the_media_type_is_reported(
+    mcp: Toolbox, directory: Path, name: str, content: bytes, kind: str
+) -> None:
     (directory / name).write_bytes(content)
     answer = done(mcp, "read_media_file", path=name)
     assert base64.b64decode(answer.text()) == content

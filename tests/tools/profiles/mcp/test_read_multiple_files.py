@@ -9,7 +9,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 
 def test_each_text_follows_its_path(mcp: Toolbox, workspace: Workspace, directory: Path) -> None:
@@ -45,7 +45,7 @@ def test_one_that_fails_does_not_fail_the_rest(mcp: Toolbox, directory: Path) ->
     ]
 
 
-def test_what_does_not_fit_is_told(workspace: Workspace, directory: Path) -> None:
+def test_what_does_not_fit_is_reported(workspace: Workspace, directory: Path) -> None:
     tree(directory, "a.txt = one\n", f"b.txt = one\n{'x' * 100}", "c.txt = one\n")
     mcp = Toolbox(workspace, profile="mcp", answer_bytes=150)
     answer = done(mcp, "read_multiple_files", paths=["a.txt", "b.txt", "c.txt"])

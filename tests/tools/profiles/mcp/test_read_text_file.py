@@ -10,7 +10,7 @@ from carrel import Limits
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 BOTH = pytest.mark.parametrize("name", ["read_text_file", "read_file"])
 LINES = "one\ntwo\nthree\nvier: grün\n"
@@ -53,7 +53,7 @@ def test_the_first_or_the_last_lines_come_alone(
 
 
 @BOTH
-def test_both_ends_cannot_be_asked_for_together(mcp: Toolbox, directory: Path, name: str) -> None:
+def test_both_ends_cannot_be_requested_together(mcp: Toolbox, directory: Path, name: str) -> None:
     tree(directory, f"a.txt = {LINES}")
     told = refused(mcp, name, "tool.arguments", path="a.txt", head=1, tail=1)
     assert "'head' and 'tail' cannot be given together" in told
@@ -115,7 +115,7 @@ def test_the_ceiling_of_a_read_cuts_as_well(directory: Path) -> None:
 
 @BOTH
 @pytest.mark.parametrize("content", [b"a\0b", b"gr\xfcn"])
-def test_what_is_no_text_is_refused(mcp: Toolbox, directory: Path, name: str, content: bytes) -> None:
+def test_what_is_not_text_is_refused(mcp: Toolbox, directory: Path, name: str, content: bytes) -> None:
     (directory / "a.bin").write_bytes(content)
     told = refused(mcp, name, "text.encoding", path="a.bin")
     assert told.endswith(". Only text can be used here.")

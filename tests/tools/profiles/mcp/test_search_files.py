@@ -9,7 +9,7 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused, said
+from tests.tools.calls import done, refused, said
 
 FILES = ("a.txt", "src/b.txt", "src/c.py", "src/deep/d.txt", ".git/e.txt", "txt/")
 
@@ -32,7 +32,7 @@ def test_whole_paths_come_one_on_each_line(
     assert sorted(answer.split("\n")) == [f"/workspace/{path}" for path in found]
 
 
-def test_only_what_is_beneath_the_path_is_found(mcp: Toolbox, directory: Path) -> None:
+def test_only_what_is_below_the_path_is_found(mcp: Toolbox, directory: Path) -> None:
     tree(directory, *FILES)
     assert said(mcp, "search_files", path="src/deep", pattern="*.txt") == "/workspace/src/deep/d.txt"
 
@@ -71,7 +71,7 @@ def test_a_long_answer_is_cut_and_says_so(workspace: Workspace, directory: Path)
     assert answer.metadata["truncated"]
 
 
-def test_what_is_no_pattern_or_directory_is_refused(mcp: Toolbox, directory: Path) -> None:
+def test_what_is_not_a_pattern_or_directory_is_refused(mcp: Toolbox, directory: Path) -> None:
     tree(directory, "a")
     refused(mcp, "search_files", "pattern.invalid", path=".", pattern="../*")
     refused(mcp, "search_files", "pattern.invalid", path=".", pattern="*", excludePatterns=["/etc"])

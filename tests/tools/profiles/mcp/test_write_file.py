@@ -9,10 +9,10 @@ import pytest
 from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.spoken import done, refused
+from tests.tools.calls import done, refused
 
 
-def test_a_file_is_written_and_what_changed_is_told(
+def test_a_file_is_written_and_what_changed_is_reported(
     mcp: Toolbox, workspace: Workspace, directory: Path
 ) -> None:
     answer = done(mcp, "write_file", path="d/a.txt", content="text")

@@ -1,4 +1,4 @@
-"""Tells a test that something which takes long has begun."""
+"""Lets a test wait until a long call has started."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from carrel.audit.logger import SandboxLogger
 from carrel.workspace.workspace import Workspace
 
 LONG = "touch begun; sleep 1000"
-"""A command line that changes something, and then does not end."""
+"""A command line that creates a file, and then does not end."""
 LONG_CODE = "open('begun', 'w').close()\nwhile True: pass"
 
 
-class Beginning:
+class StartSignal:
     """A logger that waits for the first change of a file."""
 
     def __init__(self) -> None:
         self._changed = Event()
 
     def info(self, event: str, **fields: Any) -> None:  # Any: whatever is logged
-        """Take note of a change."""
+        """Record the change."""
         if event.startswith("session.file.") and fields.get("path") == "begun":
             self._changed.set()
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     error = warning
 
     def wait(self) -> None:
-        """Until there is a change."""
+        """Wait for the change."""
         assert self._changed.wait(60)
 
     def workspace(self, directory: Path) -> Workspace:
-        """A workspace whose changes are waited for."""
+        """Open a workspace with this logger."""
         return Workspace.open(directory, logger=SandboxLogger(self), session_id="abc-123")

@@ -1,4 +1,4 @@
-"""Somebody else who changes a file just after a tool has read it."""
+"""A concurrent writer: it changes a file just after a tool has read it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from carrel.audit.logger import SandboxLogger
 from carrel.workspace.workspace import Workspace
 
-MEDDLED = "of somebody else\n"
+OTHER_CONTENT = "of another writer\n"
 
 
-class Meddler:
-    """A logger that changes *file* when it hears for the first time that a file was read."""
+class ConcurrentWriter:
+    """A logger that changes *file* at the first event of a read."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -22,13 +22,13 @@ class Meddler:
         """Change the file, once."""
         if event == "session.file.read" and not self._is_done:
             self._is_done = True
-            self._file.write_text(MEDDLED)
+            self._file.write_text(OTHER_CONTENT)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     error = warning
 
     def workspace(self) -> Workspace:
-        """A workspace on the directory of the file, in which that happens."""
+        """Open the directory of the file as a workspace with this logger."""
         return Workspace.open(self._file.parent, logger=SandboxLogger(self))

@@ -1,4 +1,4 @@
-"""What a tool said, read strictly."""
+"""Call a tool and check the envelope of its result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from carrel.values import ToolResult
 
 
 def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
-    """The answer of a call that must succeed."""
+    """Call a tool, which must succeed, and return the result."""
     result = toolbox.call(name, arguments)
     assert result.success, result.error
     assert set(result.to_dict()) == {"success", "output", "metadata"}
@@ -15,12 +15,12 @@ def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
 
 
 def said(toolbox: Toolbox, name: str, **arguments: object) -> str:
-    """What a model reads of a call that must succeed."""
+    """Call a tool, which must succeed, and return the text that a model reads."""
     return done(toolbox, name, **arguments).text()
 
 
 def refused(toolbox: Toolbox, name: str, code: str, **arguments: object) -> str:
-    """What a model reads of a call that must be refused for that reason."""
+    """Call a tool, which must fail with *code*, and return the text that a model reads."""
     result = toolbox.call(name, arguments)
     assert not result.success
     assert result.code == code, result.error
