@@ -11,8 +11,8 @@ from carrel.testing.tree import tree
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
-from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
 from tests.tools.calls import done, refused, said
+from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
 
 TOOL = "str_replace_based_edit_tool"
 NUMBERS = "".join(f"{number}\n" for number in range(1, 11))

@@ -11,8 +11,8 @@ from carrel.testing.tree import tree
 from carrel.tools.results.text_diff import MAX_DIFF_INPUT_BYTES
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
-from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
 from tests.tools.calls import done, refused
+from tests.tools.concurrent_writer import OTHER_CONTENT, ConcurrentWriter
 
 DIFF = """\
 --- a.txt
