@@ -44,7 +44,7 @@ SEARCHED_ENTRIES = 100
 _STEPWISE = (Purpose.LIST, Purpose.SEARCH)
 
 
-class _Call(NamedTuple):
+class _PreparedCall(NamedTuple):
     """A call that the role may make, with valid arguments."""
 
     loaded: LoadedTool
@@ -230,7 +230,7 @@ class Toolbox:
         call = self._prepare(name, arguments)
         return call if isinstance(call, ToolResult) else await self._run_in_thread(call)
 
-    def _prepare(self, name: object, arguments: Any) -> _Call | ToolResult:
+    def _prepare(self, name: object, arguments: Any) -> _PreparedCall | ToolResult:
         """Check a call against the role and the schema of the tool; no call runs without this.
 
         The result of a call that is refused says why.
@@ -240,7 +240,7 @@ class Toolbox:
             if tool is None:
                 raise self._unknown_tool(name, arguments)
             loaded = tool.load(self._run_location)
-            return _Call(loaded, loaded.parameters.parse(arguments), self._context(tool))
+            return _PreparedCall(loaded, loaded.parameters.parse(arguments), self._context(tool))
         except ToolError as error:
             return self._adviser.failure(error, tool)
 
@@ -267,7 +267,7 @@ class Toolbox:
         """Start the time limit of a file operation; commands and code have limits of their own."""
         return Deadline(None if tool.effect is ToolEffect.RUN else self._timeout_seconds, self._clock)
 
-    def _run_inline(self, call: _Call) -> ToolResult | None:
+    def _run_inline(self, call: _PreparedCall) -> ToolResult | None:
         """Run a call that is quick or can be repeated on this thread; `None` if it needs another one."""
         if call.loaded.tool.effect is ToolEffect.RUN:
             return None
@@ -281,7 +281,7 @@ class Toolbox:
             )
         return None
 
-    def _is_quick(self, call: _Call) -> bool:
+    def _is_quick(self, call: _PreparedCall) -> bool:
         """Whether a call takes no longer than handing it to a thread would."""
         tool, is_quick = call.loaded.tool, call.loaded.is_quick
         if tool.quick or is_quick is None:
@@ -292,7 +292,7 @@ class Toolbox:
             # The call itself fails the same way and reports it.
             return True
 
-    def _try_quickly(self, call: _Call) -> ToolResult | None:
+    def _try_quickly(self, call: _PreparedCall) -> ToolResult | None:
         """List or search for at most `QUICK_SECONDS`; `None` if that was not enough.
 
         Such a call checks its deadline often and changes nothing, so it can be abandoned and repeated.
@@ -308,7 +308,7 @@ class Toolbox:
         result = self._run(call, deadline)
         return None if deadline.is_over else result
 
-    async def _run_in_thread(self, call: _Call) -> ToolResult:
+    async def _run_in_thread(self, call: _PreparedCall) -> ToolResult:
         tool = call.loaded.tool
         deadline = self._deadline(tool)
         started = Event()
@@ -331,7 +331,7 @@ class Toolbox:
                 await _wait_until_done(future)
             raise
 
-    def _run(self, call: _Call, deadline: Deadline) -> ToolResult:
+    def _run(self, call: _PreparedCall, deadline: Deadline) -> ToolResult:
         """Run a call within *deadline* and add what it changed to the metadata."""
         context = call.context
         with self._deadlines.during(deadline):
@@ -343,7 +343,7 @@ class Toolbox:
                 return replace(result, metadata={**result.metadata, **changed})
             return result
 
-    def _invoke(self, call: _Call) -> ToolResult:
+    def _invoke(self, call: _PreparedCall) -> ToolResult:
         loaded, args, context = call
         try:
             context.require_open()

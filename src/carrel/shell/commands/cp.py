@@ -236,8 +236,8 @@ _ATTRIBUTES = ("mode", "timestamps", "ownership", "links", "context", "xattr", "
 
 
 def _preserves_times(text: str) -> bool:
-    read = one_of("--preserve", {word: word for word in _ATTRIBUTES})
-    return not text or bool({"timestamps", "all"} & {read(word) for word in text.split(",")})
+    parse = one_of("--preserve", {word: word for word in _ATTRIBUTES})
+    return not text or bool({"timestamps", "all"} & {parse(word) for word in text.split(",")})
 
 
 @dataclass(frozen=True, slots=True)

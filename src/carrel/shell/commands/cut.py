@@ -55,8 +55,8 @@ def _parse_range(part: str, rest: str, fields: bool) -> Range:
         raise _list_error(f"invalid {noun} {quote_argument(rest[end:])}")
     if part == "-":
         raise _list_error("invalid range with no endpoint: -")
-    first = _number(low) if low or not dash else 1
-    last = _number(high) if high else LAST if dash else first
+    first = _parse_number(low) if low or not dash else 1
+    last = _parse_number(high) if high else LAST if dash else first
     if first == 0 or not part:
         noun = "fields" if fields else "byte/character positions"
         raise _list_error(f"{noun} are numbered from 1")
@@ -65,7 +65,7 @@ def _parse_range(part: str, rest: str, fields: bool) -> Range:
     return Range(first, last)
 
 
-def _number(digits: str) -> int:
+def _parse_number(digits: str) -> int:
     return min(int(digits[:30] or "0"), LAST)
 
 
@@ -103,11 +103,11 @@ Select = Callable[[list[bytes]], Iterable[bytes]]
 """Returns the selected parts of lines, with line endings."""
 
 
-def _bytes(text: str) -> tuple[bool, str]:
+def _parse_byte_list(text: str) -> tuple[bool, str]:
     return False, text
 
 
-def _fields(text: str) -> tuple[bool, str]:
+def _parse_field_list(text: str) -> tuple[bool, str]:
     return True, text
 
 
@@ -117,9 +117,9 @@ class Flags:
 
     lists: Annotated[
         tuple[tuple[bool, str], ...],
-        Opt("-b", "--bytes", metavar="LIST", parse=_bytes, help="print only these bytes"),
-        Opt("-c", "--characters", metavar="LIST", parse=_bytes, help="print only these characters"),
-        Opt("-f", "--fields", metavar="LIST", parse=_fields, help="print only these fields"),
+        Opt("-b", "--bytes", metavar="LIST", parse=_parse_byte_list, help="print only these bytes"),
+        Opt("-c", "--characters", metavar="LIST", parse=_parse_byte_list, help="print only these characters"),
+        Opt("-f", "--fields", metavar="LIST", parse=_parse_field_list, help="print only these fields"),
     ] = ()
     delimiter: Annotated[
         str | None, Opt("-d", "--delimiter", metavar="DELIM", help="separate fields at DELIM, not at tabs")
@@ -230,11 +230,11 @@ class _FieldSelection:
         for line in lines:
             if delimiter in line:
                 with self._joiner.meter.holding_memory(2 * RECORD_BYTES * line.count(delimiter)):
-                    yield from self._joiner.line(self._fields(line))
+                    yield from self._joiner.line(self._select(line))
             elif not self._only_delimited:
                 yield from (line, self._joiner.end)
 
-    def _fields(self, line: bytes) -> list[bytes]:
+    def _select(self, line: bytes) -> list[bytes]:
         fields = line.split(self._delimiter, self._splits)
         if len(self._slices) == 1:
             return fields[self._slices[0]]

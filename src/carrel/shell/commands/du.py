@@ -27,7 +27,7 @@ def _by_unit(unit: int, suffix: str = "") -> SizeRenderer:
     return lambda size: f"{ceil_divide(size, unit)}{suffix}"
 
 
-def _block_size(text: str) -> SizeRenderer:
+def _parse_block_size(text: str) -> SizeRenderer:
     if text in ("human-readable", "si"):
         return _by_base(1000 if text == "si" else 1024)
     if text[:1].isalpha():
@@ -38,7 +38,7 @@ def _block_size(text: str) -> SizeRenderer:
     return _by_unit(unit)
 
 
-def _read_depth(text: str) -> int:
+def _parse_depth(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid maximum depth {quote(text)}", status=1)
     return int(text[:9])
@@ -53,7 +53,7 @@ class Flags:
     depth: Annotated[
         int | None,
         Opt("-d", "--max-depth", metavar="N", help="print at most N levels below each FILE",
-            parse=_read_depth),
+            parse=_parse_depth),
     ] = None  # fmt: skip
     total: Annotated[bool, Opt("-c", "--total", help="print a grand total")] = False
     apparent: Annotated[
@@ -67,7 +67,9 @@ class Flags:
         Opt("--si", const=_by_base(1000), help="the same, in powers of 1000"),
         Opt("-k", const=_by_unit(1024), help="print sizes in KiB; this is the default"),
         Opt("-m", const=_by_unit(2**20), help="print sizes in MiB"),
-        Opt("-B", "--block-size", metavar="SIZE", help="print sizes in units of SIZE", parse=_block_size),
+        Opt(
+            "-B", "--block-size", metavar="SIZE", help="print sizes in units of SIZE", parse=_parse_block_size
+        ),
     ] = _by_unit(1024)  # noqa: RUF009  # a function, which nothing changes
     exclude: Annotated[
         tuple[str, ...], Opt("--exclude", metavar="PATTERN", help="leave out matching files")

@@ -24,16 +24,16 @@ LinePredicate = Callable[[bytes], bool]
 """Whether a line gets a number."""
 
 
-def _style_reader(name: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
+def _style_parser(name: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
         if text[:1] not in ("a", "t", "n", "p"):
             raise UsageError(f"invalid {name} numbering style: {quote_argument(text)}", status=1)
         return text
 
-    return read
+    return parse
 
 
-def _format(text: str) -> str:
+def _parse_format(text: str) -> str:
     if text not in _FORMATS:
         raise UsageError(f"invalid line numbering format: {quote_argument(text)}", status=1)
     return text
@@ -46,8 +46,8 @@ _FORMATS: dict[str, Callable[[int, int], str]] = {
 }
 
 
-def _number_reader(noun: str, minimum: int | None = None, maximum: int = 2**63 - 1) -> Callable[[str], int]:
-    def read(text: str) -> int:
+def _number_parser(noun: str, minimum: int | None = None, maximum: int = 2**63 - 1) -> Callable[[str], int]:
+    def parse(text: str) -> int:
         if not (text.isascii() and text.lstrip("+-").isdecimal() and len(text.lstrip("+-")) >= len(text) - 1):
             raise ValueError(f"invalid {noun}: {quote_argument(text)}")
         value = int(text[:40])
@@ -57,7 +57,7 @@ def _number_reader(noun: str, minimum: int | None = None, maximum: int = 2**63 -
             raise ValueError(f"invalid {noun}: {quote_argument(text)}: Value too large for defined data type")
         return value
 
-    return read
+    return parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Flags:
             "-b",
             "--body-numbering",
             metavar="STYLE",
-            parse=_style_reader("body"),
+            parse=_style_parser("body"),
             help="number these body lines",
         ),
     ] = "t"
@@ -80,7 +80,7 @@ class Flags:
             "-h",
             "--header-numbering",
             metavar="STYLE",
-            parse=_style_reader("header"),
+            parse=_style_parser("header"),
             help="number these header lines",
         ),
     ] = "n"
@@ -90,7 +90,7 @@ class Flags:
             "-f",
             "--footer-numbering",
             metavar="STYLE",
-            parse=_style_reader("footer"),
+            parse=_style_parser("footer"),
             help="number these footer lines",
         ),
     ] = "n"
@@ -103,7 +103,7 @@ class Flags:
             "-i",
             "--line-increment",
             metavar="N",
-            parse=_number_reader("line number increment"),
+            parse=_number_parser("line number increment"),
             help="increment numbers by N",
         ),
     ] = 1
@@ -113,7 +113,7 @@ class Flags:
             "-l",
             "--join-blank-lines",
             metavar="N",
-            parse=_number_reader("line number of blank lines", 1),
+            parse=_number_parser("line number of blank lines", 1),
             help="count N empty lines as one",
         ),
     ] = 1
@@ -123,7 +123,7 @@ class Flags:
             "-n",
             "--number-format",
             metavar="FORMAT",
-            parse=_format,
+            parse=_parse_format,
             help="ln (left), rn (right) or rz (right, with zeros)",
         ),
     ] = "rn"
@@ -139,7 +139,7 @@ class Flags:
             "-v",
             "--starting-line-number",
             metavar="N",
-            parse=_number_reader("starting line number"),
+            parse=_number_parser("starting line number"),
             help="start numbering at N",
         ),
     ] = 1
@@ -149,7 +149,7 @@ class Flags:
             "-w",
             "--number-width",
             metavar="N",
-            parse=_number_reader("line number field width", 1, _MAX_WIDTH),
+            parse=_number_parser("line number field width", 1, _MAX_WIDTH),
             help="use N columns for numbers",
         ),
     ] = 6

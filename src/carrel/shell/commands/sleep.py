@@ -22,11 +22,11 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Wait for the sum of the operands, or until the time limit of the command line."""
     if not operands:
         raise UsageError("missing operand", status=1)
-    ctx.meter.wait(sum(_seconds(operand) for operand in operands))
+    ctx.meter.wait(sum(_parse_seconds(operand) for operand in operands))
     return 0
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     number = text[:-1] if text[-1:] in _UNITS else text
     try:
         seconds = float(number) * _UNITS.get(text[-1:], 1)

@@ -28,13 +28,13 @@ _FIELDS_AT_ONCE = 4096
 LineKey = Callable[[bytes], bytes]
 
 
-def _count_reader(noun: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
+def _count_parser(noun: str) -> Callable[[str], int]:
+    def parse(text: str) -> int:
         if not (text.isascii() and text.isdecimal()):
             raise ValueError(f"{text}: invalid number of {noun}")
         return int(text[:18])
 
-    return read
+    return parse
 
 
 def _parse_repeat_method(word: str) -> object:
@@ -79,7 +79,7 @@ class Flags:
             NUMBER,
             "--skip-fields",
             metavar="N",
-            parse=_count_reader("fields to skip"),
+            parse=_count_parser("fields to skip"),
             help="do not compare the first N fields",
         ),
     ] = 0
@@ -89,7 +89,7 @@ class Flags:
             "-s",
             "--skip-chars",
             metavar="N",
-            parse=_count_reader("bytes to skip"),
+            parse=_count_parser("bytes to skip"),
             help="do not compare the first N characters, after the fields",
         ),
     ] = 0
@@ -99,7 +99,7 @@ class Flags:
             "-w",
             "--check-chars",
             metavar="N",
-            parse=_count_reader("bytes to compare"),
+            parse=_count_parser("bytes to compare"),
             help="compare no more than N characters",
         ),
     ] = None

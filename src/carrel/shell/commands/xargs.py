@@ -48,7 +48,7 @@ def parse_delimiter(text: str) -> bytes:
     )
 
 
-def delimited(records: Iterable[bytes], end: bytes) -> Iterator[bytes]:
+def strip_delimiters(records: Iterable[bytes], end: bytes) -> Iterator[bytes]:
     """Yield records without their delimiters; no other character is special."""
     return (record.removesuffix(end) for record in records)
 
@@ -115,7 +115,7 @@ class Words:
         return words
 
 
-def whole_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
+def unquoted_lines(lines: Iterable[bytes], meter: Meter) -> Iterator[bytes]:
     """Yield each nonempty line, without leading blanks and with quotes removed."""
     pieces: list[bytes] = []
     held = 0
@@ -288,16 +288,16 @@ def _commands(
 def _lines(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> Iterator[list[bytes]]:
     if flags.delimiter is None:
         return Words(ctx.split_lines(chunks), ctx.meter).by_line()
-    return ([item] for item in delimited(ctx.split_lines(chunks, flags.delimiter), flags.delimiter))
+    return ([item] for item in strip_delimiters(ctx.split_lines(chunks, flags.delimiter), flags.delimiter))
 
 
 def _with_replacements(
     ctx: Context, flags: Flags, chunks: Iterator[bytes], command: list[str], mark: bytes
 ) -> Iterator[list[str]]:
     items = (
-        whole_lines(ctx.split_lines(chunks), ctx.meter)
+        unquoted_lines(ctx.split_lines(chunks), ctx.meter)
         if flags.delimiter is None
-        else delimited(ctx.split_lines(chunks, flags.delimiter), flags.delimiter)
+        else strip_delimiters(ctx.split_lines(chunks, flags.delimiter), flags.delimiter)
     )
     words = list(map(encode, command))
     for item in items:
