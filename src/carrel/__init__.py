@@ -1,7 +1,7 @@
-"""A session is a workspace that nothing in it can leave, and one gate through which everything goes."""
+"""Sessions for AI agents: confined workspaces, with one gate that checks and records every operation."""
 
 TYPE_CHECKING = False
-"""Type checkers read it as true; importing it from `typing` would load two dozen modules."""
+"""True for type checkers. It is defined here because `typing` would load two dozen modules."""
 
 __all__ = [
     "AccessMode",

@@ -10,7 +10,7 @@ import pytest
 
 from carrel.audit.chain import Head, JournalCheck
 from carrel.audit.event import digest_of
-from carrel.audit.journal import KEPT_FILES
+from carrel.audit.journal_files import KEPT_FILES
 from tests.audit.test_journal import event, on_disk, refusal, small
 
 Lines = list[bytes]

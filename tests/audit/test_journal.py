@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from carrel.audit.event import Event, is_cut
-from carrel.audit.journal import FILE_BYTES, KEPT_FILES, FileJournal, Journal, MemoryJournal
+from carrel.audit.journal import FILE_BYTES, FileJournal, Journal, MemoryJournal
+from carrel.audit.journal_files import KEPT_FILES
 from carrel.errors import ClosedError, RotatedError
 from tests.depth import rounds
 from tests.faults.inject import failing, first

@@ -13,7 +13,7 @@ import pytest
 from carrel.errors import EscapeError
 from carrel.policy.rules import AccessMode, PathRule
 from carrel.sessions.manager import WorkspaceManager
-from carrel.storage.local import ledger as ledgers
+from carrel.storage.local import ledger_page as ledgers
 from carrel.workspace.unmediated_run import UnmediatedRun
 from carrel.workspace.workspace import Workspace
 from tests.depth import IS_THOROUGH

@@ -427,8 +427,8 @@ MUTANTS = [
     Mutant(
         "threads: waiting for a session is marked as blocking",
         "storage/local/lock.py",
-        "            with blocking():\n                self._wait_longer()\n",
-        "            self._wait_longer()\n",
+        "        with blocking():\n            self._poll()\n",
+        "        self._poll()\n",
         "tests/workspace/test_nonblocking.py::test_a_wait_for_another_process_is_marked_as_blocking",
     ),
     Mutant(

@@ -47,8 +47,8 @@ MUTANTS = [
     Mutant(
         "contained: what a killed process left, before files are counted",
         "storage/local/ledger.py",
-        "is_calm = self._end_programs()",
-        "is_calm = True",
+        "none_runs = self._stop_programs()",
+        "none_runs = True",
         f"{HOSTILE}::test_what_a_killed_process_left_running_ends_before_its_files_are_counted",
     ),
     Mutant(
@@ -89,7 +89,7 @@ MUTANTS = [
     Mutant(
         "contained: a count that is cancelled",
         "storage/local/ledger.py",
-        "page._replace(mark=page.mark | _OPEN, position=position)",
+        "page._replace(mark=page.mark | OPEN, position=position)",
         "page",
         "tests/workspace/test_unmediated_run.py::test_a_count_that_is_cancelled_is_made_by_the_next_one",
     ),
@@ -217,7 +217,7 @@ MUTANTS = [
         "container: only of sessions that are gone",
         "sessions/containers.py",
         "if os.path.lexists(self._store.root / session_id):\n            return False",
-        "if os.path.lexists(self._store.root / session_id):\n            return do()",
+        "if os.path.lexists(self._store.root / session_id):\n            return action()",
         f"{SESSION_CONTAINERS}::test_a_sweep_removes_what_a_killed_process_left",
     ),
     Mutant(

@@ -45,8 +45,8 @@ MUTANTS = [
     ),
     Mutant(
         "move: depth of the whole tree",
-        "workspace/workspace.py",
-        "            self._require_moved_depth(files, where, place)\n",
+        "workspace/writing.py",
+        "            self._require_moved_depth(files, parsed, parsed_target)\n",
         "",
         "tests/workspace/test_moving.py::test_a_moved_tree_is_held_to_the_depth_of_a_path",
     ),
@@ -263,9 +263,9 @@ MUTANTS = [
     ),
     Mutant(
         "move to another rule: the expected version",
-        "workspace/workspace.py",
-        "uncancellable(copy.source).remove_tree(where, expect=expect)",
-        "uncancellable(copy.source).remove_tree(where)",
+        "workspace/writing.py",
+        "uncancellable(copy.source).remove_tree(parsed, expect=expect)",
+        "uncancellable(copy.source).remove_tree(parsed)",
         "tests/workspace/test_versions.py"
         "::test_what_changes_while_it_moves_to_another_rule_stays_and_its_copy_goes",
     ),
@@ -473,7 +473,7 @@ MUTANTS = [
     ),
     Mutant(
         "edit: what changed meanwhile",
-        "workspace/workspace.py",
+        "workspace/writing.py",
         "expect=if_version or before.version,",
         "expect=if_version,",
         f"{GATE}::test_an_edit_of_what_changed_meanwhile_is_refused",

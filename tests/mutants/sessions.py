@@ -40,22 +40,22 @@ MUTANTS = [
     Mutant(
         "ledger: a lock of others is not waited for at once",
         "storage/local/lock.py",
-        "            require_may_block()\n            with blocking():\n                self._wait_longer",
-        "            with blocking():\n                self._wait_longer",
+        "        require_may_block()\n        with blocking():\n            self._poll",
+        "        with blocking():\n            self._poll",
         "tests/workspace/test_nonblocking.py"
         "::test_what_another_process_holds_is_not_waited_for_and_nothing_is_changed",
     ),
     Mutant(
         "ledger: what must be counted is not counted at once",
         "storage/local/ledger.py",
-        "            require_may_block()\n            self.flush_files()\n            self._settle(page)",
-        "            self.flush_files()\n            self._settle(page)",
+        "            require_may_block()\n            self.flush_unmediated()\n            self._settle",
+        "            self.flush_unmediated()\n            self._settle",
         "tests/workspace/test_nonblocking.py::test_a_session_that_must_be_counted_first_is_left_to_a_thread",
     ),
     Mutant(
         "ledger: a mark is settled",
         "storage/local/ledger.py",
-        "        if page.mark & _OPEN:\n",
+        "        if page.mark & OPEN:\n",
         "        if page is None:\n",
         "tests/storage/local/test_ledger.py"
         "::test_a_kill_between_mark_and_change_is_seen_by_all_who_have_the_session_open",
@@ -63,7 +63,7 @@ MUTANTS = [
     Mutant(
         "ledger: a deleted session is told",
         "storage/local/ledger.py",
-        "        if page is not None and page.mark & _GONE:\n",
+        "        if page is not None and page.mark & DELETED:\n",
         "        if page is None and page:\n",
         "tests/sessions/test_manager.py"
         "::test_who_still_uses_a_deleted_session_hears_of_it_and_nothing_comes_back",
@@ -71,8 +71,8 @@ MUTANTS = [
     Mutant(
         "store: a claim is on what is there now",
         "storage/local/store.py",
-        "        is_there = _is_at(state, states, session_id)\n",
-        "        is_there = True\n",
+        "        is_in_place = _is_at(state, states, session_id)\n",
+        "        is_in_place = True\n",
         "tests/sessions/test_manager.py::test_a_maker_that_comes_in_the_middle_of_deleting_waits_for_its_end",
     ),
     Mutant(
@@ -92,7 +92,7 @@ MUTANTS = [
     Mutant(
         "sweep: few look at every session",
         "sessions/sweeper.py",
-        "not last <= now < last + LOOK_SECONDS * 10**9",
+        "not last <= now < last + FULL_SWEEP_SECONDS * 10**9",
         "now > 0",
         "tests/sessions/test_sweeper.py"
         "::test_a_later_sweep_with_nothing_to_do_takes_the_same_steps_however_many_sessions_there_are",
@@ -100,14 +100,14 @@ MUTANTS = [
     Mutant(
         "sweep: one of an hour looks at every session",
         "sessions/sweeper.py",
-        "not last <= now < last + LOOK_SECONDS * 10**9",
+        "not last <= now < last + FULL_SWEEP_SECONDS * 10**9",
         "now < last",
         "tests/sessions/test_sweeper.py::test_only_the_first_sweep_of_an_hour_looks_at_every_session",
     ),
     Mutant(
         "sweep: the time of a look is kept for directories that are opened again",
         "sessions/manager.py",
-        "        other._looks = self._looks\n",
+        "        other._full_sweeps = self._full_sweeps\n",
         "",
         "tests/sessions/test_sweeper.py"
         "::test_each_tenant_is_looked_at_once_an_hour_however_often_its_directory_is_opened",
@@ -115,7 +115,7 @@ MUTANTS = [
     Mutant(
         "ledger: what programs did is counted",
         "storage/local/ledger.py",
-        "        if page.mark & _DIRECT and not self._lock.has_direct():\n",
+        "        if page.mark & UNMEDIATED and not self._lock.has_unmediated():\n",
         "        if page is None:\n",
         "tests/storage/local/test_ledger.py"
         "::test_a_change_does_not_take_away_the_count_that_killed_programs_need",
@@ -129,7 +129,7 @@ MUTANTS = [
     ),
     Mutant(
         "journal: bounded",
-        "audit/journal.py",
+        "audit/journal_files.py",
         "            for number in self.numbers(directory)[:-KEPT_FILES]:\n",
         "            for number in ():\n",
         "tests/audit/test_journal.py::test_a_journal_keeps_the_newest_records_in_bounded_space",
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         "repeats: counted, not recorded",
         "storage/repeats.py",
-        "                known.repeats += 1\n                return due\n",
+        "                counted.repeats += 1\n                return due\n",
         "                return [*due, event]\n",
         "tests/storage/test_recorder.py"
         "::test_twenty_thousand_refusals_of_the_same_are_one_record_and_a_number",
@@ -196,15 +196,15 @@ MUTANTS = [
     Mutant(
         "durability: the record",
         "audit/journal.py",
-        "            self._flush(row.fd)\n        for row in used",
-        "            pass\n        for row in used",
+        "                self._flush(series.fd)\n",
+        "                pass\n",
         POWER + "[append]",
     ),
     Mutant(
         "durability: the head of the journal",
         "audit/journal.py",
-        "row.last)\n        self._flush_data(self._heads.fd)\n",
-        "row.last)\n",
+        "series.last)\n        self._flush_data(self._heads.fd)\n",
+        "series.last)\n",
         POWER + "[write over]",
     ),
     Mutant(
@@ -217,7 +217,7 @@ MUTANTS = [
     Mutant(
         "durability: what programs changed",
         "workspace/unmediated_run.py",
-        "        self._gate.ledger.flush_files()\n",
+        "        self._gate.ledger.flush_unmediated()\n",
         "",
         POWER + "[programs]",
     ),
@@ -240,7 +240,7 @@ MUTANTS = [
         "durability: a failed flush leaves its mark",
         "storage/local/ledger.py",
         "            for held in self._changed:\n",
-        "            write_page(self._lock.fd, self._next or self._held)\n"
+        "            write_page(self._lock.fd, self._next or self._current)\n"
         "            for held in self._changed:\n",
         FLUSHING + "::test_a_change_whose_flush_fails_is_an_error_and_settled_by_whoever_comes_next",
     ),
@@ -312,28 +312,28 @@ MUTANTS = [
     Mutant(
         "gate: asks the policy",
         "workspace/gate.py",
-        "if place.rule is None or access not in self._allowed[place.rule]:",
-        "if place.rule is None:",
+        "if location.rule is None or access not in self._allowed[location.rule]:",
+        "if location.rule is None:",
         f"{GATE}::test_a_read_only_workspace_is_not_changed",
     ),
     Mutant(
         "gate: both ends of a move",
-        "workspace/workspace.py",
-        "        files, where = self.gate.permit(Access.WRITE, source)\n",
-        "        files, where = self.gate.permit(Access.READ, source)\n",
+        "workspace/writing.py",
+        "        files, parsed = self.gate.permit(Access.WRITE, source)\n",
+        "        files, parsed = self.gate.permit(Access.READ, source)\n",
         f"{GATE}::test_both_ends_of_a_move_and_the_target_of_a_copy_are_judged",
     ),
     Mutant(
         "gate: a view shows no records of the rest",
         "workspace/gate.py",
-        "return found if shown is None else filter(shown.has, found)",
+        "return found if shown is None else filter(shown.includes, found)",
         "return found",
         "tests/workspace/test_views.py::test_a_part_shows_only_records_of_what_it_shows",
     ),
     Mutant(
         "service: a role is shown no records of other paths",
         "service/journal_stream.py",
-        "        if view is None or view.has(event):\n",
+        "        if view is None or view.includes(event):\n",
         "        if True:\n",
         "tests/service/test_service.py::test_a_role_is_told_only_of_the_paths_that_it_may_use",
     ),
@@ -354,7 +354,7 @@ MUTANTS = [
     Mutant(
         "gate: refusals are noticed",
         "workspace/gate.py",
-        "                self.gate.refused(operation, error)\n",
+        "                self.gate.record_refusal(operation, error)\n",
         "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),
@@ -382,7 +382,7 @@ MUTANTS = [
     Mutant(
         "gate: size of a file by chunks",
         "workspace/chunks.py",
-        "        require_size(size, limit, where)\n        yield chunk",
+        "        require_size(size, limit, path)\n        yield chunk",
         "        yield chunk",
         f"{GROWTH}::test_a_source_that_gives_too_much_is_stopped_at_the_limit",
     ),
@@ -499,20 +499,20 @@ MUTANTS = [
     Mutant(
         "journal: one line",
         "audit/event.py",
-        "from json.encoder import encode_basestring_ascii",
-        "from json.encoder import encode_basestring as encode_basestring_ascii",
+        "from json.encoder import encode_basestring_ascii as _quote",
+        "from json.encoder import encode_basestring as _quote",
         f"{GATE}::test_a_journal_has_one_line_a_record_whatever_a_name_holds",
     ),
     Mutant(
         "journal: torn lines",
-        "audit/journal.py",
+        "audit/journal_files.py",
         '_write(self.fd, b"\\n" + line)',
         "_write(self.fd, line)",
         f"{GATE}::test_a_torn_record_spoils_no_other",
     ),
     Mutant(
         "journal: not through a link",
-        "audit/journal.py",
+        "audit/journal_files.py",
         "flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600",
         "flags | os.O_CLOEXEC, 0o600",
         f"{GATE}::test_a_journal_that_became_a_link_is_not_written",

@@ -17,7 +17,7 @@ from carrel.config.settings import ContainerSettings
 from carrel.containers.engine import Engine
 from carrel.containers.manager import Containers
 from carrel.containers.spec import Bind, ContainerSpec
-from carrel.sessions.containers import locks_of
+from carrel.sessions.containers import locks_dir
 from carrel.sessions.manager import WorkspaceManager
 from tests.containers.test_container import run
 from tests.engines import BUSYBOX, require_engine
@@ -91,7 +91,7 @@ def manager(
 @pytest.fixture
 def containers(engine: Engine, root: Path) -> Iterator[Containers]:
     """Somebody who uses containers of these sessions."""
-    keeper = Containers(engine, locks_of(root))
+    keeper = Containers(engine, locks_dir(root))
     yield keeper
     for key in keeper.known():
         keeper.remove(key)
@@ -111,12 +111,18 @@ def make(manager: WorkspaceManager, *names: str) -> None:
 
 def leave(engine: Engine, root: Path, *keys: str) -> None:
     """Let a process that is killed leave containers behind."""
-    argv = [sys.executable, "-c", KILLED, engine.address, str(locks_of(root)), BUSYBOX, *keys]
+    argv = [sys.executable, "-c", KILLED, engine.address, str(locks_dir(root)), BUSYBOX, *keys]
     assert subprocess.run(argv, timeout=60, check=False).returncode == -9
 
 
+def start(root: Path, address: str, events: Events) -> None:
+    """Start with the configured engine, as a command or a service does."""
+    environ = {"CARREL_CONTAINER_ENGINE": address}
+    WorkspaceManager.from_env(environ, root=root, logger=SandboxLogger(events)).close()
+
+
 def locks(root: Path) -> list[str]:
-    return sorted(path.name for path in locks_of(root).iterdir())
+    return sorted(path.name for path in locks_dir(root).iterdir())
 
 
 # What goes with a session
@@ -128,7 +134,7 @@ def test_a_deleted_session_takes_its_container_along_whoever_uses_it(
     make(manager, "one", "two")
     use(containers, "one", "two")
     for name in ("one", "two"):
-        (locks_of(root) / f"{name}.turn").touch()
+        (locks_dir(root) / f"{name}.turn").touch()
     assert manager.delete_workspace("one")
     assert containers.known() == ["two"]
     assert locks(root) == ["two.lock", "two.turn"]
@@ -204,11 +210,11 @@ def test_a_session_that_was_emptied_keeps_its_container_which_sees_that(
 
 
 def test_a_start_removes_what_a_killed_process_left(
-    engine: Engine, root: Path, settings: ContainerSettings, containers: Containers, events: Events
+    engine: Engine, root: Path, containers: Containers, events: Events
 ) -> None:
     leave(engine, root, "one", "two")
     assert containers.known() == ["one", "two"]
-    WorkspaceManager(root, containers=settings, logger=SandboxLogger(events)).close()
+    start(root, engine.address, events)
     assert containers.known() == []
     assert locks(root) == []
     assert len(events.named("session.container.removed")) == 2
@@ -218,9 +224,18 @@ def test_a_start_leaves_what_somebody_uses_and_asks_no_engine(
     root: Path, containers: Containers, events: Events
 ) -> None:
     use(containers, "one")
-    WorkspaceManager(root, containers=NOWHERE, logger=SandboxLogger(events)).close()
+    start(root, str(NOWHERE.address), events)
     assert containers.status("one").running
     assert events.all == []
+
+
+def test_a_manager_that_is_made_asks_no_engine(
+    engine: Engine, root: Path, containers: Containers, events: Events
+) -> None:
+    leave(engine, root, "one")
+    WorkspaceManager(root, containers=NOWHERE, logger=SandboxLogger(events)).close()
+    assert events.all == []
+    assert containers.known() == ["one"]
 
 
 def test_a_sweep_removes_what_a_killed_process_left(
@@ -245,9 +260,9 @@ def test_a_sweep_removes_the_container_of_a_session_that_is_gone(
 
 def test_a_sweep_clears_the_turns_of_sessions_that_are_gone(manager: WorkspaceManager, root: Path) -> None:
     make(manager, "one")
-    locks_of(root).mkdir(parents=True)
+    locks_dir(root).mkdir(parents=True)
     for name in ("one.turn", "gone.turn"):
-        (locks_of(root) / name).touch()
+        (locks_dir(root) / name).touch()
     manager.sweep()
     assert locks(root) == ["one.turn"]
 
@@ -265,9 +280,9 @@ def test_room_that_is_made_for_a_new_session_takes_containers_along(
 
 
 def test_a_lock_without_a_container_is_cleared(manager: WorkspaceManager, root: Path) -> None:
-    locks_of(root).mkdir(parents=True)
-    (locks_of(root) / "one.lock").touch()
-    (locks_of(root) / "not a session.lock").touch()
+    locks_dir(root).mkdir(parents=True)
+    (locks_dir(root) / "one.lock").touch()
+    (locks_dir(root) / "not a session.lock").touch()
     assert manager.sweep().containers == 0
     assert locks(root) == ["not a session.lock"]
 
@@ -298,7 +313,7 @@ def test_a_session_is_deleted_without_the_engine_and_its_container_later(
         assert cut_off.sweep().containers == 0
     (first, *rest) = events.named("session.container.left")
     assert first["code"] == "engine.missing"
-    assert len(rest) == 2  # of a start, a deletion and a sweep
+    assert len(rest) == 1  # of a deletion and a sweep
     assert locks(root) == ["one.lock"]
     assert containers.known() == ["one"]
     assert manager.sweep().containers == 1
@@ -310,7 +325,7 @@ def test_a_container_that_could_not_be_let_go_of_is_found_later(
     engine: Engine, root: Path, containers: Containers, manager: WorkspaceManager
 ) -> None:
     make(manager, "one")
-    keeper = Containers(engine, locks_of(root))
+    keeper = Containers(engine, locks_dir(root))
     use(keeper, "one")
     with Engine(APIClient("tcp://127.0.0.1:9", version="1.41"), "tcp://127.0.0.1:9") as nowhere:
         keeper.engine = nowhere

@@ -11,7 +11,7 @@ from pathlib import Path
 from carrel.audit.event import UNDONE, Event
 from carrel.fs.local.draft import ABANDONED_SECONDS
 from carrel.sessions.manager import WorkspaceManager
-from carrel.storage.local.ledger import LedgerPage, read_page
+from carrel.storage.local.ledger_page import LedgerPage, read_page
 from carrel.values import FileKind, Usage
 from carrel.workspace.workspace import Workspace
 from tests.workspace.traces import sweep_all

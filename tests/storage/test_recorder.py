@@ -249,7 +249,7 @@ def test_a_journal_that_fails_is_told_and_the_change_stands(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Full(MemoryJournal):
-        def record(self, event: Event) -> None:
+        def record(self, *events: Event) -> None:
             raise OSError(28, "No space left on device")
 
     with Workspace.open(directory, journal=Full(), session_id="s") as workspace:

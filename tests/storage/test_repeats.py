@@ -39,9 +39,9 @@ def test_the_first_is_recorded_at_once_and_repeats_by_their_number() -> None:
     repeats = Repeats()
     assert numbers(repeats.add(refusal())) == [("x", 0)]
     assert [repeats.add(refusal(time_ns=time)) for time in range(1, 1000)] == [[]] * 999
-    (told,) = repeats.counts()
+    (told,) = repeats.take_counts()
     assert (told.repeats, told.time_ns) == (999, 999)
-    assert repeats.counts() == []
+    assert repeats.take_counts() == []
 
 
 def test_nothing_that_differs_is_a_repeat() -> None:
@@ -57,14 +57,14 @@ def test_nothing_that_differs_is_a_repeat() -> None:
     for event in different:
         assert repeats.add(event) == [event]
     assert [repeats.add(event) for event in different] == [[]] * len(different)
-    assert [told.repeats for told in repeats.counts()] == [1] * len(different)
+    assert [told.repeats for told in repeats.take_counts()] == [1] * len(different)
 
 
 def test_refusals_that_alternate_are_repeats() -> None:
     repeats = Repeats()
     recorded = [each for number in range(1000) for each in repeats.add(refusal(f"{number % MAX_REMEMBERED}"))]
     assert len(recorded) == MAX_REMEMBERED
-    assert sum(told.repeats for told in repeats.counts()) == 1000 - MAX_REMEMBERED
+    assert sum(told.repeats for told in repeats.take_counts()) == 1000 - MAX_REMEMBERED
 
 
 def test_so_many_different_ones_are_remembered_and_no_number_is_lost() -> None:
@@ -72,7 +72,7 @@ def test_so_many_different_ones_are_remembered_and_no_number_is_lost() -> None:
     recorded = [
         each for number in range(3 * MAX_REMEMBERED) for each in repeats.add(refusal(f"{number // 2}"))
     ]
-    recorded += repeats.counts()
+    recorded += repeats.take_counts()
     assert len(repeats._counted) == MAX_REMEMBERED
     assert sum(1 + event.repeats for event in recorded if not event.repeats) == 3 * MAX_REMEMBERED // 2
     assert sum(event.repeats for event in recorded) == 3 * MAX_REMEMBERED // 2
@@ -100,11 +100,11 @@ def test_a_forked_child_does_not_tell_what_its_parent_has_counted() -> None:
     repeats.add(refusal())
 
     def child() -> None:
-        assert repeats.counts() == []
+        assert repeats.take_counts() == []
         assert numbers(repeats.add(refusal())) == [("x", 0)]
 
     assert survives(forked(child))
-    assert numbers(repeats.counts()) == [("x", 1)]
+    assert numbers(repeats.take_counts()) == [("x", 1)]
 
 
 def test_a_signal_handler_in_the_middle_of_a_refusal_disturbs_nothing() -> None:
@@ -121,7 +121,7 @@ def test_a_signal_handler_in_the_middle_of_a_refusal_disturbs_nothing() -> None:
     sys.setprofile(lambda *_: signal.raise_signal(signal.SIGUSR1) if len(added) < 50 else None)
     try:
         added += repeats.add(refusal("first of all"))
-        added += repeats.counts()
+        added += repeats.take_counts()
     finally:
         sys.setprofile(None)
         signal.signal(signal.SIGUSR1, old)

@@ -209,7 +209,7 @@ def test_no_row_whatever_raises_anything_else(spoiled: dict[str, object]) -> Non
     row = {**FULL.render(), **spoiled}
     with suppress(CorruptRecordError):
         SessionRecord.parse(row)
-    RECORD.mended(row)
+    RECORD.with_valid_columns(row)
 
 
 def test_limits_that_were_kept_before_a_ceiling_was_added_have_its_default() -> None:
@@ -219,4 +219,4 @@ def test_limits_that_were_kept_before_a_ceiling_was_added_have_its_default() -> 
 
 def test_mending_keeps_all_that_can_still_be_read() -> None:
     row = {**FULL.render(), "session_id": "abc", "used_ns": "yesterday", "labels": "{"}
-    assert RECORD.mended(row) == replace(FULL, session_id="abc", used_ns=NOW, labels={})
+    assert RECORD.with_valid_columns(row) == replace(FULL, session_id="abc", used_ns=NOW, labels={})

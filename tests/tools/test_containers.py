@@ -15,7 +15,7 @@ from carrel.containers.engine import Engine
 from carrel.containers.manager import Containers
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.engines import engines
-from carrel.sessions.containers import locks_of
+from carrel.sessions.containers import locks_dir
 from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.core.formats import Format
 from carrel.tools.core.spec import Profile
@@ -41,7 +41,7 @@ def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkspaceMana
         yield manager
     engines().close()
     with Engine.connect(address) as engine:
-        assert Containers(engine, locks_of(root)).known() == []
+        assert Containers(engine, locks_dir(root)).known() == []
 
 
 @pytest.fixture(scope="module")

@@ -146,9 +146,9 @@ class Meddler(MemoryJournal):
 
     meddle: Callable[[], object] | None = None
 
-    def record(self, event: Event) -> None:
-        super().record(event)
-        if event.operation == "copy" and self.meddle:
+    def record(self, *events: Event) -> None:
+        super().record(*events)
+        if self.meddle and any(event.operation == "copy" for event in events):
             self.meddle()
 
 

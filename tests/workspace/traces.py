@@ -68,5 +68,5 @@ def _names(directory: Path) -> list[str]:
 
 def sweep_all(manager: WorkspaceManager) -> None:
     """Sweep with a look at every session, which another sweep of the manager may have taken lately."""
-    manager._looks.clear()
+    manager._full_sweeps.clear()
     manager.sweep()

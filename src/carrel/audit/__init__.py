@@ -1,5 +1,6 @@
-"""What happened.
+"""Events: the journal of a workspace and the log.
 
-`journal` keeps the events of a workspace, `chain` verifies them, `logger` writes log events. Start with
-`event`. Deciding what to record is up to the callers, mainly `carrel.storage.recorder`.
+`journal` stores the events of a workspace in the files of `journal_files`, `chain` verifies them, `logger`
+writes log events. Start with `event`. What is recorded is decided by the callers, mainly
+`carrel.storage.recorder`.
 """

@@ -1,10 +1,10 @@
 """Verify that the records of a journal are as written: none edited, removed or moved.
 
-Every record carries the number and the digest of the one before it in its row, and the heads of both rows are
-kept beside them, so that what is missing at the end is noticed too.
+Every record carries the number and the digest of the one before it in its series. The heads of both series
+are stored beside them, so that records missing at the end are noticed too.
 
-Not covered: whoever can write all files of a journal can also write another chain. Only a head that was kept
-elsewhere tells then.
+Not covered: anyone who can write all files of a journal can also write another chain. Only a head that was
+saved elsewhere reveals that.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from dataclasses import dataclass, field
 from carrel.audit.event import JournalLine, digest_of
 
 TOGETHER = 64
-"""Most records that are written before the head is."""
+"""Maximum number of records that are written before the head is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The latest record of one kind."""
+    """The latest record of one series."""
 
     sequence: int = 0
-    """Its number; 0 if there is none, -1 if that is unknown."""
+    """Sequence number; 0 if there is no record, -1 if that is unknown."""
     digest: str = ""
-    """That of the record as it is written."""
+    """Digest of the record as it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalCheck:
-    """What a check of a journal found."""
+    """Result of a check of a journal."""
 
     records: int
-    """How many records are in the chain."""
+    """Number of records in the chain."""
     unchained: int
-    """How many older records were written before there was a chain; nothing vouches for them."""
+    """Number of records written by versions without a chain; they cannot be verified."""
     changes: Head
     """The latest record of a change."""
     refusals: Head
     """The latest record of a refusal."""
     broken: int | None = None
-    """The number of the first record that is not as it was written; `None` if all are."""
+    """Sequence number of the first record that is not as it was written; `None` if all are."""
     problem: str | None = None
-    """What is wrong with it."""
+    """What is wrong with that record."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether all records are as they were written."""
         return self.problem is None
 
 
@@ -63,18 +63,18 @@ class BrokenError(Exception):
 
 @dataclass(slots=True)
 class Chain:
-    """The records of one row, from the oldest that is kept."""
+    """The records of one series, from the oldest that is kept."""
 
     is_from_start: bool
-    """Whether no record was dropped before them."""
+    """Whether no earlier record was dropped."""
     last: Head = field(default_factory=Head)
     latest: deque[Head] = field(default_factory=lambda: deque(maxlen=TOGETHER))
-    """The ones before the last that the head may still tell of."""
+    """The records before `last` that the stored head may still name."""
     records: int = 0
     unchained: int = 0
 
     def follow(self, lines: Iterable[tuple[bytes, JournalLine]]) -> None:
-        """Go on with these records.
+        """Verify the next records.
 
         Raises:
             BrokenError: One does not follow the one before it.
@@ -95,7 +95,7 @@ class Chain:
                 raise BrokenError(own, "it has no chain, and those before it have")
             return
         if not self.is_from_start and not self.records and not self.unchained:
-            # What it follows was dropped.
+            # The record before it was dropped.
             self.last = Head(sequence=line.previous, digest=line.digest)
             return
         if line.previous > last.sequence:
@@ -106,13 +106,13 @@ class Chain:
             raise BrokenError(last.sequence, "it was edited")
 
     def require_end(self, head: Head, until: int) -> None:
-        """Do nothing if the last record is the one that *head* tells of, or was written right after it.
+        """Require that the last record is the one that *head* names, or was written right after it.
 
-        A process that is killed in between leaves the head behind: by one record, or by several that were to
-        be written together, the last of them with the number *until*.
+        A process that is killed between the two leaves the head behind: by one record, or by a batch whose
+        last record has the number *until*.
 
         Raises:
-            BrokenError: It is another one.
+            BrokenError: The last record is another one.
         """
         if not self.records and head.sequence <= 0:
             return

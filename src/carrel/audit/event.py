@@ -1,4 +1,4 @@
-"""`Event`, one record of a change or a refusal, and its form as a line of the journal."""
+"""`Event`, the record of a change or a refusal, and its form as a line of a journal."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import re
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import blake2b
-from json.encoder import encode_basestring_ascii
+from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, NamedTuple
 
 UNDONE = "change.undone"
-"""The error of a record that takes back the one before with the same operation and path."""
+"""Error code of a record which says that the change of an earlier record, with the same operation and paths,
+was not made."""
 CHANGE_PATH_CHARACTERS = 1024
-"""Longest path in the record of a change, as it is written."""
+"""Maximum length of a path in the record of a change, in characters of the record."""
 REFUSAL_PATH_CHARACTERS = 256
-"""Longest path in the record of a refusal, as it is written."""
+"""Maximum length of a path in the record of a refusal, in characters of the record."""
 
 _VERSION = 1
 _CHAINED = 2
@@ -23,59 +24,65 @@ _CUT = re.compile(r"\.\.\.\[[0-9]+ characters, [0-9a-f]{32}\]$")
 _TEXT = (str, type(None))
 _SIZE = (int, type(None))
 _KINDS: tuple[type | tuple[type, ...], ...] = (int, _TEXT, str, str, str, _TEXT, _SIZE, _SIZE, _TEXT)
-"""Of the fields of a record, after the version."""
+"""Types of the fields of a record, after the version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """A change that was made, or one that was refused."""
+    """A change, or an operation that was refused."""
 
     time_ns: int
     """Nanoseconds since the epoch."""
     session_id: str | None
-    """Whose files they are; none if the workspace is no session."""
+    """Session whose files they are; `None` if the workspace is not a session."""
     actor: str
-    """Who asked: `host`, `guest`, `operator`, `agent`, or the name of a caller of a service."""
+    """Who requested it: `host`, `guest`, `operator`, `agent`, or the name of a caller of a service."""
     operation: str
     """What was done or refused."""
     path: str
-    """Relative to the workspace, or absolute beneath an allowed path; if it was refused, as it was asked."""
+    """Relative to the workspace, or absolute beneath an allowed path; of a refusal, as requested."""
     other_path: str | None = None
     """The target of a move or a copy, or the text of a link."""
     before_bytes: int | None = None
-    """The size of the file that was there, where there was one."""
+    """Size of the file before the change, if there was one."""
     after_bytes: int | None = None
-    """The size of the file that is there now, where there is one."""
+    """Size of the file after the change, if there is one."""
     error: str | None = None
-    """The code of the error if it was refused, or `change.undone` if the record before did not come true."""
+    """Error code of a refusal, or `change.undone` if the change of an earlier record was not made."""
     repeats: int = 0
-    """How often the same was refused again since it was last recorded; 0 for what is recorded by itself."""
+    """Number of repeats of a refusal since it was last recorded; 0 for a record of a single refusal."""
     sequence: int = 0
-    """Its place in the journal it was read from; later ones are greater."""
+    """Sequence number in the journal that it was read from; later events have greater ones."""
 
     @property
     def is_refusal(self) -> bool:
-        """Whether it tells of something that was refused, not of a change."""
+        """Whether this is a refusal, not a change."""
         return self.error is not None and self.error != UNDONE
 
     def render(self, sequence: int = 0, previous: int = 0, digest: str = "") -> bytes:
-        """One line for a journal, whatever the path holds: a JSON array in ASCII.
+        """Render one line of a journal, whatever the path contains: a JSON array in ASCII.
 
-        It carries its own *sequence*, and that and the *digest* of the record before it of its kind.
+        It holds its own *sequence*, and the number *previous* and the *digest* of the record before it in its
+        series.
         """
-        most = REFUSAL_PATH_CHARACTERS if self.is_refusal else CHANGE_PATH_CHARACTERS
-        place = f'{_CHAINED},{sequence},{previous},"{digest}",{self.time_ns}'
-        names = f"{_quote(self.session_id)},{_quote(self.actor)},{_quote(self.operation)}"
-        paths = f"{_path(self.path, most)},{_path(self.other_path, most)}"
-        sizes = f"{_number(self.before_bytes)},{_number(self.after_bytes)}"
+        limit = REFUSAL_PATH_CHARACTERS if self.is_refusal else CHANGE_PATH_CHARACTERS
+        session_id = "null" if self.session_id is None else _quote(self.session_id)
+        before = "null" if self.before_bytes is None else self.before_bytes
+        after = "null" if self.after_bytes is None else self.after_bytes
+        error = "null" if self.error is None else _quote(self.error)
         repeats = f",{self.repeats}" if self.repeats else ""
-        return f"[{place},{names},{paths},{sizes},{_quote(self.error)}{repeats}]".encode("ascii")
+        return (
+            f'[{_CHAINED},{sequence},{previous},"{digest}",{self.time_ns}'
+            f",{session_id},{_quote(self.actor)},{_quote(self.operation)}"
+            f",{_render_path(self.path, limit)},{_render_path(self.other_path, limit)}"
+            f",{before},{after},{error}{repeats}]"
+        ).encode("ascii")
 
     @classmethod
     def parse(cls, line: bytes, sequence: int) -> Event | None:
-        """The event in a line of a journal, or `None` if the line is torn or not ours.
+        """Parse a line of a journal; return `None` if it is torn or has another format.
 
-        *sequence* is that of an event which does not carry its own, as those of older versions.
+        *sequence* is given to an event of an older version, which carries none.
         """
         parsed = JournalLine.parse(line, sequence)
         return None if parsed is None else parsed.event
@@ -104,13 +111,13 @@ class JournalLine(NamedTuple):
 
     event: Event
     previous: int | None
-    """The sequence number of the record before it of its kind; `None` in older versions."""
+    """Sequence number of the record before it in its series; `None` in older versions."""
     digest: str
-    """That of the record before it."""
+    """Digest of the record before it in its series."""
 
     @classmethod
     def parse(cls, line: bytes, sequence: int) -> JournalLine | None:
-        """What a line holds, or `None` if it is torn or not ours; see `Event.parse`."""
+        """Parse a line; return `None` if it is torn or has another format. See `Event.parse`."""
         try:
             fields = json.loads(line)
         except ValueError:
@@ -132,32 +139,26 @@ class JournalLine(NamedTuple):
 
 
 def digest_of(line: bytes) -> str:
-    """What the next record says of the record in *line*."""
+    """Return the digest of the record in *line*, which the next record of its series holds."""
     return urlsafe_b64encode(blake2b(line, digest_size=24).digest()).decode()
 
 
 def is_cut(path: str | None) -> bool:
-    """Whether *path*, as a record has it, is only the beginning of a longer one."""
+    """Whether *path*, as a record has it, is the beginning of a longer path."""
     return path is not None and _CUT.search(path) is not None
 
 
-def _path(text: str | None, most: int) -> str:
-    """A path in quotes; of one that is longer than *most* the beginning, its length and a digest."""
-    quoted = _quote(text)
-    if text is None or len(quoted) <= most + 2:
+def _render_path(path: str | None, limit: int) -> str:
+    """Quote a path; one longer than *limit* is cut, with its length and a digest."""
+    if path is None:
+        return "null"
+    quoted = _quote(path)
+    if len(quoted) <= limit + 2:
         return quoted
-    mark = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    end = f"...[{len(text)} characters, {mark}]"
+    digest = blake2b(path.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    suffix = f"...[{len(path)} characters, {digest}]"
     # A character takes at most twelve in the record.
-    kept = text[: max(most - len(end), 0)]
-    while len(shown := _quote(kept + end)) > most + 2:
-        kept = kept[: -max(1, (len(shown) - most) // 12)]
-    return shown
-
-
-def _quote(text: str | None) -> str:
-    return "null" if text is None else encode_basestring_ascii(text)
-
-
-def _number(value: int | None) -> str:
-    return "null" if value is None else str(value)
+    kept = path[: max(limit - len(suffix), 0)]
+    while len(quoted := _quote(kept + suffix)) > limit + 2:
+        kept = kept[: -max(1, (len(quoted) - limit) // 12)]
+    return quoted

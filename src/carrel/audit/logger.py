@@ -1,10 +1,10 @@
-"""`SandboxLogger`: log events over stdlib logging or structlog, always printable on one line.
+"""`SandboxLogger`: log events through stdlib logging or structlog, always printable on one line.
 
-No value of a variable, no output and no code gets into it, and of many files only some are named.
+Values of variables, output and code are never logged, and of many files only some are named.
 
-It configures neither, adds no handler and changes no level. Every value is made printable on one line first,
-so a file name cannot forge a second record or move the cursor of a terminal. In the line for people, a value
-that could be taken for more than one field is quoted.
+The logger configures neither library, adds no handler and changes no level. Every value is made printable
+first, so a file name cannot forge a second record or move the cursor of a terminal. In the line for people, a
+value that could be read as more than one field is quoted.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any, Protocol
 
 
 def printable(text: str) -> str:
-    """*text* on one line, with every character escaped that does not print."""
+    """Return *text* on one line, with all unprintable characters escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 PATHS = 20
-"""Most paths of one kind that are named."""
+"""Maximum number of paths that are logged of each kind of change."""
 PATH_CHARACTERS = 140
-"""Longest path in the log."""
+"""Maximum length of a path in the log, in characters."""
 CUT = "...[truncated]"
-"""How a longer one ends."""
+"""Suffix of a path that was cut."""
 
 
 class LoggedPolicy(Protocol):
-    """What is told of the policy of a run."""
+    """The fields of an execution policy that are logged."""
 
     @property
     def fuel_budget(self) -> int | None: ...
@@ -55,7 +55,7 @@ class LoggedPolicy(Protocol):
 
 
 class LoggedResult(Protocol):
-    """What is told of the outcome of a run."""
+    """The fields of the result of a run that are logged."""
 
     @property
     def success(self) -> bool: ...
@@ -82,7 +82,7 @@ class LoggedResult(Protocol):
 
 
 def start_fields(policy: LoggedPolicy) -> dict[str, object]:
-    """What a run may take."""
+    """Return the fields of `execution.start`."""
     return {
         "fuel_budget": policy.fuel_budget,
         "memory_bytes": policy.memory_bytes,
@@ -97,7 +97,7 @@ def start_fields(policy: LoggedPolicy) -> dict[str, object]:
 
 
 def complete_fields(result: LoggedResult) -> dict[str, object]:
-    """What a run did."""
+    """Return the fields of `execution.complete`."""
     return {
         "success": result.success,
         "exit_code": result.exit_code,
@@ -127,30 +127,30 @@ def _paths(paths: Sequence[str]) -> list[str]:
 
 
 def _cut(path: str) -> str:
-    """The path as it is printed, if that is short, or its beginning."""
-    # What is cut off is not escaped first: a path may be long.
-    shown = printable(path[: PATH_CHARACTERS + 1])
-    return shown if len(shown) <= PATH_CHARACTERS else shown[: PATH_CHARACTERS - len(CUT)] + CUT
+    """Return the path as printable text, cut if it is long."""
+    # Cut before it is escaped, because a path may be very long.
+    text = printable(path[: PATH_CHARACTERS + 1])
+    return text if len(text) <= PATH_CHARACTERS else text[: PATH_CHARACTERS - len(CUT)] + CUT
 
 
 _TAKEN = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
-"""Names that a log record or structlog keeps for itself."""
+"""Field names that log records or structlog reserve."""
 _UNCLEAR = re.compile(r'[ ="\\]')
 
 
 class StructLogger(Protocol):
-    """What structlog's loggers offer, as far as it is used here."""
+    """The methods of structlog's loggers that are used here."""
 
     def info(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
-        """Log an ordinary event."""
+        """Log an event at level INFO."""
         ...
 
     def warning(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
-        """Log something that somebody should look at."""
+        """Log an event at level WARNING."""
         ...
 
     def error(self, event: str, **fields: Any) -> Any:  # Any: structlog's own signature
-        """Log something that went wrong."""
+        """Log an event at level ERROR."""
         ...
 
 
@@ -163,11 +163,11 @@ class SandboxLogger:
 
     @classmethod
     def of(cls, logger: SandboxLogger | logging.Logger | StructLogger | None) -> SandboxLogger:
-        """*logger* itself, or one around it."""
+        """Return *logger* itself, or a `SandboxLogger` that wraps it."""
         return logger if isinstance(logger, SandboxLogger) else cls(logger)
 
     def log_event(self, event: str, level: int = logging.INFO, /, **fields: object) -> None:
-        """Log an event: an ordinary one, a warning or an error."""
+        """Log an event at *level*."""
         self._log(event, level, fields)
 
     def log_security_event(self, problem: str, /, **details: object) -> None:
@@ -175,13 +175,13 @@ class SandboxLogger:
         self._log(f"security.{problem}", logging.WARNING, details)
 
     def log_failure(self, event: str, error: Exception, /, **fields: object) -> None:
-        """Log a mistake of ours: the kind of *error* and where it was made, never its words."""
+        """Log an internal error: the type of *error* and where it was raised, never its message."""
         self._log(event, logging.ERROR, {**fields, "error": type(error).__name__, "place": raised_at(error)})
 
     def log_execution_start(
         self, runtime: str, policy: LoggedPolicy, session_id: str | None = None, **extra: object
     ) -> None:
-        """Log that guest code begins, and what its *policy* lets it take, as `execution.start`."""
+        """Log the start of a run and the limits of its *policy* as `execution.start`."""
         if self.wants_events():
             fields = {"runtime": runtime, "session_id": session_id, **start_fields(policy)}
             self._log("execution.start", logging.INFO, {**fields, **extra, **fields})
@@ -189,7 +189,7 @@ class SandboxLogger:
     def log_execution_complete(
         self, result: LoggedResult, runtime: str | None = None, session_id: str | None = None, **extra: object
     ) -> None:
-        """Log what guest code did, whether it failed or not, as `execution.complete`."""
+        """Log the *result* of a run, successful or not, as `execution.complete`."""
         if self.wants_events():
             fields = {"runtime": runtime, "session_id": session_id, **complete_fields(result)}
             self._log("execution.complete", logging.INFO, {**fields, **extra, **fields})
@@ -209,7 +209,7 @@ class SandboxLogger:
 
 
 def raised_at(error: Exception) -> str | None:
-    """The module and line in which *error* was raised."""
+    """Return the module and line in which *error* was raised."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -217,11 +217,11 @@ def raised_at(error: Exception) -> str | None:
 
 
 def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str, object]) -> None:
-    """One line for people, and the same fields on the record for handlers that want them."""
-    shown = _printable_fields(fields)
+    """Log one line for people, with the fields as attributes of the record for handlers."""
+    attributes = _printable_fields(fields)
     words = (_word(value) for value in fields.values() if value is not None)
-    text = " ".join([event, *(f"{name}={word}" for name, word in zip(shown, words, strict=True))])
-    logger.log(level, "%s", text, extra={"event": event, **shown}, stacklevel=4)
+    text = " ".join([event, *(f"{name}={word}" for name, word in zip(attributes, words, strict=True))])
+    logger.log(level, "%s", text, extra={"event": event, **attributes}, stacklevel=4)
 
 
 def _printable_fields(fields: dict[str, object]) -> dict[str, object]:
@@ -233,7 +233,7 @@ def _printable_fields(fields: dict[str, object]) -> dict[str, object]:
 
 
 def _word(value: object) -> str:
-    """*value* as one word, in quotes if it has anything that could end it or begin another field."""
+    """Render *value* as one word, quoted if it contains anything that could end it or begin another field."""
     text = str(value)
     if text and not _UNCLEAR.search(text) and text.isprintable():
         return text

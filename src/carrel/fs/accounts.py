@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from threading import Lock
+from typing import Unpack
 
-from carrel.fs.api import Account
+from carrel.fs.api import Account, ChangeDetails
 from carrel.fs.handle import Handle
 from carrel.values import Usage
 
@@ -25,15 +26,7 @@ class NullAccount:
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
         """Allow everything."""
 
-    def record(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-    ) -> None:
+    def record(self, operation: str, path: str, **details: Unpack[ChangeDetails]) -> None:
         """Record nothing."""
 
     def prepare(self) -> None:
@@ -76,16 +69,8 @@ class UnmeteredAccount:
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
         """Charge nothing."""
 
-    def record(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-    ) -> None:
-        self._account.record(operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes)
+    def record(self, operation: str, path: str, **details: Unpack[ChangeDetails]) -> None:
+        self._account.record(operation, path, **details)
 
     def prepare(self) -> None:
         self._account.prepare()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
 
 from carrel.fs.handle import Handle
 from carrel.paths.parsed_path import ParsedPath
@@ -63,6 +63,17 @@ class Cause(NamedTuple):
 WRITE = Cause()
 
 
+class ChangeDetails(TypedDict, total=False):
+    """What the record of a change holds besides its operation and path."""
+
+    other: str | None
+    """Target of a move or a copy, or the text of a link."""
+    before_bytes: int | None
+    """Size of the file before the change, if there was one."""
+    after_bytes: int | None
+    """Size of the file after the change, if there is one."""
+
+
 class Account(Protocol):
     """Charges quota for, and records, every change of one tree.
 
@@ -86,15 +97,7 @@ class Account(Protocol):
         """
         ...
 
-    def record(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-    ) -> None:
+    def record(self, operation: str, path: str, **details: Unpack[ChangeDetails]) -> None:
         """Add one record about the change to the journal."""
         ...
 

@@ -1,5 +1,5 @@
-"""Decisions made from values alone.
+"""Access decisions, made from values alone.
 
-`rules` about a path, `roles` about a tool, `execution` about what one run may use. Start with `rules`.
-Nothing here touches a file of a workspace.
+`rules` decides about a path, `roles` about a tool, `execution` about the resources of a run. Start with
+`rules`. Nothing here touches a file of a workspace.
 """

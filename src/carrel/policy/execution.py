@@ -1,7 +1,7 @@
-"""`ExecutionPolicy`: what one run of guest code may use, and the environment it sees.
+"""`ExecutionPolicy`: the limits of one run of guest code, and the environment it sees.
 
-It is checked whole when it is made, so whoever is handed one need not look again. A policy never changes;
-`dataclasses.replace` makes another one.
+A policy is validated when it is created and never changes, so its users need not check it again. Use
+`dataclasses.replace` to derive another one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from carrel.values import MIB
 
 
 class Environment(Mapping[str, str]):
-    """Variables by name: a copy of its own that nobody changes, and whose values are not printed."""
+    """Environment variables: an immutable copy whose values are not printed."""
 
     __slots__ = ("_variables",)
 
@@ -54,21 +54,23 @@ DEFAULT_ENVIRONMENT = Environment(
         "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108  # the guest's own, in memory
     }
 )
-"""Text is UTF-8 everywhere, runs repeat exactly, and what programs keep for themselves goes to `/tmp`."""
+"""Default variables: UTF-8 text everywhere, reproducible runs, and private files of programs in `/tmp`."""
 
 
 MAX_NUMBER = 2**63 - 1
-"""Where a number has no other ceiling: what an engine can count to."""
+"""Maximum of numbers without another limit, the largest that an engine can count to."""
 MEMORY_BYTES = 40 * MIB
-"""What the guest begins with."""
+"""Minimum memory limit in bytes: the initial memory of the guest."""
 MAX_MEMORY_BYTES = 4096 * MIB
-"""What the guest can have at most."""
+"""Maximum memory limit in bytes."""
 TIMEOUT_SECONDS = 365 * 86_400
-"""The longest timeout: a year."""
+"""Maximum timeout in seconds: a year."""
 WORKSPACE = "/workspace"
-"""Where a guest finds its workspace whatever the policy says."""
+"""Path of the workspace in the guest under any policy."""
 DATA = "/data"
+"""Default path of the data directory in the guest."""
 TABLE = "execution"
+"""Name of the table in a policy file."""
 _RANGES = {
     "memory_bytes": (MEMORY_BYTES, MAX_MEMORY_BYTES),
     "stdout_max_bytes": (1, MAX_NUMBER),
@@ -79,45 +81,45 @@ _RANGES = {
     "tmp_bytes": (0, MAX_NUMBER),
 }
 _TAKEN = ("/tmp", "/usr", "/dev", "/proc")  # noqa: S108  # names in the guest
-"""Where the guest has directories of its own."""
+"""Directories that the guest has for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionPolicy:
-    """What one run of guest code may take, and what it sees.
+    """The limits of one run of guest code, and its environment.
 
     Raises:
-        PolicyValidationError: A field cannot be as it is; the message and `field` name it.
+        PolicyValidationError: A field is invalid; the message and `field` name it.
     """
 
     memory_bytes: int = 128_000_000
-    """Most memory of the guest; it begins with 40 MiB."""
+    """Maximum memory of the guest; it starts with 40 MiB."""
     timeout_seconds: float = 60.0
-    """Longest time of a call, also while the guest sleeps or waits. There always is one."""
+    """Maximum duration of a call, including time that the guest sleeps or waits. A call always has one."""
     stdout_max_bytes: int = 2_000_000
     """How much of its standard output is kept; the rest is dropped, and the result says so."""
     stderr_max_bytes: int = 1_000_000
     """How much of its standard error is kept."""
     fuel_budget: int | None = None
-    """Most instructions, as the engine counts them; `None` means no ceiling."""
+    """Maximum number of instructions, as counted by the engine; `None` means no limit."""
     open_files: int = 256
-    """Most files that are open at one time."""
+    """Maximum number of open files."""
     file_operations: int = 100_000
-    """Most operations on files."""
+    """Maximum number of file operations."""
     tmp_bytes: int = 64 * MIB
-    """What its `/tmp` may hold, which is in memory and gone afterwards."""
+    """Size of its `/tmp`, which is in memory and lost after the run."""
     env: Mapping[str, str] = DEFAULT_ENVIRONMENT
-    """All variables that it sees."""
+    """All environment variables of the guest."""
     argv: tuple[str, ...] = ()
     """The arguments after the name of the script."""
     guest_mount_path: str = "/app"
-    """Where it finds its workspace, besides `/workspace`."""
+    """Path of the workspace in the guest, in addition to `/workspace`."""
     mount_data_dir: str | os.PathLike[str] | None = None
-    """A directory of the host that it may read; whether that exists is seen when a guest starts."""
+    """A directory of the host that the guest may read; it must exist when the guest starts."""
     guest_data_path: str | None = None
-    """Where it finds that directory; `/data`, if nothing else is given."""
+    """Path of that directory in the guest; `/data` by default."""
     preserve_logs: bool = False
-    """Whether its whole output is kept in files."""
+    """Whether the complete output is kept in files."""
 
     def __post_init__(self) -> None:
         for name in _RANGES:
@@ -133,13 +135,13 @@ class ExecutionPolicy:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ExecutionPolicy:
-        """The policy in a TOML file: in its table `[execution]`, or in the whole file if it has none.
+        """Load a policy from the table `[execution]` of a TOML file, or from the top level if it has none.
 
-        Fields go by their own names. Variables in `env` are added to those that are there by default. A file
-        that does not exist gives the defaults.
+        The keys are the names of the fields. Variables in `env` are added to the default ones. A missing file
+        means the defaults.
 
         Raises:
-            PolicyValidationError: It cannot be read, or holds a key or value that is wrong.
+            PolicyValidationError: The file cannot be read, or has an invalid key or value.
         """
         where = Path(path)
         text = ""
@@ -155,7 +157,7 @@ class ExecutionPolicy:
         raise PolicyValidationError(f"invalid execution policy in {place}: {problem}", field=field)
 
     def _set(self, name: str, value: object) -> None:
-        """Give a field its one value, while the policy is being made."""
+        """Set a field while the policy is created."""
         object.__setattr__(self, name, value)
 
     def _set_guest_data_path(self) -> None:
@@ -184,7 +186,7 @@ def _require_number(field: str, value: object) -> None:
     or_none = " or None" if field == "fuel_budget" else ""
     if value is None and or_none:
         return
-    # A boolean is an int for Python, but no amount of anything.
+    # A boolean is an int in Python, but not a quantity.
     if type(value) is not int or value < low:
         _refuse(field, f"must be a whole number of at least {low}{or_none}, not {short_repr(value)}")
     if value > high:
@@ -204,7 +206,7 @@ def _timeout(value: object) -> float:
 
 
 def _is_text(value: object) -> bool:
-    """Whether a guest can be handed *value*: text without NUL, of characters that UTF-8 has."""
+    """Whether *value* is text that can be passed to a guest: valid UTF-8 without NUL."""
     return isinstance(value, str) and "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
 
 
@@ -249,7 +251,7 @@ def _is_at_or_beneath(path: str, other: str) -> bool:
 
 
 def _host_directory(path: object) -> str | None:
-    """The directory as text; no message tells it, as it is a path of the host."""
+    """Return the directory as text. It is a host path, so no message contains it."""
     field = "mount_data_dir"
     if path is None:
         return None
@@ -265,7 +267,7 @@ def _host_directory(path: object) -> str | None:
 
 
 def _given(document: dict[str, object]) -> dict[str, object]:
-    """The fields that a document gives."""
+    """Return the fields that a document sets."""
     table = document.get(TABLE, document)
     if not isinstance(table, dict):
         _refuse(TABLE, f"must be a table, not {short_repr(table)}")
@@ -279,6 +281,6 @@ def _given(document: dict[str, object]) -> dict[str, object]:
 
 
 def _place(text: str, field: str | None) -> tuple[str, ...]:
-    """Where *field* stands in a text that can be parsed."""
+    """Return the key path of *field* in a valid document."""
     name = field or ""
     return (TABLE, name) if TABLE in parse_toml(text) and name != TABLE else (name,)

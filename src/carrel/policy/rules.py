@@ -1,7 +1,7 @@
-"""Ordered path rules: the first rule whose root holds a path decides about it.
+"""Ordered path rules: the first rule whose root contains a path decides about it.
 
-This module only decides. That a path which a rule allows cannot lead out of the rule's root is the work of
-`fs`, where each rule is an open directory.
+This module only decides. `fs` ensures that an allowed path cannot lead out of the root of its rule, which is
+an open directory there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OUTSIDE = "outside workspace"
 
 
 class Access(StrEnum):
-    """What an operation does to a path."""
+    """The access that an operation needs to a path."""
 
     READ = "read"
     """read, list, stat, search, set the working directory, the source of a copy"""
@@ -27,25 +27,25 @@ class Access(StrEnum):
 
 
 class AccessMode(StrEnum):
-    """What a rule allows."""
+    """The access that a rule allows."""
 
     READ_ONLY = "ro"
     READ_WRITE = "rw"
 
     @classmethod
     def parse(cls, text: str) -> AccessMode:
-        """Read a mode from a configuration; what is not plainly read-write is read-only."""
+        """Parse a configured mode; any text other than a spelling of read-write is read-only."""
         writable = text.strip().lower() in ("rw", "readwrite", "read-write")
         return cls.READ_WRITE if writable else cls.READ_ONLY
 
     def allows(self, access: Access) -> bool:
-        """Whether *access* is within this mode."""
+        """Whether this mode allows *access*."""
         return access is Access.READ or self is AccessMode.READ_WRITE
 
 
 @dataclass(frozen=True, slots=True)
 class PathRule:
-    """One directory and what may be done beneath it."""
+    """A directory and the access allowed beneath it."""
 
     root: str
     """Absolute path of the directory on the host."""
@@ -57,7 +57,7 @@ class PathRule:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names that lead to the directory."""
+        """The names in the path of the directory."""
         return PurePosixPath(self.root).parts[1:]
 
 
@@ -66,13 +66,13 @@ class SandboxPolicy:
     """The rules of one workspace; an empty list allows nothing."""
 
     workspace_root: str
-    """Where relative paths begin."""
+    """Base of relative paths."""
     allowed_paths: tuple[PathRule, ...] = ()
-    """First match wins; rule 0, if there is any, is the workspace itself."""
+    """The rules; the first match decides, and rule 0 is the workspace itself."""
     enabled: bool = True
-    """Whether the rules hold; only an operator may switch them off."""
+    """Whether the rules are enforced; only an operator may switch them off."""
     most: AccessMode = AccessMode.READ_WRITE
-    """The most that is allowed anywhere, also where the rules are switched off."""
+    """The maximum access anywhere, even where the rules are switched off."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "workspace_root", _absolute(self.workspace_root))
@@ -90,23 +90,23 @@ class SandboxPolicy:
         mode: AccessMode = AccessMode.READ_WRITE,
         allow: Iterable[PathRule] = (),
     ) -> SandboxPolicy:
-        """The usual policy: the workspace first, then the paths in *allow*."""
+        """Create the usual policy: the workspace first, then the paths in *allow*."""
         return cls(os.fspath(root), (PathRule(os.fspath(root), mode), *allow))
 
     def read_only(self) -> SandboxPolicy:
-        """The same places, none of which may be changed, also where the rules are switched off."""
+        """Return the same rules without write access, even where the rules are switched off."""
         rules = tuple(PathRule(rule.root, AccessMode.READ_ONLY) for rule in self.allowed_paths)
         return replace(self, allowed_paths=rules, most=AccessMode.READ_ONLY)
 
     def switched_on(self) -> SandboxPolicy:
-        """The same rules in force; if they were switched off and there are none, the workspace alone."""
+        """Return the same rules, enforced; a policy without rules then allows the workspace alone."""
         if self.enabled:
             return self
         rules = self.allowed_paths or (PathRule(self.workspace_root, self.most),)
         return replace(self, allowed_paths=rules, enabled=True)
 
     def explain(self, path: str, access: Access | str) -> Decision:
-        """Which rule decides about *path*, read as text: absolute, or relative to the workspace."""
+        """Decide about *path* as text, absolute or relative to the workspace, without following links."""
         access = Access(access)
         parts = PurePosixPath(os.path.normpath(os.path.join(self.workspace_root, path))).parts[1:]
         for index, rule in enumerate(self.allowed_paths):
@@ -115,12 +115,12 @@ class SandboxPolicy:
         return self.decide(path, access, None)
 
     def allowed(self, index: int) -> frozenset[Access]:
-        """What the rule *index* allows beneath its root; nothing, if there is no such rule."""
+        """Return the access that the rule *index* allows; none if there is no such rule."""
         known = index if index < len(self.allowed_paths) else None
         return frozenset(access for access in Access if self.decide("", access, known).allowed)
 
     def decide(self, path: str, access: Access, index: int | None) -> Decision:
-        """The answer of the rule *index* about *path*; of no rule, if `None`."""
+        """Return the decision of the rule *index* about *path*; `None` if no rule covers it."""
         rule = None if index is None else self.allowed_paths[index]
         reason = None
         if self.enabled and rule is None:
@@ -130,7 +130,7 @@ class SandboxPolicy:
         return Decision(path=path, access=access, index=index, rule=rule, reason=reason)
 
     def _mode(self, rule: PathRule | None) -> AccessMode:
-        """What may be done where *rule* decides, or no rule."""
+        """Return the mode of *rule*; `None` if no rule covers the path."""
         if rule is None or not self.enabled or not self.most.allows(Access.WRITE):
             return self.most
         return rule.mode
@@ -138,26 +138,26 @@ class SandboxPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What the policy says about one access, and which rule says so."""
+    """The decision about one access, and the rule behind it."""
 
     path: str
     access: Access
     index: int | None
-    """Number of the deciding rule, 0 for the workspace; `None` if no rule has the path."""
+    """Number of the deciding rule, 0 for the workspace; `None` if no rule covers the path."""
     rule: PathRule | None
     reason: str | None
-    """Why not, or `None` if it is allowed."""
+    """Why the access is denied; `None` if it is allowed."""
 
     @property
     def allowed(self) -> bool:
-        """Whether the access may go on."""
+        """Whether the access is allowed."""
         return self.reason is None
 
     def require(self) -> None:
-        """Do nothing if the access is allowed.
+        """Require that the access is allowed.
 
         Raises:
-            OutsideError: No rule has the path.
+            OutsideError: No rule covers the path.
             AccessError: Its rule does not allow this access.
         """
         if self.reason is None:
@@ -168,7 +168,7 @@ class Decision:
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
-    """The path with every `.` and `..` taken out."""
+    """Return the absolute path without `.` and `..`."""
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a rule's root must be str, not {type(text).__name__}")

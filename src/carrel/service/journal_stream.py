@@ -125,7 +125,7 @@ def _read_page(journal: FileJournal, since: int, count: int, view: ViewFilter | 
     events: list[Event] = []
     for event in journal.events(since):
         since = event.sequence
-        if view is None or view.has(event):
+        if view is None or view.includes(event):
             events.append(event)
             if len(events) == count:
                 break

@@ -214,7 +214,7 @@ class Service:
 
             if row.is_quick(parsed):
                 return await self.run_inline(session, work)
-            if row.is_stepwise and session.workspace.gate.guards_little:
+            if row.is_stepwise and session.workspace.gate.is_small:
                 with suppress(WouldBlock):
                     return run_nonblocking(lambda: self._run_briefly(session, work))
             if row is not RECOUNT_OPERATION:

@@ -1,5 +1,5 @@
-"""Sessions: created, opened, extended, deleted and swept.
+"""The life cycle of sessions: create, open, extend, delete and sweep.
 
-Start with `manager`; `functions` are the module-level functions that `carrel` exports. How records and
-counts are stored is in `carrel.storage`, and what can be done to files is in `carrel.workspace`.
+Start with `manager`; `functions` holds the module-level functions that `carrel` exports. Storage of records
+and usage is in `carrel.storage`, operations on files are in `carrel.workspace`.
 """

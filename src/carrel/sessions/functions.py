@@ -1,4 +1,4 @@
-"""Module-level functions that work on a session's files by its id."""
+"""Module-level functions for the files of a session, by its id."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def list_session_files(
     pattern: str | None = None,
     logger: SandboxLogger | None = None,
 ) -> list[str]:
-    """The relative paths of all regular files of a session, sorted; directories are not listed.
+    """Return the sorted relative paths of all regular files of a session; directories are not listed.
 
     Args:
         session_id: The session; an unknown one has no files.
         workspace_root: The sessions directory; the configured one by default.
         pattern: A glob; without a slash it matches names at any depth, with one the whole path.
-        logger: Where the event `session.file.list` goes.
+        logger: Receives the event `session.file.list`.
 
     Raises:
         ValueError: The id or the pattern is invalid.
@@ -45,7 +45,7 @@ def read_session_file(
     workspace_root: str | os.PathLike[str] | None = None,
     logger: SandboxLogger | None = None,
 ) -> bytes:
-    """The content of a file of a session.
+    """Return the content of a file of a session.
 
     Raises:
         ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
@@ -64,11 +64,11 @@ def write_session_file(
     overwrite: bool = True,
     logger: SandboxLogger | None = None,
 ) -> None:
-    """Store *data* (text as UTF-8) in a file of a session, making directories as needed.
+    """Write *data* (text as UTF-8) to a file of a session, creating directories as needed.
 
     Raises:
         ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
-        FileExistsError: There is something and *overwrite* is off; it is unchanged.
+        FileExistsError: The path exists and *overwrite* is off; it is unchanged.
         PermissionError: The file is read-only.
     """
     require_session_id(session_id)
@@ -84,12 +84,12 @@ def delete_session_path(
     recursive: bool = False,
     logger: SandboxLogger | None = None,
 ) -> None:
-    """Remove a file, a link (never its target) or a directory of a session.
+    """Remove a file, a link (not its target) or a directory of a session.
 
     Raises:
         ValueError: The id is invalid, or the path is absolute, leads out or is the workspace itself.
         FileNotFoundError: There is no such path.
-        OSError: It is a directory that is not empty and *recursive* is off.
+        OSError: It is a directory with content and *recursive* is off.
     """
     with _open(session_id, workspace_root, logger) as workspace:
         workspace.remove(relative_path, recursive=recursive)
@@ -100,22 +100,22 @@ def delete_session_workspace(
     workspace_root: str | os.PathLike[str] | None = None,
     logger: SandboxLogger | None = None,
 ) -> None:
-    """Remove a session with all its files and records; one that is not there is no error.
+    """Remove a session with all its files and records; a missing session is not an error.
 
     Raises:
         ValueError: The id is invalid; nothing is removed.
     """
     session_id = require_session_id(session_id)
-    if _is_there(_root(workspace_root)):
+    if _exists(_root(workspace_root)):
         _manager(workspace_root, logger).delete_workspace(session_id)
 
 
 def _validate_session_path(
     session_id: str, relative_path: str, workspace_root: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Where a path of a session lies on the host at this moment, for callers that must have a `Path`.
+    """Return the current host path of a file of a session, for callers that must have a `Path`.
 
-    What is opened by name later may be something else; carrel's own operations do not go this way.
+    What is opened at that path later may be something else; carrel's own operations do not use it.
 
     Raises:
         ValueError: The id is invalid, or the path is absolute or leads out of the workspace.
@@ -123,7 +123,7 @@ def _validate_session_path(
     """
     session_id = require_session_id(session_id)
     parse(relative_path)
-    if not _is_there(_root(workspace_root)):
+    if not _exists(_root(workspace_root)):
         raise SessionMissingError(f"no such session: {session_id!r}")
     with _manager(workspace_root).open(session_id, absolute_paths=False) as workspace:
         return workspace.host_path(relative_path)
@@ -140,8 +140,8 @@ def _root(workspace_root: str | os.PathLike[str] | None) -> Path:
     return sessions_dir(os.environ) if workspace_root is None else Path(workspace_root)
 
 
-def _is_there(root: Path) -> bool:
-    """Whether there is a sessions directory; one that cannot be looked at is not taken for missing."""
+def _exists(root: Path) -> bool:
+    """Whether there is a sessions directory; one that cannot be accessed is an error, not missing."""
     try:
         os.lstat(root)
     except (FileNotFoundError, NotADirectoryError):
@@ -156,11 +156,11 @@ def _is_there(root: Path) -> bool:
 def _open(
     session_id: str, workspace_root: str | os.PathLike[str] | None, logger: SandboxLogger | None
 ) -> Workspace:
-    """Open a session for the file functions, which take relative paths; an unknown one is simply empty."""
+    """Open a session for the file functions, which take relative paths; an unknown session is empty."""
     session_id = require_session_id(session_id)
     root = _root(workspace_root)
     try:
-        if _is_there(root):
+        if _exists(root):
             return _manager(workspace_root, logger).open(session_id, absolute_paths=False)
     except SessionMissingError:
         pass

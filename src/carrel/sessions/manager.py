@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from carrel.audit.chain import JournalCheck
 from carrel.audit.journal import FileJournal
@@ -23,27 +22,27 @@ from carrel.errors import LimitError, SessionExistsError, SessionMissingError, U
 from carrel.fs.api import Confinement
 from carrel.fs.host.durability import Durability
 from carrel.fs.host.platform import require_platform
-from carrel.fs.local.root import Root
 from carrel.paths.session_id import require_session_id
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.sessions.containers import SessionContainers
+from carrel.sessions.session_workspaces import SessionWorkspaces
 from carrel.sessions.sweeper import Sweeper, SweepResult, with_last_use
 from carrel.storage.api import Registry
-from carrel.storage.local.ledger import FileLedger, read_page
-from carrel.storage.local.lock import SessionLock
+from carrel.storage.local.ledger_page import read_page
 from carrel.storage.local.registry import SqliteRegistry
 from carrel.storage.local.store import Claim, Store
-from carrel.storage.quota import Quota
-from carrel.storage.recorder import Recorder
 from carrel.storage.session_record import SessionRecord
 from carrel.values import UNSET, Clock, Limits, Unset, Usage
 from carrel.workspace.views import RuleTable, ViewFilter, parse_within
 from carrel.workspace.workspace import MOUNT, Workspace
 
 TTL_SECONDS = 86_400.0
+"""Default idle time of a session in seconds."""
 MAX_SESSIONS = 1_000
+"""Default maximum number of sessions in a directory."""
 
 _TRIES = 100
+"""Attempts of `get_workspace` to open or create a session that others delete or create at the same time."""
 
 Configured = Unset
 CONFIGURED: Final = UNSET
@@ -51,20 +50,20 @@ CONFIGURED: Final = UNSET
 
 
 def new_id() -> str:
-    """A fresh session id."""
+    """Return a new session id."""
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """A session as it is now."""
+    """The current status of a session."""
 
     record: SessionRecord
-    """What is known about it; `used_ns` is its last use."""
+    """Its metadata; `used_ns` is the last use."""
     usage: Usage | None
-    """What it holds; `None` until that is counted."""
+    """Its usage; `None` until it has been counted."""
     in_use: bool
-    """Whether somebody has it open."""
+    """Whether it is open in any process."""
 
 
 class WorkspaceManager:
@@ -85,31 +84,32 @@ class WorkspaceManager:
         confinement: Confinement | str | None = None,
         clock: Clock = time.time_ns,
     ) -> None:
-        """Use the directory *root*, making it if it is missing.
+        """Use the directory *root*, which is created if it is missing.
 
         Args:
-            root: Holds one workspace a session and, in `.carrel`, what is ours.
-            limits: Ceilings of a session that is given none of its own; `Limits()` by default.
-            ttl_seconds: How long a session may be idle; `None` means for ever.
-            max_sessions: Most sessions at one time; `None` means no ceiling.
+            root: Directory that holds one workspace per session, and the state of all sessions in `.carrel`.
+            limits: Limits of sessions that have none of their own; `Limits()` by default.
+            ttl_seconds: How long a session may be idle; `None` means forever.
+            max_sessions: Maximum number of sessions; `None` means no limit.
             min_free_bytes: Writes are refused while the host's disk has less than this free.
-            durability: `process`: what was changed survives the end of this process. `disk`: it survives a
-                power loss, too, and each change waits for the disk.
+            durability: `process`: changes survive the end of this process. `disk`: they also survive a power
+                loss, and each change waits for the disk.
             rules: Other directories that every session may use.
-            containers: Where the engine is that has the containers of sessions, if there are any.
-            logger: Where events go.
-            confinement: Demand `kernel` or `walk` instead of what the host offers.
-            clock: Where the time comes from.
+            containers: Address of the engine that runs the containers of sessions. It is connected to only
+                when a container has to be stopped or removed.
+            logger: Receives the log events.
+            confinement: Require `kernel` or `walk` instead of what the host supports.
+            clock: Returns the time.
 
         Raises:
-            UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
+            UnavailableError: It is a link, owned by another user, writable for others, or cannot be used.
         """
         require_platform()
         self.root = Path(os.path.abspath(root))
         self.limits = limits or Limits()
-        """Those of a session that has none of its own."""
+        """Limits of sessions that have none of their own."""
         self.ttl_seconds = ttl_seconds
-        """How long a session may be idle that was made for no other time; `None` for ever."""
+        """Default idle time of new sessions; `None` means forever."""
         self._max_sessions = max_sessions
         self._min_free_bytes = min_free_bytes
         self._durability = Durability(durability)
@@ -121,11 +121,16 @@ class WorkspaceManager:
         self._container_settings = containers or ContainerSettings()
         self._containers = SessionContainers(self._store, self._container_settings, logger=self._logger)
         self._registry: Registry = SqliteRegistry(self._store.state, durability=self._durability)
-        self._recorders: WeakValueDictionary[int, Recorder] = WeakValueDictionary()
-        """Of the workspaces that are open."""
-        self._looks: dict[Path, int] = {}
-        """When the last full look of a sweep was; shared with the managers of `elsewhere`."""
-        self._containers.start()
+        self._workspaces = SessionWorkspaces(
+            logger=self._logger,
+            clock=self._clock,
+            durability=self._durability,
+            min_free_bytes=min_free_bytes,
+            confinement=self._confinement,
+            stop_programs=self._containers.stop_programs,
+        )
+        self._full_sweeps: dict[Path, int] = {}
+        """Time of the last full sweep of each directory; shared with the managers of `elsewhere`."""
 
     @classmethod
     def from_env(
@@ -135,7 +140,7 @@ class WorkspaceManager:
         root: str | os.PathLike[str] | None = None,
         logger: SandboxLogger | None = None,
     ) -> WorkspaceManager:
-        """Create a manager from the environment and the configuration file; *root* overrides both.
+        """Create a manager from the environment and the configuration file; see `from_settings`.
 
         Raises:
             ConfigError: A setting is invalid.
@@ -151,13 +156,15 @@ class WorkspaceManager:
         root: str | os.PathLike[str] | None = None,
         logger: SandboxLogger | None = None,
     ) -> WorkspaceManager:
-        """Create a manager from *settings* that are already loaded; *root* overrides their directory.
+        """Create a manager from loaded *settings*; *root* overrides their directory.
+
+        Containers of its sessions that killed processes left behind are removed.
 
         Raises:
             UnavailableError: The sessions directory cannot be used.
         """
         session = settings.session
-        return cls(
+        manager = cls(
             session.directory if root is None else root,
             limits=Limits(disk_bytes=session.disk_bytes, entries=session.entries),
             ttl_seconds=session.ttl_seconds,
@@ -171,12 +178,16 @@ class WorkspaceManager:
             containers=settings.containers,
             logger=logger,
         )
+        manager._containers.remove_orphans()
+        return manager
 
     def elsewhere(self, root: str | os.PathLike[str]) -> WorkspaceManager:
-        """The sessions of another directory, set up in the same way.
+        """Create a manager of another directory with the same settings.
+
+        Containers of its sessions that killed processes left behind are removed.
 
         Raises:
-            UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
+            UnavailableError: It is a link, owned by another user, writable for others, or cannot be used.
         """
         other = WorkspaceManager(
             root,
@@ -191,11 +202,12 @@ class WorkspaceManager:
             confinement=self._confinement,
             clock=self._clock,
         )
-        other._looks = self._looks
+        other._full_sweeps = self._full_sweeps
+        other._containers.remove_orphans()
         return other
 
     def description(self) -> dict[str, Any]:  # Any: whatever JSON can say
-        """What another process needs to open these sessions in the same way, for `from_description`."""
+        """Return the settings that another process passes to `from_description` to open these sessions."""
         return {
             "root": str(self.root),
             "limits": asdict(self.limits),
@@ -207,7 +219,7 @@ class WorkspaceManager:
 
     @classmethod
     def from_description(cls, described: dict[str, Any], *, logger: SandboxLogger) -> WorkspaceManager:
-        """The sessions that another process described, to be opened here; see `description`."""
+        """Create a manager from the `description` of a manager in another process."""
         return cls(
             described["root"],
             limits=Limits(**described["limits"]),
@@ -225,10 +237,10 @@ class WorkspaceManager:
         self.close()
 
     def close(self) -> None:
-        """Let go of the registry; workspaces that are open stay so."""
+        """Close the registry; open workspaces stay open."""
         self._registry.close()
 
-    # Making and opening
+    # Creating and opening
 
     def create(
         self,
@@ -243,12 +255,12 @@ class WorkspaceManager:
         absolute_paths: bool = True,
         make_id: Callable[[], str] = new_id,
     ) -> Workspace:
-        """Make the workspace of a new session; never adopt a directory that is there already.
+        """Create a session and open its workspace; an existing directory is never adopted.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            SessionExistsError: There is something with that name.
-            LimitError: There are as many sessions as there may be.
+            SessionIdError: The id is invalid.
+            SessionExistsError: There is a session, or anything else, with that name.
+            LimitError: The maximum number of sessions is reached.
         """
         now = self._clock()
         record = SessionRecord(
@@ -280,11 +292,11 @@ class WorkspaceManager:
                 raise _exists(record.session_id)
             self._register(record)
             try:
-                claim.make_workspace()
-                return self._opened(claim, record, policy, actor=actor, absolute_paths=absolute_paths)
+                claim.create_workspace()
+                return self._open_claimed(claim, record, policy, actor=actor, absolute_paths=absolute_paths)
             except BaseException:
                 with suppress(OSError):
-                    claim.unmake_workspace()
+                    claim.undo_create_workspace()
                 with suppress(OSError):
                     self._registry.remove(record.session_id)
                 raise
@@ -293,7 +305,7 @@ class WorkspaceManager:
         try:
             self._registry.add(record, most=self._max_sessions)
         except SessionExistsError:
-            # There is no workspace and we hold the claim: whoever deleted the session did not get further.
+            # There is no workspace and we hold the claim, so a deletion was interrupted before its last step.
             if not self._registry.remove(record.session_id):
                 raise
             self._registry.add(record, most=self._max_sessions)
@@ -308,32 +320,34 @@ class WorkspaceManager:
         actor: str = "host",
         absolute_paths: bool = True,
     ) -> Workspace:
-        """Open the workspace of a session that is there; a directory without a record becomes a session.
+        """Open the workspace of an existing session; a directory without a record becomes a session.
 
         Args:
             session_id: The session.
-            limits: Other ceilings than those of the session.
-            policy: Other rules than those of all sessions.
-            allow: Rules besides those of all sessions.
-            actor: Named in every record as the one who asked.
-            absolute_paths: Whether absolute paths are looked up in the rules, or refused as such.
+            limits: Replaces the limits of the session.
+            policy: Replaces the rules of all sessions.
+            allow: Rules in addition to those of all sessions.
+            actor: Recorded as the one who requested each operation.
+            absolute_paths: Whether absolute paths are looked up in the rules; if not, they are refused.
 
         Raises:
-            SessionIdError: The id breaks the rule.
+            SessionIdError: The id is invalid.
             SessionMissingError: There is no such session, or it has expired.
-            UnavailableError: The name stands for a link, a file or somebody else's directory.
+            UnavailableError: The name is that of a link, a file or a directory of another user.
         """
         with self._claimed(session_id) as claim:
-            record = self._adopted(claim)
+            record = self._adopt(claim)
             if self._has_expired(claim, record):
                 raise SessionMissingError(f"no such session: {session_id!r}: it has expired")
             policy = policy or self._policy(session_id, allow)
-            return self._opened(claim, record, policy, limits, actor=actor, absolute_paths=absolute_paths)
+            return self._open_claimed(
+                claim, record, policy, limits, actor=actor, absolute_paths=absolute_paths
+            )
 
     def get_workspace(
         self, session_id: str, *, actor: str = "host", absolute_paths: bool = True
     ) -> Workspace:
-        """Open the workspace of a session, making it if it is missing; safe to call from many at once."""
+        """Open the workspace of a session, which is created if it is missing; safe for concurrent callers."""
         session_id = require_session_id(session_id)
         for _ in range(_TRIES):
             try:
@@ -352,21 +366,21 @@ class WorkspaceManager:
 
     @contextmanager
     def _claimed(self, session_id: str) -> Iterator[Claim]:
-        """Claim a session whose workspace is there.
+        """Claim a session that has a workspace.
 
         Raises:
-            SessionIdError: The id breaks the rule.
+            SessionIdError: The id is invalid.
             SessionMissingError: There is no such session.
         """
         session_id = require_session_id(session_id)
-        self._require_there(session_id)
+        self._require_exists(session_id)
         with self._store.claim(session_id) as claim:
             if claim.workspace() is None:
                 raise _missing(session_id)
             yield claim
 
-    def _require_there(self, session_id: str) -> None:
-        """Refuse a name that nothing has, before any state is made for it."""
+    def _require_exists(self, session_id: str) -> None:
+        """Refuse the id of a missing session before any state is created for it."""
         try:
             os.stat(session_id, dir_fd=self._store.directory.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -374,80 +388,47 @@ class WorkspaceManager:
         except OSError:
             return
 
-    def _adopted(self, claim: Claim) -> SessionRecord:
-        """The record of a session whose workspace is there, made if it is missing."""
+    def _adopt(self, claim: Claim) -> SessionRecord:
+        """Return the record of a claimed session, creating it if it is missing."""
         record = self._registry.get(claim.session_id)
         if record is None:
             record = self._registry.adopt(claim.session_id, self._clock(), ttl_seconds=self.ttl_seconds)
         return record
 
     def _has_expired(self, claim: Claim, record: SessionRecord) -> bool:
-        return self._used(claim, record).is_expired(self._clock()) and not claim.is_in_use()
+        return self._with_last_use(claim, record).is_expired(self._clock()) and not claim.is_in_use()
 
-    def _used(self, claim: Claim, record: SessionRecord) -> SessionRecord:
-        """The record with the last use that the state tells of."""
+    def _with_last_use(self, claim: Claim, record: SessionRecord) -> SessionRecord:
+        """Return the record with the last use that the state of the session shows."""
         now = self._clock()
         return with_last_use(record, claim.last_use_ns(now), now)
 
-    def _opened(
+    def _open_claimed(
         self,
         claim: Claim,
         record: SessionRecord,
         policy: SandboxPolicy,
         limits: Limits | None = None,
         *,
-        actor: str = "host",
-        absolute_paths: bool = True,
+        actor: str,
+        absolute_paths: bool,
     ) -> Workspace:
-        directory = claim.workspace()
-        if directory is None:
-            raise _missing(record.session_id)
-        limits = limits or record.limits or self.limits
-        scratch = claim.scratch
-        scratch.sweep_drafts(self._clock() / 1e9)
-        confinement = self._confinement if policy.enabled else Confinement.NONE
-        root = Root.from_handle(directory, scratch=scratch, confinement=confinement)
-        clock = self._clock
-        lease = claim.lease(clock())
-        recorder = Recorder(
-            FileJournal(
-                claim.open_state(), flush=self._durability.flush, flush_data=self._durability.flush_data
-            ),
-            logger=self._logger,
-            session_id=record.session_id,
+        return self._workspaces.open(
+            claim,
+            policy,
+            limits or record.limits or self.limits,
+            created_ns=record.created_ns,
             actor=actor,
-            clock=self._clock,
-            durability=self._durability,
-        )
-        self._recorders[id(recorder)] = recorder
-        ledger = FileLedger(
-            root,
-            SessionLock(claim.state, session_id=record.session_id),
-            recorder=recorder,
-            quota=Quota.of(limits, min_free_bytes=self._min_free_bytes, disk=directory),
-            scratch=scratch,
-            at_end=lambda: lease.end(clock()),
-            end_programs=partial(self._containers.end_left, record.session_id),
-            durability=self._durability,
-        )
-        workspace = Workspace(
-            root,
-            policy=policy,
-            ledger=(recorder, ledger),
-            limits=limits,
             absolute_paths=absolute_paths,
-            confinement=self._confinement,
         )
-        workspace.created_ns = record.created_ns
-        return workspace
 
     def _policy(self, session_id: str, allow: Iterable[PathRule] = ()) -> SandboxPolicy:
         return SandboxPolicy.for_workspace(self.root / session_id, allow=(*allow, *self._rules))
 
-    # What there is
+    # Status
 
     def list_workspaces(self) -> list[str]:
-        """The ids of all sessions, sorted; also of directories that have no record yet."""
+        """Return the sorted ids of all sessions, including directories that have no record yet."""
         found = []
         for name in self._store.workspaces():
             with suppress(ValueError):
@@ -455,11 +436,11 @@ class WorkspaceManager:
         return found
 
     def list_records(self, after: str | None = None, count: int = 100) -> list[SessionRecord]:
-        """Up to *count* records in the order of their ids, beginning after the id *after*."""
+        """Return up to *count* records ordered by id, starting after the id *after*."""
         return self._registry.list(after, count)
 
     def get_workspace_size(self, session_id: str) -> int:
-        """Sum of the sizes of the files of a session.
+        """Return the sum of the sizes of the files of a session.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -468,7 +449,7 @@ class WorkspaceManager:
             return workspace.usage().disk_bytes
 
     def status(self, session_id: str) -> SessionStatus:
-        """What is known about a session; looking is no use of it, and makes nothing a session.
+        """Return the status of a session. This does not count as a use, and adopts no directory.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -480,30 +461,24 @@ class WorkspaceManager:
             )
             page = read_page(claim.ledger_fd)
             return SessionStatus(
-                record=self._used(claim, record),
+                record=self._with_last_use(claim, record),
                 usage=page.usage if page is not None and page.is_settled else None,
                 in_use=claim.is_in_use(),
             )
 
     def journal(self, session_id: str) -> FileJournal:
-        """The journal of a session, to be read and closed; reading is no use of the session.
+        """Open the journal of a session for reading; the caller closes it. This does not count as a use.
 
         Raises:
             SessionMissingError: There is no such session.
         """
         with self._claimed(session_id) as claim:
-            return FileJournal(claim.open_state(), before_reading=partial(self._record_repeats, session_id))
-
-    def _record_repeats(self, session_id: str) -> None:
-        """Record how often the same was refused in a session, as far as it is open here."""
-        # Copied in one step, while other threads open theirs.
-        for found in self._recorders.valuerefs():
-            recorder = found()
-            if recorder is not None and recorder.session_id == session_id:
-                recorder.record_repeats()
+            return FileJournal(
+                claim.open_state(), before_reading=partial(self._workspaces.record_repeats, session_id)
+            )
 
     def verify(self, session_id: str) -> JournalCheck:
-        """Check that the journal of a session is as it was written; checking is no use of the session.
+        """Check that the journal of a session is as it was written. This does not count as a use.
 
         Raises:
             SessionMissingError: There is no such session.
@@ -517,7 +492,7 @@ class WorkspaceManager:
         raise UnavailableError(f"the journal cannot be read: {reason}")
 
     def shown(self, session_id: str, within: Iterable[str]) -> ViewFilter | None:
-        """What tells which records a view of *within* shows; `None` if it shows all of them.
+        """Return the filter for records that a view of *within* may see; `None` if it sees all of them.
 
         Raises:
             ValueError: A path of *within* is empty, leads out or is not in the workspace.
@@ -528,20 +503,20 @@ class WorkspaceManager:
     # Lifetime
 
     def extend(self, session_id: str, ttl_seconds: float | None) -> SessionRecord:
-        """Let a session be idle for *ttl_seconds* from now on, also one that has expired but is still there.
+        """Let a session be idle for *ttl_seconds* from now on; works for an expired one until it is swept.
 
         Raises:
             SessionMissingError: There is no such session.
         """
         with self._claimed(session_id) as claim:
-            self._adopted(claim)
+            self._adopt(claim)
             record = self._registry.extend(session_id, ttl_seconds)
             now = self._clock()
             self._registry.touch(session_id, now)
             return with_last_use(record, now, now)
 
     def reset_workspace(self, session_id: str) -> bool:
-        """Remove all files of a session, and keep the session; whether there was one."""
+        """Remove all files of a session and keep the session; return whether it existed."""
         try:
             workspace = self.open(session_id)
         except SessionMissingError:
@@ -552,11 +527,11 @@ class WorkspaceManager:
         return True
 
     def delete_workspace(self, session_id: str) -> bool:
-        """Remove a session with its files and its records, also while it is used; whether there was one.
+        """Remove a session with its files and records, even while it is in use; return whether it existed.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            UnavailableError: The name stands for a link, a file or somebody else's directory.
+            SessionIdError: The id is invalid.
+            UnavailableError: The name is that of a link, a file or a directory of another user.
         """
         session_id = require_session_id(session_id)
         deleted = self._delete(session_id)
@@ -568,24 +543,25 @@ class WorkspaceManager:
         with self._store.claim(session_id) as claim:
             if claim.workspace() is None:
                 return self._registry.remove(session_id)
-            if only_expired and not self._has_expired(claim, self._adopted(claim)):
+            if only_expired and not self._has_expired(claim, self._adopt(claim)):
                 return False
-            claim.throw_away()
+            claim.trash_workspace()
             self._registry.remove(session_id)
-            # Now that the files are out of the way no new one can be made for them.
+            # After the files, so that no new container can be created for them.
             self._containers.remove(session_id)
         return True
 
     def sweep(self, *, dry_run: bool = False, idle_seconds: float | None = None) -> SweepResult:
-        """Remove every session that has expired and that nobody uses, and what killed processes left.
+        """Remove all expired sessions that are not in use, and what killed processes left.
 
-        Most of what killed processes leave is found only by a look at every session. The first sweep takes
-        it, and then the next one after an hour; those between cost only what the expired sessions cost.
+        Most of what killed processes leave is found only by a full sweep, which looks at every session. The
+        first sweep is full, and then the next one after an hour; the cost of the others depends only on the
+        number of expired sessions.
 
         Args:
-            dry_run: Only tell what would be removed; always looks at every session.
-            idle_seconds: Remove what was idle for so long, whatever lifetime each session was given; always
-                looks at every session.
+            dry_run: Only report what would be removed, by a full sweep.
+            idle_seconds: Remove sessions that were idle for at least this long, whatever their own lifetime,
+                by a full sweep.
         """
         return self._sweeper().run(dry_run=dry_run, idle_seconds=idle_seconds)
 
@@ -596,7 +572,7 @@ class WorkspaceManager:
             self._containers,
             logger=self._logger,
             clock=self._clock,
-            looks=self._looks,
+            full_sweeps=self._full_sweeps,
         )
 
     def _log(self, event: str, session_id: str) -> None:

@@ -1,15 +1,14 @@
 """`Sweeper`: remove expired sessions, and what killed processes left behind.
 
-Each session is claimed for itself and only for the moment in which it is taken out of the way, so nobody else
-waits. A sweeper that is killed at any point leaves nothing that a later one does not finish: a session is
-gone when its workspace is in the trash, and its record and state go with it or at the next full look.
+Each session is claimed on its own, and only while it is moved out of the way, so other callers do not wait.
+A sweeper that is killed at any point leaves nothing that a later one does not finish: a session is deleted
+once its workspace is in the trash, and its record and state are removed with it or by the next full sweep.
 
-Expired sessions are found by an index, and the trash holds only what is being removed, so a sweep with
-nothing to do costs the same however many sessions there are. What no index can find takes a full look at all
-of them: uses in the future, records that cannot be read, directories without a record, and records, states
-and drafts that killed processes left. That is done by the first sweep of a process, by the next one when
-`LOOK_SECONDS` have passed or the clock was set back, and by every one that is a dry run or is given an idle
-time.
+Expired sessions are found by an index, and the trash holds only what is being removed, so a sweep without
+work costs the same however many sessions there are. Everything else takes a full sweep, which looks at all
+sessions: uses in the future, corrupt records, directories without a record, and records, states and drafts
+that killed processes left. The first sweep of a process is full, the next one when `FULL_SWEEP_SECONDS` have
+passed or the clock was set back, and every dry run and every sweep with an idle time.
 """
 
 from __future__ import annotations
@@ -26,33 +25,34 @@ from carrel.errors import BusyError, CarrelError
 from carrel.paths.session_id import require_session_id
 from carrel.sessions.containers import SessionContainers
 from carrel.storage.api import Registry
-from carrel.storage.local.ledger import read_page
+from carrel.storage.local.ledger_page import read_page
 from carrel.storage.local.store import Claim, Store
 from carrel.storage.session_record import SessionRecord
 from carrel.values import Clock
 
-LOOK_SECONDS = 3_600
-"""Time between two full looks at all sessions of a directory."""
+FULL_SWEEP_SECONDS = 3_600
+"""Seconds between two full sweeps of a directory."""
 
 _PAGE = 100
+"""Number of records that are read at once."""
 _HOUR_NS = 3_600 * 10**9
 
 
 @dataclass(slots=True, kw_only=True)
 class SweepResult:
-    """What a sweep did, or would do."""
+    """Result of a sweep; of a dry run, what it would do."""
 
     dry_run: bool = False
     deleted: list[str] = field(default_factory=list)
-    """The ids of the sessions that were removed."""
+    """Ids of the sessions that were removed."""
     skipped: dict[str, str] = field(default_factory=dict)
-    """The ids of those that were left, each with the reason."""
+    """Ids of the sessions that were skipped, each with the reason."""
     errors: dict[str, str] = field(default_factory=dict)
-    """The ids of those that could not be removed, each with the problem."""
+    """Ids of the sessions that could not be removed, each with the problem."""
     reclaimed_bytes: int = 0
-    """Sum of the sizes of the files that were removed, or would be."""
+    """Sum of the sizes of the removed files."""
     containers: int = 0
-    """How many containers were removed, of these sessions and of processes that were killed."""
+    """Number of removed containers, of these sessions and of killed processes."""
 
     def __str__(self) -> str:
         verb = "Would prune" if self.dry_run else "Pruned"
@@ -64,14 +64,14 @@ class SweepResult:
         note = f" ({', '.join(notes)})" if notes else ""
         count = len(self.deleted)
         sessions = f"{count} session{'' if count == 1 else 's'}"
-        told = f"{verb} {sessions}{note}, reclaimed {_render_size(self.reclaimed_bytes)}"
+        text = f"{verb} {sessions}{note}, reclaimed {_render_size(self.reclaimed_bytes)}"
         if self.containers:
-            told += f", removed {self.containers} container{'' if self.containers == 1 else 's'}"
-        return told
+            text += f", removed {self.containers} container{'' if self.containers == 1 else 's'}"
+        return text
 
 
 class Sweeper:
-    """One sweep after the other."""
+    """Sweeps the sessions of one directory."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class Sweeper:
         *,
         logger: SandboxLogger,
         clock: Clock = time.time_ns,
-        looks: dict[Path, int],
+        full_sweeps: dict[Path, int],
     ) -> None:
-        """Sweep *store*; *looks* holds the time of the last full look at each sessions directory."""
-        self._looks = looks
+        """Sweep *store*; *full_sweeps* holds the time of the last full sweep of each sessions directory."""
+        self._full_sweeps = full_sweeps
         self._store = store
         self._containers = containers
         self._registry = registry
@@ -97,20 +97,20 @@ class Sweeper:
         now = self._clock()
         threshold_hours = None if idle_seconds is None else idle_seconds / 3600
         self._log("started", dry_run=dry_run, threshold_hours=threshold_hours)
-        is_full = dry_run or idle_seconds is not None or self._is_look_due(now)
+        is_full = dry_run or idle_seconds is not None or self._is_full_sweep_due(now)
         if is_full and not dry_run:
             self._registry.rewind(now)
         for record in self._candidates(now, idle_seconds):
-            self._judge(record, now, idle_seconds, result)
+            self._sweep_session(record, now, idle_seconds, result)
         if is_full:
-            for session_id, reason in self._strange():
+            for session_id, reason in self._unknown():
                 self._skip(result, session_id, reason)
         if not dry_run:
-            # All at once: an engine that does not answer is waited for once.
+            # All at once, so that an engine that does not answer is waited for only once.
             result.containers = self._containers.sweep()
             if is_full:
                 self._clear_leftovers(now)
-                self._looks[self._store.root] = now
+                self._full_sweeps[self._store.root] = now
             self._store.empty_trash()
         self._log(
             "completed",
@@ -124,20 +124,20 @@ class Sweeper:
         return result
 
     def remove_expired(self, now: int) -> bool:
-        """Remove the sessions that have expired, and nothing else; whether there were any."""
+        """Remove expired sessions and nothing else; return whether there were any."""
         result = SweepResult()
         for record in self._candidates(now, None):
-            self._judge(record, now, None, result)
+            self._sweep_session(record, now, None, result)
         if result.deleted:
             self._containers.sweep()
         return bool(result.deleted)
 
-    def _is_look_due(self, now: int) -> bool:
-        last = self._looks.get(self._store.root)
-        return last is None or not last <= now < last + LOOK_SECONDS * 10**9
+    def _is_full_sweep_due(self, now: int) -> bool:
+        last = self._full_sweeps.get(self._store.root)
+        return last is None or not last <= now < last + FULL_SWEEP_SECONDS * 10**9
 
     def _candidates(self, now: int, idle_seconds: float | None) -> Iterator[SessionRecord]:
-        """Every session that may be over, once."""
+        """Yield every session that may be expired, once."""
         if idle_seconds is not None:
             after = None
             while page := self._registry.list(after, _PAGE):
@@ -147,28 +147,28 @@ class Sweeper:
         seen: set[str] = set()
         last = None
         while page := self._registry.expired(now, _PAGE, last):
-            # One that was used meanwhile, and is over all the same, comes again later.
+            # A session that was used in the meantime and has expired again comes a second time.
             yield from (record for record in page if record.session_id not in seen)
             seen.update(record.session_id for record in page)
             last = page[-1]
 
-    def _judge(
+    def _sweep_session(
         self, record: SessionRecord, now: int, idle_seconds: float | None, result: SweepResult
     ) -> None:
-        """Remove one session, if it is over and nobody uses it."""
+        """Remove one session if it has expired and is not in use."""
         session_id = record.session_id
         try:
             with self._store.claim(session_id, wait_seconds=0) as claim:
-                used = self._latest(claim, record, now)
-                if used is None or not _is_over(used, now, idle_seconds):
+                latest = self._latest(claim, record, now)
+                if latest is None or not _has_expired(latest, now, idle_seconds):
                     return
-                self._log("candidate", session_id=session_id, age_hours=(now - used.used_ns) / _HOUR_NS)
+                self._log("candidate", session_id=session_id, age_hours=(now - latest.used_ns) / _HOUR_NS)
                 if claim.is_in_use():
                     self._skip(result, session_id, "in_use")
                     return
                 size = self._size(claim)
                 if not result.dry_run:
-                    claim.throw_away()
+                    claim.trash_workspace()
                     self._registry.remove(session_id)
             size = size if result.dry_run else claim.freed_bytes
         except BusyError:
@@ -182,7 +182,7 @@ class Sweeper:
                 self._log("deleted", session_id=session_id, reclaimed_bytes=size)
 
     def _latest(self, claim: Claim, record: SessionRecord, now: int) -> SessionRecord | None:
-        """The record as it is now, with the last use that the state tells of; `None` if it is gone."""
+        """Return the current record with the last use that the state shows; `None` if the record is gone."""
         current = self._registry.get(record.session_id)
         if current is None:
             return None
@@ -192,12 +192,12 @@ class Sweeper:
         return latest
 
     def _size(self, claim: Claim) -> int:
-        """What the session holds, as its ledger has it."""
+        """Return the bytes that the ledger of the session shows."""
         page = read_page(claim.ledger_fd)
         return 0 if page is None else page.disk_bytes
 
-    def _strange(self) -> Iterator[tuple[str, str]]:
-        """What has a name among the sessions but cannot be judged."""
+    def _unknown(self) -> Iterator[tuple[str, str]]:
+        """Yield the sessions whose record is corrupt or missing, with the problem."""
         corrupt = dict(self._registry.corrupt())
         yield from corrupt.items()
         unknown = set(self._store.workspaces()) - self._registry.ids() - corrupt.keys()
@@ -206,23 +206,16 @@ class Sweeper:
                 yield require_session_id(name), "no_metadata"
 
     def _clear_leftovers(self, now: int) -> None:
-        """Finish what killed processes began, but for the trash."""
+        """Remove the states, drafts and records that killed processes left."""
         for session_id in self._store.leftover_states():
             with suppress(CarrelError), self._store.claim(session_id, wait_seconds=0) as claim:
                 claim.scratch.sweep_drafts(now / 1e9)
-        self._forget_missing()
-
-    def _forget_missing(self) -> None:
-        """Remove the records of sessions whose workspace is gone."""
         for session_id in self._registry.ids().difference(self._store.workspaces()):
-            self._forget(session_id)
+            with suppress(CarrelError):
+                self._remove_record(require_session_id(session_id))
 
-    def _forget(self, session_id: str) -> None:
-        with suppress(CarrelError):
-            require_session_id(session_id)
-            self._forget_claimed(session_id)
-
-    def _forget_claimed(self, session_id: str) -> None:
+    def _remove_record(self, session_id: str) -> None:
+        """Remove the record of a session if its workspace is gone."""
         with self._store.claim(session_id, wait_seconds=0) as claim:
             if claim.workspace() is None:
                 self._registry.remove(session_id)
@@ -240,11 +233,11 @@ class Sweeper:
 
 
 def with_last_use(record: SessionRecord, found_ns: int, now_ns: int) -> SessionRecord:
-    """The record with the later of two uses; one in the future counts as now."""
+    """Return the record with the later of two uses; one in the future counts as now."""
     return replace(record, used_ns=min(max(record.used_ns, found_ns), now_ns))
 
 
-def _is_over(record: SessionRecord, now: int, idle_seconds: float | None) -> bool:
+def _has_expired(record: SessionRecord, now: int, idle_seconds: float | None) -> bool:
     if idle_seconds is None:
         return record.is_expired(now)
     return now - record.used_ns >= idle_seconds * 1e9

@@ -1,6 +1,6 @@
-"""What is kept about sessions besides their files.
+"""Storage for the metadata of sessions: everything but their files.
 
-The registry of sessions, the ledger (how much each holds) and the recorder of its journal. Start with
+The registry of sessions, the ledger (the usage of each) and the recorder of its journal. Start with
 `api`, the protocols; `local` implements them for the processes of one machine, `memory` for a single
-process. Nothing here opens a workspace or decides who may do what.
+process. Nothing here opens a workspace or makes access decisions.
 """

@@ -1,8 +1,8 @@
 """The protocols of storage: `Registry`, the records of all sessions.
 
-A registry knows nothing about directories and reads no clock. What it promises holds for all processes that
-share it: two cannot add the same session, the maximum is not passed, and a session that was used meanwhile
-is not removed by one that believed it idle.
+A registry knows nothing about directories and reads no clock. Its guarantees hold across all processes that
+share it: two cannot add the same session, the maximum is not exceeded, and a session that was used in the
+meantime is not removed by a process that took it for idle.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from carrel.values import UNSET, Limits, Unset
 
 Records = list[SessionRecord]
 Problems = list[tuple[str, str]]
-"""Session ids, each with a reason."""
+"""Session ids, each with the problem of its record."""
 
 
 class Registry(Protocol):
     """The records of all sessions.
 
-    Every method raises `SessionIdError` for an id that breaks the rule, `ValueError` for a time or a number
-    that cannot be, `UnavailableError` while the records cannot be reached, and `ClosedError` after `close`.
+    Every method raises `SessionIdError` for an invalid id, `ValueError` for an invalid time or number,
+    `UnavailableError` while the records cannot be reached, and `ClosedError` after `close`.
     """
 
     def add(self, record: SessionRecord, *, most: int | None = None) -> None:
-        """Add a session, unless there are *most* already; both are decided in one step.
+        """Add a session unless there are *most* already, atomically.
 
         Raises:
             SessionExistsError: A session has that id, or one that differs only in case.
@@ -35,10 +35,10 @@ class Registry(Protocol):
         ...
 
     def adopt(self, session_id: str, now_ns: int, *, ttl_seconds: float | None = None) -> SessionRecord:
-        """The record of a session whose directory is there: the present one, or a new one.
+        """Return the record of a session whose directory exists, creating it if it is missing.
 
-        What can still be read of a corrupt record is kept, and the rest is made new. The maximum is not
-        asked, because the session is there already.
+        The readable fields of a corrupt record are kept, the others are reset. The maximum does not apply,
+        because the session exists already.
 
         Raises:
             SessionExistsError: Another session has an id that differs only in case.
@@ -46,15 +46,15 @@ class Registry(Protocol):
         ...
 
     def get(self, session_id: str) -> SessionRecord | None:
-        """The record of a session; `None` if there is none or a corrupt one."""
+        """Return the record of a session, or `None` if it is missing or corrupt."""
         ...
 
     def touch(self, session_id: str, now_ns: int) -> None:
-        """Note that the session is used; never goes back in time, and an unknown session is no error."""
+        """Set the last use to *now_ns*, unless it is later already. An unknown session is ignored."""
         ...
 
     def extend(self, session_id: str, ttl_seconds: float | None) -> SessionRecord:
-        """Change how long the session may be idle.
+        """Set how long the session may be idle.
 
         Raises:
             SessionMissingError: There is no such session, or its record is corrupt.
@@ -69,7 +69,7 @@ class Registry(Protocol):
         labels: Mapping[str, str] | Unset = UNSET,
         role: str | Unset | None = UNSET,
     ) -> SessionRecord:
-        """Change what is given and keep the rest.
+        """Change the given fields.
 
         Raises:
             SessionMissingError: There is no such session, or its record is corrupt.
@@ -77,47 +77,47 @@ class Registry(Protocol):
         ...
 
     def rewind(self, now_ns: int) -> int:
-        """Let uses in the future (the clock was set back) count as now; how many there were.
+        """Set last uses in the future (the clock was set back) to *now_ns*; return how many there were.
 
-        Without it a session with such a time would not expire before that time comes.
+        A session with such a time would not expire before that time comes.
         """
         ...
 
     def remove(
         self, session_id: str, *, if_unused_since: int | None = None, if_expired_at: int | None = None
     ) -> bool:
-        """Remove a record, corrupt or not; whether it was removed.
+        """Remove a record, corrupt or not; return whether it was removed.
 
         Args:
             session_id: The session.
             if_unused_since: Only if it was not used after this time.
-            if_expired_at: Only if it is expired at this time, whatever was used or extended meanwhile.
+            if_expired_at: Only if it is expired at this time, by its current last use and lifetime.
         """
         ...
 
     def list(self, after: str | None = None, count: int = 100) -> Records:
-        """Up to *count* records in the order of their ids, beginning after the id *after*."""
+        """Return up to *count* records ordered by id, starting after the id *after*."""
         ...
 
     def count(self) -> int:
-        """How many sessions there are, corrupt ones included."""
+        """Return the number of sessions, including those with corrupt records."""
         ...
 
     def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
-        """Up to *count* sessions that have been idle for too long, those that expired first in front.
+        """Return up to *count* expired sessions, ordered by the time of expiry.
 
-        With *after*, which is one of them, only those that follow it in this order.
+        With *after*, the last record of the previous page, only those that follow it.
         """
         ...
 
     def ids(self) -> set[str]:
-        """The ids of all records, corrupt ones included, as far as they are text."""
+        """Return the ids of all records, including corrupt ones whose id is text."""
         ...
 
     def corrupt(self) -> Problems:
-        """The ids of records that cannot be read, each with `corrupted_timestamp` or `corrupted_metadata`."""
+        """Return the ids of corrupt records, each with `corrupted_timestamp` or `corrupted_metadata`."""
         ...
 
     def close(self) -> None:
-        """Release what is held open."""
+        """Release the resources of the registry."""
         ...

@@ -1,4 +1,4 @@
-"""`Quota`: how much a workspace may hold, and how much disk space must stay free."""
+"""`Quota`: limits on the usage of a workspace, and on the free space of the host's disk."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from carrel.fs.handle import Handle
 from carrel.values import MIB, Limits
 
 SPARE_BYTES = 16 * MIB
-"""What the archives that are taken in may have beyond the room for files: headers and padding."""
+"""Bytes that spooled archives may have beyond the quota, for headers and padding."""
 _UNITS = (("GB", 2**30), ("MB", 2**20), ("KB", 2**10))
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Ceilings for the whole of a workspace, and for what the host's disk must keep free."""
+    """Limits on the usage of a whole workspace, and the free space that the host's disk must keep."""
 
     disk_bytes: int | None
     entries: int | None
@@ -26,7 +26,7 @@ class Quota:
 
     @classmethod
     def of(cls, limits: Limits, *, min_free_bytes: int = 0, disk: Handle | None = None) -> Quota:
-        """The part of *limits* that is about the whole."""
+        """Take the limits on the whole workspace from *limits*."""
         return cls(limits.disk_bytes, limits.entries, min_free_bytes, disk)
 
     @property
@@ -35,7 +35,7 @@ class Quota:
         return self.disk_bytes is not None or self.entries is not None
 
     def require(self, disk_bytes: int, entries: int, more_bytes: int, more_entries: int) -> None:
-        """Refuse to grow past a ceiling from what is there; shrinking is always allowed.
+        """Refuse growth beyond a limit, from the given usage; shrinking is always allowed.
 
         Raises:
             QuotaError: There would be too many bytes or entries.
@@ -58,22 +58,22 @@ class Quota:
             self.require_free()
 
     def require_spool(self, disk_bytes: int, spooled_bytes: int, coming_bytes: int = 0) -> None:
-        """Refuse to take in archives of *spooled_bytes* that cannot fit beside what is there.
+        """Refuse to spool archives of *spooled_bytes* that cannot fit beside the current usage.
 
         Of these, *coming_bytes* are known not to be on the disk yet.
 
         Raises:
-            QuotaError: They have more bytes than there is room for, headers and padding allowed for.
+            QuotaError: They have more bytes than the quota leaves, plus an allowance for headers and padding.
             DiskLowError: The host's disk has too little free space.
         """
         self.require_free(coming_bytes)
         self.require(disk_bytes, 0, spooled_bytes - SPARE_BYTES, 0)
 
     def require_free(self, more_bytes: int = 0) -> None:
-        """Do nothing while the host's disk has enough free space, also after *more_bytes* were written.
+        """Require enough free space on the host's disk after *more_bytes* are written.
 
         Raises:
-            DiskLowError: It has too little.
+            DiskLowError: There is too little.
         """
         if not self.min_free_bytes or self.disk is None:
             return
@@ -97,7 +97,7 @@ def _too_many_bytes(asked: int, limit: int) -> QuotaError:
 
 
 def render_bytes(count: int) -> str:
-    """A size for people: `102.5MB`, `100MB`, `512B`."""
+    """Render a size for people: `102.5MB`, `100MB`, `512B`."""
     for name, unit in _UNITS:
         if count >= unit:
             return f"{count / unit:.1f}".removesuffix(".0") + name

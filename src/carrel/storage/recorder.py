@@ -8,18 +8,20 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Unpack
 
 from carrel.audit.event import UNDONE, Event
-from carrel.audit.journal import FileJournal, Journal
+from carrel.audit.journal import Journal
 from carrel.audit.logger import SandboxLogger
 from carrel.errors import ClosedError, UnavailableError
+from carrel.fs.api import ChangeDetails
 from carrel.fs.host.durability import Durability, unwritten
 from carrel.storage.repeats import Repeats
 from carrel.values import Clock
 
 
 class Recorder:
-    """Makes events of one session and one actor, and keeps them in a journal."""
+    """Creates the events of one session and one actor, and writes them to a journal."""
 
     def __init__(
         self,
@@ -31,7 +33,7 @@ class Recorder:
         clock: Clock = time.time_ns,
         durability: Durability = Durability.PROCESS,
     ) -> None:
-        """Record into *journal*; where changes must be durable, one that cannot be recorded is refused."""
+        """Record to *journal*; with `Durability.DISK`, a change that cannot be recorded is refused."""
         self.session_id = session_id
         self.logger = logger
         self._journal = journal
@@ -41,93 +43,68 @@ class Recorder:
         self._repeats = Repeats()
 
     def now(self) -> int:
-        """The time, in nanoseconds since the epoch."""
+        """Return the time in nanoseconds since the epoch."""
         return self._clock()
 
     @contextmanager
     def watching(self) -> Iterator[list[Event]]:
-        """Collect what is recorded meanwhile by this thread or task, and by all that run in its context.
+        """Collect the events recorded in the current context: this thread or task, and those that inherit it.
 
-        Those are the threads of a pipeline, of an awaited call and of `asyncio.to_thread`; any other joins by
-        `contextvars.copy_context().run`. Whoever watches already goes on.
+        The context is inherited by the threads of a pipeline, of an awaited call and of `asyncio.to_thread`.
+        Other threads join with `contextvars.copy_context().run`. Nested watchers each get all events.
         """
         events: list[Event] = []
-        before = _WATCHES.get()
-        _WATCHES.set((*before, (self, events)))
+        outer = _WATCHERS.get()
+        _WATCHERS.set((*outer, (self, events)))
         try:
             yield events
         finally:
-            _WATCHES.set(before)
+            _WATCHERS.set(outer)
 
     @property
     def is_watched(self) -> bool:
-        """Whether what is recorded in this context is collected."""
-        return any(recorder is self for recorder, _ in _WATCHES.get())
+        """Whether events recorded in the current context are collected."""
+        return any(recorder is self for recorder, _ in _WATCHERS.get())
 
     def relay(self, events: Iterable[Event]) -> None:
-        """Give what another process recorded in this session to those who watch in this context."""
-        told = tuple(events)
-        for recorder, seen in _WATCHES.get():
+        """Pass events that another process recorded in this session to the current watchers."""
+        watchers = _WATCHERS.get()
+        if not watchers:
+            return
+        relayed = tuple(events)
+        for recorder, collected in watchers:
             if recorder is self:
-                seen.extend(told)
-
-    def record(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-        error: str | None = None,
-    ) -> Event:
-        """Make one event and add it to the journal; see `write`."""
-        event = self.event(
-            operation, path, other=other, before_bytes=before_bytes, after_bytes=after_bytes, error=error
-        )
-        self.write(event)
-        return event
+                collected.extend(relayed)
 
     def event(
-        self,
-        operation: str,
-        path: str,
-        *,
-        other: str | None = None,
-        before_bytes: int | None = None,
-        after_bytes: int | None = None,
-        error: str | None = None,
+        self, operation: str, path: str, *, error: str | None = None, **details: Unpack[ChangeDetails]
     ) -> Event:
-        """Make one event that is not written yet."""
+        """Create an event without writing it."""
         return Event(
             time_ns=self._clock(),
             session_id=self.session_id,
             actor=self._actor,
             operation=operation,
             path=path,
-            other_path=other,
-            before_bytes=before_bytes,
-            after_bytes=after_bytes,
+            other_path=details.get("other"),
+            before_bytes=details.get("before_bytes"),
+            after_bytes=details.get("after_bytes"),
             error=error,
         )
 
     def write(self, *events: Event) -> None:
-        """Add events to the journal; where that fails, the operation stands and the log says so.
+        """Append events to the journal. If that fails, the operation stands and the failure is logged.
 
         Raises:
-            DiskError: It failed, one of them is a change, and changes must be durable.
+            DiskError: It failed, one of the events is a change, and changes must be durable.
         """
         self._durability.require_waiting()
         self.relay(events)
-        self._add(*events)
+        self._append(*events)
 
-    def _add(self, *events: Event) -> None:
+    def _append(self, *events: Event) -> None:
         try:
-            if isinstance(self._journal, FileJournal):
-                self._journal.record(*events)
-            else:
-                for event in events:
-                    self._journal.record(event)
+            self._journal.record(*events)
         except (OSError, ClosedError) as error:
             for event in events:
                 self.logger.log_security_event(
@@ -143,19 +120,19 @@ class Recorder:
         raise problem
 
     def refuse(self, operation: str, path: str, code: str) -> None:
-        """Record and log a refusal: at once, or by their number where the same is refused again and again."""
+        """Record and log a refusal: the first at once, its repeats as a count."""
         self._durability.require_waiting()
         event = self.event(operation, path, error=code)
         self.relay((event,))
         self._write_refusals(self._repeats.add(event))
 
     def record_repeats(self) -> None:
-        """Record how often the same was refused since that was last recorded."""
-        self._write_refusals(self._repeats.counts())
+        """Record the repeats of refusals that have been counted since the last time."""
+        self._write_refusals(self._repeats.take_counts())
 
     def _write_refusals(self, events: Iterable[Event]) -> None:
         for event in events:
-            self._add(event)
+            self._append(event)
             self.logger.log_security_event(
                 (event.error or "").replace(".", "_"),
                 session_id=self.session_id,
@@ -164,28 +141,30 @@ class Recorder:
                 repeats=event.repeats or None,
             )
 
-    def take_back(self, event: Event) -> None:
-        """Say that *event* did not come true."""
-        self.record(
-            event.operation,
-            event.path,
-            other=event.other_path,
-            before_bytes=event.before_bytes,
-            after_bytes=event.after_bytes,
-            error=UNDONE,
+    def record_undone(self, event: Event) -> None:
+        """Record that the change of *event* was not made."""
+        self.write(
+            self.event(
+                event.operation,
+                event.path,
+                other=event.other_path,
+                before_bytes=event.before_bytes,
+                after_bytes=event.after_bytes,
+                error=UNDONE,
+            )
         )
 
     def position(self) -> int:
-        """How far the journal has come."""
+        """Return the sequence number of the latest event in the journal."""
         return self._journal.position()
 
     def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
-        """The events after *since*; changes alone if so asked.
+        """Return the events after *since*, without refusals if *refusals* is off.
 
-        What was counted by then is recorded first.
+        Repeats that have been counted so far are recorded first.
 
         Raises:
-            RotatedError: Some of them are no longer kept.
+            RotatedError: Some of the events are no longer kept.
             UnavailableError: The journal cannot be read.
         """
         if refusals and self._repeats.has_counts:
@@ -198,26 +177,29 @@ class Recorder:
         raise _unreadable(problem)
 
     def close(self) -> None:
-        """Record what was counted, and close the journal."""
+        """Record counted repeats and close the journal."""
         self.record_repeats()
         self._journal.close()
 
 
-_WATCHES: ContextVar[tuple[tuple[Recorder, list[Event]], ...]] = ContextVar("carrel_watches", default=())
-"""Who collects the records of which recorder, the outermost first."""
+_WATCHERS: ContextVar[tuple[tuple[Recorder, list[Event]], ...]] = ContextVar("carrel_watchers", default=())
+"""The watchers of the current context with their recorders, outermost first.
+
+Not an attribute of `Recorder`: a context keeps its variables alive, so a variable per recorder would leak.
+"""
 
 
 def effective_changes(events: Iterable[Event]) -> list[Event]:
-    """Those of *events* that tell of a change and were not taken back by a later one."""
-    kept: list[Event] = []
+    """Return the changes among *events* that no later event marks as undone."""
+    effective: list[Event] = []
     for event in events:
         if event.error is None:
-            kept.append(event)
+            effective.append(event)
         elif event.error == UNDONE:
-            same = [place for place, one in enumerate(kept) if _change(one) == _change(event)]
+            same = [index for index, each in enumerate(effective) if _change(each) == _change(event)]
             if same:
-                del kept[same[-1]]
-    return kept
+                del effective[same[-1]]
+    return effective
 
 
 def _change(event: Event) -> tuple[object, ...]:

@@ -9,17 +9,17 @@ from carrel.errors import BusyError
 
 
 class ReentryGuard:
-    """Refuses a second change of the thread that is in one: it could only wait for itself, or mix the two.
+    """Refuses a second change in a thread that is in the middle of one: it would deadlock or mix the two.
 
-    The frame that is in the change tells, not a flag: an interrupt (Ctrl-C) may end that frame at a moment
-    when nothing of ours runs any more, and then nobody is in a change.
+    It remembers the frame of the change, not a flag: an interrupt (Ctrl-C) can end that frame at a moment
+    when none of our code runs to clear a flag.
     """
 
     def __init__(self) -> None:
         self._frame: FrameType | None = None
 
     def require_none(self) -> None:
-        """Do nothing if no caller of this call is in a change.
+        """Raise if a caller of this method is in the middle of a change.
 
         Raises:
             BusyError: One is.
@@ -29,8 +29,8 @@ class ReentryGuard:
         while caller is not None:
             if caller is inside:
                 raise BusyError(
-                    "the session is in the middle of a change of this very thread;"
-                    " a signal handler must leave its work to somebody else"
+                    "the session is in the middle of a change in this very thread;"
+                    " a signal handler must leave its work to another thread"
                 )
             caller = caller.f_back
 

@@ -14,13 +14,13 @@ from carrel.values import UNSET
 RecordChanges = Mapping[str, Any]  # the record checks what it is given
 
 
-def place_of_expiry(record: SessionRecord | None) -> tuple[int, str]:
-    """What sessions are ordered by when they have expired; of none: before all of them."""
+def expiry_key(record: SessionRecord | None) -> tuple[int, str]:
+    """Return the sort key of an expired session; that of `None` comes before all others."""
     return (-1, "") if record is None else (record.expires_ns or 0, record.session_id)
 
 
 def adopted_record(session_id: str, now_ns: int, ttl_seconds: float | None) -> SessionRecord:
-    """A new record for a session that has a directory and nothing else."""
+    """Create a record for a session that has only a directory."""
     require_ns(now_ns)
     return SessionRecord(
         session_id=session_id, created_ns=now_ns, used_ns=now_ns, ttl_seconds=require_ttl(ttl_seconds)
@@ -35,22 +35,26 @@ def with_changes(session_id: str, record: SessionRecord | None, changes: RecordC
 
 
 def require_free(session_id: str, taken: Iterable[str]) -> None:
-    """Refuse an id that is *taken*, also by one that differs only in case."""
+    """Refuse an id that is *taken*, or that differs from one only in case.
+
+    Raises:
+        SessionExistsError: It does.
+    """
     folded = session_id.casefold()
     for other in taken:
         if other.casefold() == folded:
-            raise exists(session_id, other)
+            raise session_exists(session_id, other)
 
 
-def exists(session_id: str, other: str) -> SessionExistsError:
-    """The error for an id that cannot be had because of an *other* one."""
+def session_exists(session_id: str, other: str) -> SessionExistsError:
+    """Return the error for an id that conflicts with the id *other*."""
     if other == session_id:
         return SessionExistsError(f"session {session_id!r} already exists")
     return SessionExistsError(f"session {session_id!r} already exists, spelled in another case")
 
 
-def too_many(most: int) -> LimitError:
-    """The error for one session more than *most*."""
+def too_many_sessions(most: int) -> LimitError:
+    """Return the error for more than *most* sessions."""
     return LimitError(
         "sessions",
         limit=most,
@@ -59,26 +63,26 @@ def too_many(most: int) -> LimitError:
     )
 
 
-def closed() -> ClosedError:
-    """The error for any use after `close`."""
+def registry_closed() -> ClosedError:
+    """Return the error for any use after `close`."""
     return ClosedError("the registry of sessions is closed")
 
 
 def require_most(most: int | None) -> None:
-    """Refuse a maximum that is none."""
+    """Refuse an invalid maximum of sessions."""
     if most is not None and (type(most) is not int or not 0 <= most < 2**63):
         raise ValueError(f"most must be a whole number of at least 0 or None, not {most!r}")
 
 
 def require_page(after: str | None, count: int) -> str:
-    """Return the text after which a page begins."""
+    """Check the arguments of a page; return the text after which it begins."""
     if type(count) is not int or count < 1:
         raise ValueError(f"count must be a whole number of at least 1, not {count!r}")
     return "" if after is None else require_session_id(after)
 
 
 def require_removal(session_id: str, if_unused_since: int | None, if_expired_at: int | None) -> None:
-    """Refuse to remove anything for conditions that cannot be."""
+    """Refuse invalid conditions of a removal."""
     require_session_id(session_id)
     if if_unused_since is not None:
         require_ns(if_unused_since, "if_unused_since")

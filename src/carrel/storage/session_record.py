@@ -12,27 +12,27 @@ from carrel.paths.session_id import require_session_id
 from carrel.values import Limits
 
 LABELS = 64
-"""Most labels of one session."""
+"""Maximum number of labels of a session."""
 LABEL_BYTES = 1024
-"""Most bytes of one label, name and text together."""
+"""Maximum size of one label in bytes, name and text together."""
 NAME_CHARACTERS = 256
-"""Most characters of a role or an owner."""
+"""Maximum length of a role or an owner in characters."""
 TTL_SECONDS = 100 * 366 * 86_400
-"""The longest idle time: a hundred years."""
+"""Maximum idle time in seconds: a hundred years."""
 
 END_NS = 2**62
-"""In the year 2116: a later time is a mistake, and its sum with any idle time still fits 64 bits."""
+"""First time that is refused, in the year 2116; its sum with any idle time fits 64 bits."""
 
 Column = str | int | float | None
-"""What a store keeps in one column."""
+"""A value of a database column."""
 
 
 class CorruptRecordError(ValueError):
-    """A stored row that is no record; the message is the reason that is reported."""
+    """A stored row is not a valid record; the message is the reason that is reported."""
 
 
 class Labels(Mapping[str, str]):
-    """Names with texts that a caller gave to a session; they cannot change."""
+    """Immutable names with texts that a caller gave to a session."""
 
     __slots__ = ("_texts",)
 
@@ -82,23 +82,23 @@ class SessionRecord:
     session_id: str
     created_ns: int
     used_ns: int
-    """Last use. One in the future (the clock was set back) counts as now."""
+    """Time of the last use. One in the future (the clock was set back) counts as now."""
     ttl_seconds: float | None = None
-    """How long the session may be idle; `None` means for ever."""
+    """How long the session may be idle; `None` means forever."""
     role: str | None = None
     limits: Limits | None = None
-    """`None` means those that are configured."""
+    """`None` means the configured ones."""
     labels: Mapping[str, str] = Labels({})
     owner: str | None = None
     epoch: int = 1
-    """Grows whenever another machine takes the session over."""
+    """Incremented when another machine takes over the session."""
 
     def __post_init__(self) -> None:
-        """Check everything once.
+        """Check all fields once.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            ValueError: Another value cannot be used; the message names it.
+            SessionIdError: The id is invalid.
+            ValueError: Another value is invalid; the message names it.
         """
         object.__setattr__(self, "session_id", require_session_id(self.session_id))
         require_ns(self.created_ns, "created_ns")
@@ -114,15 +114,15 @@ class SessionRecord:
 
     @property
     def expires_ns(self) -> int | None:
-        """When the session has been idle for too long; `None` means never."""
+        """The time at which the session expires; `None` means never."""
         return None if self.ttl_seconds is None else self.used_ns + int(self.ttl_seconds * 1e9)
 
     def is_expired(self, now_ns: int) -> bool:
-        """Whether the session has been idle for too long; never one that was last used in the future."""
+        """Whether the session has been idle for too long; false if its last use is in the future."""
         return self.expires_ns is not None and self.expires_ns <= now_ns
 
     def render(self) -> dict[str, Column]:
-        """What a store keeps."""
+        """Render the record as the columns of a row."""
         limits = None if self.limits is None else json.dumps(asdict(self.limits))
         return {
             "session_id": self.session_id,
@@ -138,10 +138,10 @@ class SessionRecord:
 
     @classmethod
     def parse(cls, row: Mapping[str, object]) -> SessionRecord:
-        """The record that a store kept as *row*.
+        """Parse a stored row.
 
         Raises:
-            CorruptRecordError: It is none: `corrupted_timestamp` or `corrupted_metadata`.
+            CorruptRecordError: It is invalid: `corrupted_timestamp` or `corrupted_metadata`.
         """
         try:
             require_ns(row["created_ns"], "created_ns")
@@ -154,8 +154,8 @@ class SessionRecord:
         except ValueError:
             raise CorruptRecordError("corrupted_metadata") from None
 
-    def mended(self, row: Mapping[str, object]) -> SessionRecord:
-        """This record, with everything from a corrupt *row* that can still be used."""
+    def with_valid_columns(self, row: Mapping[str, object]) -> SessionRecord:
+        """Return this record with the columns of a corrupt *row* that are valid."""
         record = self
         for name in ("created_ns", "used_ns", "ttl_seconds", "role", "limits", "labels", "owner", "epoch"):
             with suppress(ValueError):
@@ -164,7 +164,7 @@ class SessionRecord:
 
 
 def require_ns(value: object, name: str = "now_ns") -> int:
-    """Return *value* if it is a time.
+    """Return *value* if it is a valid time.
 
     Raises:
         ValueError: It is not a whole number of nanoseconds between 1970 and 2116.
@@ -175,7 +175,7 @@ def require_ns(value: object, name: str = "now_ns") -> int:
 
 
 def require_ttl(value: object) -> float | None:
-    """Return *value* if it is an idle time, or `None` for ever.
+    """Return *value* if it is a valid idle time, or `None` for no expiry.
 
     Raises:
         ValueError: It is not a number above 0 and up to a hundred years.
@@ -202,7 +202,7 @@ def _parse_column(name: str, row: Mapping[str, object]) -> Any:  # the record ch
 
 
 def _parse_limits(text: object) -> Limits:
-    """Limits from their text; an unknown ceiling is refused, because it would not hold."""
+    """Parse limits; an unknown one is refused, because it would not be enforced."""
     found = _parse_object(text)
     if unknown := found.keys() - {field.name for field in fields(Limits)}:
         raise ValueError(f"unknown limits: {sorted(unknown)}")

@@ -1,4 +1,4 @@
-"""For tests of code that uses carrel."""
+"""Helpers for tests of programs that use carrel."""
 
 from carrel.testing.tree import tree
 

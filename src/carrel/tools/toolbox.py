@@ -249,7 +249,7 @@ class Toolbox:
         if any(name == each for each in TOOLS[self.profile]):
             path = arguments.get("path") if isinstance(arguments, Mapping) else None
             denied = RoleDeniedError(f"no {name!r}", path=path if isinstance(path, str) else None)
-            self._read_context.workspace.gate.refused(str(name), denied)
+            self._read_context.workspace.gate.record_refusal(str(name), denied)
         tools = f"The tools are: {', '.join(self._tools)}."
         if not self._tools:
             tools = f"The role {self.role.name!r} has no tools."
@@ -302,7 +302,7 @@ class Toolbox:
             return None
         max_entries = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
         gate = self._read_context.workspace.gate
-        if not call.loaded.is_stepwise and not gate.guards_at_most(max_entries):
+        if not call.loaded.is_stepwise and not gate.has_at_most(max_entries):
             return None
         deadline = Deadline(QUICK_SECONDS, self._clock)
         result = self._run(call, deadline)

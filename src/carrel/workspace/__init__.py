@@ -1,6 +1,7 @@
 """The gate.
 
-Every operation on the files of a workspace parses its path, asks the policy, then charges, records and
-acts. Start with `workspace` and `gate`; `views` finds the directory that a rule opens. The lifetime of
-sessions is in `carrel.sessions`, and counts and records are kept in `carrel.storage`.
+Every operation on the files of a workspace parses its path, checks the policy, then charges, records and
+acts. Start with `workspace` and `gate`; `reading` and `writing` hold the operations, and `views` finds the
+directory of a rule. The life cycle of sessions is in `carrel.sessions`; usage and records are stored by
+`carrel.storage`.
 """

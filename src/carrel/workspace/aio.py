@@ -1,8 +1,8 @@
 """`AsyncWorkspace`: the gate for asyncio; small operations run inline, the rest in a thread.
 
-Handing a call to a worker thread costs far more than a small local operation, so what takes a few system
-calls runs at once, unless it has to wait for somebody else, and the rest in a thread. A call that is
-cancelled is not undone: its thread finishes.
+Handing a call to a worker thread costs far more than a small local operation. So operations of a few system
+calls run inline unless they would block, and all others in a thread. A cancelled call is not undone: its
+thread finishes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from carrel.workspace.archive.create import ArchiveFormat, LeftOut
 
 INLINE_BYTES = 2**16
+"""Maximum size of a file that is read inline, in bytes."""
 BATCH = 256
-"""How many entries of a walk one hop to the worker thread brings."""
+"""Number of items that one call in a worker thread fetches from an iterator."""
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -40,10 +41,10 @@ Item = TypeVar("Item")
 AsyncResult = Coroutine[Any, Any, Result]  # Any: what asyncio itself sends
 
 
-def _at_once(
+def _inline(
     method: Callable[Concatenate[Workspace, Params], Result],
 ) -> Callable[Concatenate[AsyncWorkspace, Params], AsyncResult[Result]]:
-    """The same operation, awaitable, for those that take a few system calls."""
+    """Return the operation as a coroutine function that runs inline if it would not block."""
 
     @wraps(method)
     async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -55,7 +56,7 @@ def _at_once(
 def _in_thread(
     method: Callable[Concatenate[Workspace, Params], Result],
 ) -> Callable[Concatenate[AsyncWorkspace, Params], AsyncResult[Result]]:
-    """The same operation, awaitable, in a worker thread."""
+    """Return the operation as a coroutine function that runs in a worker thread."""
 
     @wraps(method)
     async def call(self: AsyncWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
@@ -65,7 +66,7 @@ def _in_thread(
 
 
 async def run_inline_or_in_thread(work: Callable[[], Result]) -> Result:
-    """What *work* gives: at once, or from a worker thread if it has to wait."""
+    """Run *work* inline, or in a worker thread if it would block."""
     with suppress(WouldBlock):
         return run_nonblocking(work)
     return await asyncio.to_thread(work)
@@ -75,7 +76,7 @@ class AsyncWorkspace:
     """A `Workspace` whose operations are awaited; walks and chunks are asynchronous iterators."""
 
     def __init__(self, workspace: Workspace) -> None:
-        """Wrap *workspace*, which this closes in the end."""
+        """Wrap *workspace*; `close` closes it."""
         self.workspace = workspace
 
     @classmethod
@@ -91,12 +92,12 @@ class AsyncWorkspace:
 
     @property
     def session_id(self) -> str | None:
-        """The session whose files these are."""
+        """Id of the session that the files belong to."""
         return self.workspace.session_id
 
     @property
     def limits(self) -> Limits:
-        """The ceilings in force."""
+        """The limits in force."""
         return self.workspace.limits
 
     @property
@@ -106,12 +107,12 @@ class AsyncWorkspace:
 
     @property
     def within(self) -> tuple[str, ...] | None:
-        """The directories that alone can be used in a view of the workspace; `None` for all of it."""
+        """The directories that a view of the workspace is restricted to; `None` for all of it."""
         return self.workspace.within
 
     @property
     def confinement(self) -> str:
-        """How paths are kept inside."""
+        """How paths are confined."""
         return self.workspace.confinement
 
     def narrowed(
@@ -121,12 +122,12 @@ class AsyncWorkspace:
         within: Iterable[str] = (),
         check: Callable[[], None] | None = None,
     ) -> AsyncWorkspace:
-        """A view under narrower rules, as `Workspace.narrowed` makes it; there is nothing to wait for."""
+        """Return a view under narrower rules; see `Workspace.narrowed`. Not a coroutine."""
         return AsyncWorkspace(self.workspace.narrowed(mode=mode, within=within, check=check))
 
     async def close(self) -> None:
-        """End all use; reads go on, a change that is not being put in place yet raises `ClosedError`."""
-        # One that is being put in place is waited for.
+        """Close the workspace. Running reads continue; a change that is not made yet raises `ClosedError`."""
+        # In a thread, because it waits for a change that is being made.
         await asyncio.to_thread(self.workspace.close)
 
     async def __aenter__(self) -> AsyncWorkspace:
@@ -136,39 +137,39 @@ class AsyncWorkspace:
         await self.close()
 
     async def read(self, path: StrPath, *, offset: int = 0, length: int | None = None) -> bytes:
-        """The content of a file, or *length* bytes of it from *offset* on."""
+        """Return the content of a file, or *length* bytes from *offset*."""
         path = os.fspath(path)
-        return await self._sized(path, lambda: self.workspace.read(path, offset=offset, length=length))
+        return await self._read_by_size(path, lambda: self.workspace.read(path, offset=offset, length=length))
 
     async def read_with_info(
         self, path: StrPath, *, offset: int = 0, length: int | None = None
     ) -> tuple[FileInfo, bytes]:
-        """What `read` gives, and what the file was when it was opened."""
+        """Return the metadata of a file when it was opened, and its content as `read` does."""
         path = os.fspath(path)
         read = self.workspace.read_with_info
-        return await self._sized(path, lambda: read(path, offset=offset, length=length))
+        return await self._read_by_size(path, lambda: read(path, offset=offset, length=length))
 
     async def read_text(self, path: StrPath, *, encoding: str = "utf-8") -> str:
-        """The content of a file as text."""
+        """Return the content of a file as text."""
         path = os.fspath(path)
-        return await self._sized(path, lambda: self.workspace.read_text(path, encoding=encoding))
+        return await self._read_by_size(path, lambda: self.workspace.read_text(path, encoding=encoding))
 
-    async def _sized(self, path: str, read: Callable[[], Result]) -> Result:
-        """Read a small file at once, a large one in a thread."""
+    async def _read_by_size(self, path: str, read: Callable[[], Result]) -> Result:
+        """Read a small file inline, a large one in a thread."""
         if self._size(path) <= INLINE_BYTES:
             return await run_inline_or_in_thread(read)
         return await asyncio.to_thread(read)
 
     def _size(self, path: str) -> int:
-        """How large the file is, or 0 where reading it will say what is wrong."""
+        """Return the size of the file, or 0 if reading it will raise."""
         try:
-            _, files, where = self.workspace.gate.explain(Access.READ, path)
-            return 0 if files is None else files.stat(where, Links.FOLLOW).size_bytes
+            _, files, parsed = self.workspace.gate.explain(Access.READ, path)
+            return 0 if files is None else files.stat(parsed, Links.FOLLOW).size_bytes
         except CarrelError:
             return 0
 
     async def read_chunks(self, path: StrPath, *, chunk_bytes: int = CHUNK_BYTES) -> AsyncIterator[bytes]:
-        """The content piece by piece, for files larger than memory."""
+        """Iterate over the content in chunks, for files larger than memory."""
         chunks = await run_inline_or_in_thread(
             lambda: self.workspace.read_chunks(path, chunk_bytes=chunk_bytes)
         )
@@ -183,7 +184,7 @@ class AsyncWorkspace:
         wants: Wants | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> AsyncIterator[Content]:
-        """The regular files beneath a directory; large ones are read when their chunks are iterated."""
+        """Iterate over the regular files beneath a directory; large ones are read chunk by chunk."""
         read = self.workspace.read_tree
         return _iterated(lambda: read(path, enter=enter, wants=wants, chunk_bytes=chunk_bytes))
 
@@ -194,7 +195,7 @@ class AsyncWorkspace:
         format: ArchiveFormat | str = "tar",
         left_out: Callable[[LeftOut], None] | None = None,
     ) -> AsyncIterator[bytes]:
-        """A directory or a file as the pieces of an archive; *left_out* is called in a worker thread."""
+        """Stream a directory or a file as an archive; *left_out* is called in a worker thread."""
         pieces = await asyncio.to_thread(self.workspace.archive, path, format=format, left_out=left_out)
         while piece := await asyncio.to_thread(next, pieces, b""):
             yield piece
@@ -202,19 +203,19 @@ class AsyncWorkspace:
     def walk(
         self, path: StrPath = ".", *, enter: Callable[[FileInfo], bool] | None = None
     ) -> AsyncIterator[FileInfo]:
-        """Everything beneath a directory, parents first, never through a link."""
+        """Iterate over everything beneath a directory, parents first, following no links."""
         return _iterated(lambda: self.workspace.walk(path, enter=enter))
 
     def changes(self, since: int = 0) -> AsyncIterator[Event]:
-        """What was changed or refused after the record with the sequence number *since*."""
+        """Iterate over the changes and refusals after the record with the sequence number *since*."""
         return _iterated(lambda: self.workspace.changes(since))
 
-    stat = _at_once(Workspace.stat)
-    reader = _at_once(Workspace.reader)
-    exists = _at_once(Workspace.exists)
-    explain = _at_once(Workspace.explain)
-    host_path = _at_once(Workspace.host_path)
-    mkdir = _at_once(Workspace.mkdir)
+    stat = _inline(Workspace.stat)
+    reader = _inline(Workspace.reader)
+    exists = _inline(Workspace.exists)
+    explain = _inline(Workspace.explain)
+    host_path = _inline(Workspace.host_path)
+    mkdir = _inline(Workspace.mkdir)
     extract = _in_thread(Workspace.extract)
     read_lines = _in_thread(Workspace.read_lines)
     write = _in_thread(Workspace.write)
@@ -235,7 +236,7 @@ class AsyncWorkspace:
 
 
 async def _iterated(start: Callable[[], Iterator[Item]]) -> AsyncIterator[Item]:
-    """The items of an iterator that is made and advanced in worker threads."""
+    """Iterate over an iterator that is created and advanced in worker threads."""
     items = await asyncio.to_thread(start)
     while batch := await asyncio.to_thread(_take, items):
         for item in batch.items:
@@ -245,7 +246,7 @@ async def _iterated(start: Callable[[], Iterator[Item]]) -> AsyncIterator[Item]:
 
 
 class _Batch(Generic[Item]):
-    """Some items, and the error that ended the iteration after them."""
+    """Items, and the error that ended the iteration after them."""
 
     def __init__(self) -> None:
         self.items: builtins.list[Item] = []

@@ -1,10 +1,11 @@
-"""`ContainerWorkspaces`: workspaces whose files live only in containers, in a volume each.
+"""`ContainerWorkspaces`: workspaces whose files are only in containers, in one volume per workspace.
 
-A container of its own does the work on the files of a workspace, and nothing else runs in it. Programs run in
-another one that has the same volume, so they cannot see, stop or deceive what counts and checks.
+A dedicated container carries out the file operations of a workspace, and nothing else runs in it. Programs
+run in another container with the same volume, so they cannot see, stop or deceive the one that counts and
+checks.
 
 Not covered: what programs write is counted when the workspace is opened and after each run. Two processes
-that open the same workspace each keep a count of their own; a volume in memory holds its size among all.
+that open the same workspace each keep their own count; the size of a volume in memory is enforced for all.
 """
 
 from __future__ import annotations
@@ -26,24 +27,26 @@ from carrel.workspace.gate import GateOptions
 from carrel.workspace.workspace import Workspace
 
 FILES_MEMORY_BYTES = 128 * 2**20
+"""Memory limit of the container that carries out file operations, in bytes."""
 FILES_PIDS = 64
+"""Process limit of that container."""
 
 
 class ContainerWorkspaces:
-    """All workspaces of one directory of this host, on one engine; those who name the same share them."""
+    """The workspaces recorded in one directory of this host, on one engine; processes may share them."""
 
     def __init__(
         self, engine: Engine, directory: str | os.PathLike[str], *, image: str, in_memory: bool = False
     ) -> None:
-        """Keep files in volumes of *engine*, worked on by what *image* has.
+        """Keep files in volumes of *engine*, with containers of *image*.
 
-        With *in_memory* a volume is in memory: it holds no more than the quota, whoever writes, and is gone
-        when nothing uses it any more. Otherwise it is on the engine's disk until it is deleted.
+        With *in_memory*, a volume is in memory: its size is limited to the quota for all writers, and it is
+        lost when its last user is gone. Otherwise it is on the engine's disk until it is deleted.
         """
         self.engine = engine
-        self._keeper = Containers(engine, Path(directory))
+        self._containers = Containers(engine, Path(directory))
         self._in_memory = in_memory
-        # Nothing of the image's own runs in it, so it needs little.
+        # No program of the image runs in it, so it needs little.
         self._spec = ContainerSpec(image=image, memory_bytes=FILES_MEMORY_BYTES, pids=FILES_PIDS)
 
     def __enter__(self) -> ContainerWorkspaces:
@@ -55,41 +58,41 @@ class ContainerWorkspaces:
     def open(
         self, key: str, *, policy: SandboxPolicy | None = None, **options: Unpack[GateOptions]
     ) -> Workspace:
-        """Open the workspace *key*, which is made if it is missing.
+        """Open the workspace *key*, which is created if it is missing.
 
-        Its limits are those of `Limits()`, unless *options* give others; see `GateOptions`.
+        Its limits are `Limits()`, unless *options* give others; see `GateOptions`.
 
         Raises:
-            SessionIdError: A key is spelled like the id of a session, and this is not.
-            ContainerError: Its container cannot be made or started.
+            SessionIdError: The key is not a valid session id.
+            ContainerError: Its container cannot be created or started.
             EngineError: The engine does not answer.
             ValueError: It is to be in memory, and its limits set no size.
         """
         limits = options.get("limits") or Limits()
         volume = self._volume(key, limits)
-        self._keeper.register(key, self._specified(volume))
-        files = ContainerFiles(self._keeper.ensure(key))
+        self._containers.register(key, self._spec_with(volume))
+        files = ContainerFiles(self._containers.ensure(key))
         options = {"session_id": key, **options, "limits": limits}
         return Workspace(files, policy=policy or SandboxPolicy.for_workspace(WORKSPACE), **options)
 
     def container(self, key: str) -> Container:
-        """The container that does the work on the files of *key*, which was opened."""
-        return self._keeper.ensure(key)
+        """Return the container that carries out the file operations of *key*, which must be open."""
+        return self._containers.ensure(key)
 
     def delete(self, key: str) -> bool:
-        """Take a workspace away with all its files and all that runs on them; whether there was one.
+        """Remove a workspace with its files and containers; return whether it existed.
 
         Raises:
-            ContainerError: A container that is not ours uses its volume.
+            ContainerError: A foreign container uses its volume.
         """
-        self._keeper.remove(key)
-        return remove_volume(self.engine, self._keeper.name(key))
+        self._containers.remove(key)
+        return remove_volume(self.engine, self._containers.name(key))
 
     def close(self) -> None:
-        """Let go of all; files on the engine's disk stay."""
-        self._keeper.close()
+        """Release all containers; files on the engine's disk stay."""
+        self._containers.close()
 
-    def _specified(self, volume: Volume) -> ContainerSpec:
+    def _spec_with(self, volume: Volume) -> ContainerSpec:
         spec = replace(self._spec, mount=volume)
         if volume.memory_bytes is None:
             return spec
@@ -97,7 +100,7 @@ class ContainerWorkspaces:
         return replace(spec, memory_bytes=spec.memory_bytes + volume.memory_bytes)
 
     def _volume(self, key: str, limits: Limits) -> Volume:
-        name = self._keeper.name(key)
+        name = self._containers.name(key)
         if not self._in_memory:
             return Volume(name=name)
         if limits.disk_bytes is None:

@@ -1,7 +1,7 @@
 """Replace text in a file's content and describe the change as a unified diff.
 
-The diff is made from the first of the places that were replaced, not by comparing the two contents, so it
-costs no more than looking through the file.
+The diff is built from the positions of the replacements, not by comparing the two contents, so its cost is
+linear in the size of the file.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import NamedTuple
 from carrel.errors import EditError, TextError
 
 CONTEXT_LINES = 3
+"""Number of context lines on each side of a change in a diff."""
 DIFF_CHARACTERS = 100_000
-"""Longer diffs are cut; the file is changed all the same."""
-TOLD_LINES = 10
-"""So many lines are named where a text is found several times."""
+"""Maximum length of a diff in characters; a longer one is cut."""
+LISTED_LINES = 10
+"""Maximum number of lines listed in the error for an ambiguous text."""
 _HUNK_BYTES = 4 * DIFF_CHARACTERS
-"""A hunk of more has too many characters, whatever they are."""
+"""Maximum size of a hunk in bytes; a larger one exceeds `DIFF_CHARACTERS` in any encoding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The new content and how it came about."""
+    """The new content, the number of replacements and the diff."""
 
     content: bytes
     count: int
@@ -31,13 +32,13 @@ class Replaced:
 
 
 def replace(content: bytes, old: str, new: str, *, replace_all: bool, path: str) -> Replaced:
-    """Replace *old*, which must be there exactly once unless *replace_all*.
+    """Replace *old* by *new*; *old* must occur exactly once unless *replace_all*.
 
-    A file with CRLF line ends is matched and written with those, also when *old* and *new* have plain ones.
+    A file with CRLF line ends is matched and written with those, even if *old* and *new* have LF.
 
     Raises:
-        EditError: *old* is empty, is the same as *new*, is not there or is there several times.
-        TextError: One holds half a character, which no file can.
+        EditError: *old* is empty, equal to *new*, not found, or found several times.
+        TextError: One contains an unpaired surrogate, which no file can hold.
     """
     if not old:
         raise EditError("empty", f"cannot edit {path!r}: the text to replace is empty", path=path)
@@ -56,7 +57,7 @@ def replace(content: bytes, old: str, new: str, *, replace_all: bool, path: str)
         raise EditError(
             "ambiguous",
             f"cannot edit {path!r}: the text to replace matches {count} locations"
-            f" ({_told_lines(content, before)})",
+            f" ({_list_lines(content, before)})",
             path=path,
         )
     changed = content.replace(before, after)
@@ -71,18 +72,18 @@ def _encode(text: str, path: str) -> bytes:
     raise TextError(f"cannot edit {path!r}: character {start} of the text is no whole character", path=path)
 
 
-def _told_lines(content: bytes, text: bytes) -> str:
-    """The lines on which *text* begins, the first of them by number."""
+def _list_lines(content: bytes, text: bytes) -> str:
+    """List the numbers of the first lines on which *text* begins."""
     numbers: list[str] = []
     number, at = 1, 0
     place = content.find(text)
     while place >= 0:
-        if len(numbers) == TOLD_LINES:
+        if len(numbers) == LISTED_LINES:
             return f"lines {', '.join(numbers)} and more"
         number += content.count(b"\n", at, place)
         numbers.append(str(number))
         at = place
-        # Once a line is enough; some have it a million times.
+        # Each line is listed once; some contain the text a million times.
         line_end = content.find(b"\n", place)
         place = -1 if line_end < 0 else content.find(text, line_end + 1)
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
@@ -97,7 +98,7 @@ def _with_line_ends(text: bytes, content: bytes, count: int) -> bytes:
 
 
 class _Hunk(NamedTuple):
-    """The bytes from the beginning of a line to the end of another, and the places between them."""
+    """A range of whole lines, and the offsets of the replacements in it."""
 
     begin: int
     end: int
@@ -128,7 +129,7 @@ def _diff(content: bytes, before: bytes, after: bytes, path: str) -> str:
 
 
 def _hunks(content: bytes, text: bytes) -> Iterator[_Hunk]:
-    """The lines around the places of *text*; one that has become too long for a diff is not whole."""
+    """Yield the lines around each *text*; the last hunk is incomplete if it is too long for a diff."""
     hunk: _Hunk | None = None
     line_end = 0
     for place in _places(content, text):
@@ -136,7 +137,7 @@ def _hunks(content: bytes, text: bytes) -> Iterator[_Hunk]:
         if hunk is not None and (hunk.end - hunk.begin > _HUNK_BYTES or len(hunk.places) > DIFF_CHARACTERS):
             break
         if hunk is not None and last < line_end:
-            # In the same line as the one before, of which there may be very many.
+            # In the same line as the previous one; there may be very many.
             hunk.places.append(place)
             continue
         begin, line_end = _line_begin(content, place), _line_end(content, last)
@@ -167,7 +168,7 @@ def _line_begin(content: bytes, at: int) -> int:
 
 
 def _line_end(content: bytes, at: int) -> int:
-    """Behind the newline at or after *at*."""
+    """Return the offset after the first newline at or after *at*."""
     end = content.find(b"\n", at)
     return len(content) if end < 0 else end + 1
 
@@ -182,7 +183,7 @@ def _rewritten(old: bytes, places: list[int], before: bytes, after: bytes) -> by
 
 
 def _render_hunk(old: bytes, new: bytes, first: int, shift: int) -> tuple[str, int]:
-    """One hunk whose old text begins at line *first*, and by how many lines it grew."""
+    """Render a hunk whose old text begins at line *first*; return it and the number of added lines."""
     olds, news = _lines(old), _lines(new)
     head = _common(olds, news)
     tail = _common(olds[head:][::-1], news[head:][::-1])
@@ -192,13 +193,13 @@ def _render_hunk(old: bytes, new: bytes, first: int, shift: int) -> tuple[str, i
         *(b"+" + line for line in news[head : len(news) - tail]),
         *(b" " + line for line in olds[len(olds) - tail :]),
     ]
-    text = "".join(_shown(line) for line in body)
+    text = "".join(_render_line(line) for line in body)
     ranges = f"-{_range(first, len(olds))} +{_range(first + shift, len(news))}"
     return f"@@ {ranges} @@\n{text}", len(news) - len(olds)
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """The lines with their ends; only a newline ends one."""
+    """Split into lines with their ends; only a newline ends one."""
     *whole, rest = content.split(b"\n")
     lines = [line + b"\n" for line in whole]
     return [*lines, rest] if rest else lines
@@ -214,12 +215,12 @@ def _common(one: list[bytes], other: list[bytes]) -> int:
 
 
 def _range(first: int, count: int) -> str:
-    """Line numbers as a unified diff writes them."""
+    """Render a line range as in a unified diff."""
     if count == 1:
         return str(first + 1)
     return f"{first if count == 0 else first + 1},{count}"
 
 
-def _shown(line: bytes) -> str:
+def _render_line(line: bytes) -> str:
     text = line.decode("utf-8", "replace")
     return text if text.endswith("\n") else text + "\n\\ No newline at end of file\n"

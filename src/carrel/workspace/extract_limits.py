@@ -1,4 +1,4 @@
-"""`ExtractLimits`: ceilings for what an archive may claim or hold, and the meter that enforces them."""
+"""`ExtractLimits`: limits on what an archive may declare or contain, and the meter that enforces them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from carrel.errors import LimitError
 from carrel.values import MIB
 
 HARMLESS_BYTES = 16 * MIB
-"""However small an archive is, it may expand to this: a file of zeros is no bomb yet."""
+"""Bytes that an archive of any size may expand to: a small file of zeros is not a bomb."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractLimits:
-    """Ceilings for one extraction; `None` means no ceiling. Those of the workspace hold as well."""
+    """Limits on one extraction; `None` means no limit. Those of the workspace apply as well."""
 
     archive_bytes: int | None = 1024 * MIB
-    """Size of the archive as it comes in."""
+    """Size of the archive itself."""
     extracted_bytes: int | None = 2048 * MIB
-    """Sum of the sizes of all files, hard links counted as the copies that they become; also what a
-    compressed tar archive expands to, headers and padding included."""
+    """Sum of the sizes of all files, with hard links counted as the copies that they become; also the
+    expanded size of a compressed tar archive, including headers and padding."""
     members: int | None = 100_000
-    """Files, directories and links, with the directories that are only implied."""
+    """Number of files, directories and links, including implied directories."""
     header_bytes: int | None = 32 * MIB
-    """Names, texts of links and all else that is said about the members."""
+    """Size of names, link targets and all other headers of the members."""
     ratio: int | None = 1000
-    """How many times its own size an archive may expand to, once that is more than 16 MiB."""
+    """Factor by which an archive may expand, once the result is larger than 16 MiB."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -35,7 +35,7 @@ class ExtractLimits:
 
 
 class ExtractMeter:
-    """Counts one pass through an archive of *archive_bytes*, and ends it at a ceiling."""
+    """Counts one pass through an archive of *archive_bytes*, and raises at a limit."""
 
     def __init__(self, limits: ExtractLimits, archive_bytes: int) -> None:
         self._limits = limits
@@ -43,16 +43,16 @@ class ExtractMeter:
         self._members = self._header_bytes = self._content_bytes = self._expanded_bytes = 0
 
     def add_member(self) -> None:
-        """Count one entry that would be made, or that is listed."""
+        """Count one entry that would be created or that is listed."""
         self._members += 1
         require("archive_members", self._members, self._limits.members, "has {} members")
 
     def require_members(self, count: int) -> None:
-        """Refuse an archive that announces *count* members."""
+        """Refuse an archive that declares *count* members, if they are too many."""
         require("archive_members", count, self._limits.members, "has {} members")
 
     def add_header(self, size_bytes: int) -> None:
-        """Count what is said about members."""
+        """Count bytes of headers."""
         self._header_bytes += size_bytes
         require(
             "archive_headers",
@@ -62,12 +62,12 @@ class ExtractMeter:
         )
 
     def add_content(self, size_bytes: int) -> None:
-        """Count a file before it is looked at, as large as it claims to be."""
+        """Count the declared size of a file, before it is read."""
         self._content_bytes += size_bytes
         self._require_expansion(self._content_bytes)
 
     def add_expanded(self, size_bytes: int) -> None:
-        """Count what was expanded."""
+        """Count expanded bytes."""
         self._expanded_bytes += size_bytes
         self._require_expansion(self._expanded_bytes)
 
@@ -82,7 +82,7 @@ class ExtractMeter:
 
 
 def require(what: str, asked: int, limit: int | None, claim: str) -> None:
-    """Refuse an archive that passes the ceiling *what*.
+    """Refuse an archive that exceeds the limit *what*.
 
     Raises:
         LimitError: *asked* is more than *limit*.

@@ -33,7 +33,7 @@ from carrel.workspace.chunks import require_size
 from carrel.workspace.views import NameParts, RuleRoots, View
 
 SMALL_ENTRIES = 500
-"""So many are listed in a few milliseconds."""
+"""Number of entries that are listed within a few milliseconds."""
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -43,33 +43,31 @@ class Ledger(Account, Protocol):
     """The account of a whole workspace."""
 
     def usage(self) -> Usage:
-        """What the workspace holds."""
+        """Return the usage of the workspace."""
         ...
 
     def known_entries(self) -> int | None:
-        """How many entries there are, if that can be told without waiting for anybody."""
+        """Return the number of entries, or `None` if it cannot be known without waiting."""
         ...
 
     def recount(self) -> Usage:
-        """Count again what there is, whoever made it."""
+        """Count all files, including changes that did not come through the gate."""
         ...
 
-    def begin_direct(self) -> None:
-        """Say that programs change the files by themselves from now on.
-
-        If the caller is killed, the next one counts.
+    def begin_unmediated(self) -> None:
+        """Mark that programs change files without the gate; if this process is killed, the next one counts.
 
         Raises:
-            QuotaError: There is too much already.
+            QuotaError: The quota is exceeded already.
         """
         ...
 
-    def end_direct(self) -> Usage:
-        """Say that they do no longer, and count what there is."""
+    def end_unmediated(self) -> Usage:
+        """Remove the mark of `begin_unmediated` and count the files."""
         ...
 
-    def flush_files(self) -> None:
-        """Flush all that programs changed by themselves, where that is due.
+    def flush_unmediated(self) -> None:
+        """Flush what programs changed without the gate, if the durability level requires it.
 
         Raises:
             DiskError: That failed.
@@ -77,14 +75,14 @@ class Ledger(Account, Protocol):
         ...
 
     def spool(self) -> Draft | None:
-        """A file for an archive that is not judged yet, on the disk of the sessions; `None` for any place."""
+        """Create a file for an incoming archive on the disk of the sessions; `None` for a temporary file."""
         ...
 
     def require_spool(self, size_bytes: int, *, coming_bytes: int = 0, replacing: bool) -> None:
-        """Refuse to take in an archive of *size_bytes* that cannot fit, beside what others take in.
+        """Refuse to spool an archive of *size_bytes* that cannot fit beside those of other callers.
 
-        Of these, *coming_bytes* are known not to be on the disk yet. Where it is *replacing* files, those
-        that are there may make room for it.
+        Of these, *coming_bytes* are known not to be on the disk yet. If it is *replacing* files, the current
+        usage is not counted against it.
 
         Raises:
             QuotaError: It has too many bytes.
@@ -93,12 +91,12 @@ class Ledger(Account, Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what is held open."""
+        """Release the resources of the ledger."""
         ...
 
 
 class Gated(Protocol):
-    """Something whose operations go through a gate."""
+    """An object whose operations go through a gate."""
 
     gate: Gate
 
@@ -119,7 +117,7 @@ def gated(
             try:
                 return method(self, *args, **kwargs)
             except (PathError, AccessError, QuotaError) as error:
-                self.gate.refused(operation, error)
+                self.gate.record_refusal(operation, error)
                 raise
 
         return call
@@ -128,25 +126,25 @@ def gated(
 
 
 class GateOptions(TypedDict, total=False):
-    """How a gate may be set up; what is left out has a default."""
+    """Options of a gate, all with defaults."""
 
     limits: Limits | None
-    """Ceilings; those of `Limits()` by default, but none for the whole of a directory that is no session."""
+    """Limits; `Limits()` by default, without a quota for a directory that is not a session."""
     logger: SandboxLogger | None
-    """Where events go; the stdlib logger `carrel` by default."""
+    """Receives log events; the stdlib logger `carrel` by default."""
     journal: Journal | None
-    """Where changes and refusals are recorded; in memory by default."""
+    """Records changes and refusals; in memory by default."""
     session_id: str | None
-    """Named in every event."""
+    """Session id in every event."""
     actor: str
-    """Named in every record as the one who requested; `host` by default."""
+    """Recorded as the one who requested each operation; `host` by default."""
     absolute_paths: bool
-    """Whether absolute paths are looked up in the rules, or refused as such; the first by default."""
+    """Whether absolute paths are looked up in the rules (the default); if not, they are refused."""
     clock: Clock
 
 
-def recorder_of(options: GateOptions) -> Recorder:
-    """What writes down the changes and refusals of a gate with these *options*."""
+def create_recorder(options: GateOptions) -> Recorder:
+    """Create the recorder of a gate with these *options*."""
     return Recorder(
         options.get("journal") or MemoryJournal(),
         logger=SandboxLogger.of(options.get("logger")),
@@ -157,11 +155,11 @@ def recorder_of(options: GateOptions) -> Recorder:
 
 
 class Gate:
-    """What every operation on a workspace passes through."""
+    """Checks and records every operation on a workspace."""
 
     def __init__(
         self,
-        areas: RuleRoots | View,
+        roots: RuleRoots | View,
         policy: SandboxPolicy,
         *,
         limits: Limits,
@@ -170,13 +168,13 @@ class Gate:
         absolute_paths: bool = True,
         base: Gate | None = None,
     ) -> None:
-        """Guard *areas* by *policy*; what a view works with belongs to the gate that is its *base*."""
+        """Guard *roots* by *policy*. The resources of a view belong to the gate *base*."""
         self.policy = policy
         self.limits = limits
         self.session_id = recorder.session_id
         self.ledger = ledger
         self._allowed = [policy.allowed(index) for index in range(len(policy.allowed_paths))]
-        self._areas = areas
+        self._roots = roots
         self._recorder = recorder
         self._logger = recorder.logger
         self._parse = parse_any if absolute_paths else parse
@@ -184,23 +182,23 @@ class Gate:
         self._closed = False
 
     def narrowed(self, mode: AccessMode, within: tuple[NameParts, ...], check: Check | None) -> Gate:
-        """A gate to the same files that lets no more through.
+        """Return a gate to the same files that permits no more than this one.
 
         Raises:
-            UnavailableError: The files have no directories that could be opened on their own.
+            UnavailableError: *within* is given, and the files are not on the host's disk.
             ClosedError: The gate was closed.
         """
         self.require_open()
-        view = self._areas if isinstance(self._areas, View) else View(self._areas)
+        view = self._roots if isinstance(self._roots, View) else View(self._roots)
         view = view.narrowed(within, check)
         policy = self.policy.read_only() if mode is AccessMode.READ_ONLY else self.policy
         if view.within is not None:
-            # Switched off, the rules would open the rest of the workspace by its path on the host.
+            # Switched off, the rules would permit the rest of the workspace by its path on the host.
             policy = policy.switched_on()
         return Gate(
             view,
             policy,
-            limits=_shallower(self.limits, self.within, view.within),
+            limits=_reduce_depth(self.limits, self.within, view.within),
             recorder=self._recorder,
             ledger=self.ledger,
             absolute_paths=self._parse is parse_any,
@@ -209,87 +207,88 @@ class Gate:
 
     @property
     def within(self) -> tuple[NameParts, ...] | None:
-        """The directories of the workspace that alone can be used; `None` for all of it."""
-        return self._areas.within if isinstance(self._areas, View) else None
+        """The directories of the workspace that the gate is restricted to; `None` for all of it."""
+        return self._roots.within if isinstance(self._roots, View) else None
 
     @property
     def is_closed(self) -> bool:
-        """Whether this gate was closed, or the one that it is a view of."""
+        """Whether this gate or its base was closed."""
         return self._closed or (self._base is not None and self._base.is_closed)
 
     def require_open(self) -> None:
-        """Do nothing unless the gate was closed.
+        """Require that the gate is open.
 
         Raises:
-            ClosedError: It was.
+            ClosedError: It was closed.
         """
         if self.is_closed:
             raise ClosedError("workspace is closed")
 
     @property
-    def guards_little(self) -> bool:
-        """Whether it is known that looking through everything behind it takes no time to speak of."""
-        return self.guards_at_most(SMALL_ENTRIES)
+    def is_small(self) -> bool:
+        """Whether the workspace is known to be small enough to be walked within a few milliseconds."""
+        return self.has_at_most(SMALL_ENTRIES)
 
-    def guards_at_most(self, count: int) -> bool:
-        """Whether it is known that there are no more than *count* entries behind it."""
+    def has_at_most(self, count: int) -> bool:
+        """Whether the workspace is known to have no more than *count* entries."""
         entries = self.ledger.known_entries()
         return entries is not None and entries <= count and len(self.policy.allowed_paths) == 1
 
     def close(self) -> None:
-        """Close every directory and the journal; a view closes itself alone."""
+        """Close every directory and the journal; of a view, only the view."""
         self._closed = True
         if self._base is not None:
             return
-        self._areas.close()
+        self._roots.close()
         self.ledger.close()
         self._recorder.close()
 
-    # Before
+    # Before an operation
 
     def permit(self, access: Access, path: StrPath) -> tuple[Files, ParsedPath]:
-        """The files and the way in them that the first matching rule opens for this access.
+        """Return the files of the first matching rule, and the path in them, if the rule allows *access*.
 
         Raises:
             ClosedError: The gate was closed.
-            PathError: The text is not a path we accept.
-            OutsideError: No rule has the path.
+            PathError: The path is invalid.
+            OutsideError: No rule covers the path.
             AccessError: Its rule does not allow this access.
         """
-        requested = self._asked(path)
-        place = self._areas.locate(requested)
-        if place.rule is None or access not in self._allowed[place.rule]:
-            self.policy.decide(requested.requested, access, place.rule).require()
-        return self._areas.files(place), place.where
+        requested = self._parse_open(path)
+        location = self._roots.locate(requested)
+        if location.rule is None or access not in self._allowed[location.rule]:
+            self.policy.decide(requested.requested, access, location.rule).require()
+        return self._roots.files(location), location.path
 
     def explain(self, access: Access, path: StrPath) -> tuple[Decision, Files | None, ParsedPath]:
-        """What `permit` would say, without recording it; no files if it says no or there are none yet."""
-        requested = self._asked(path)
-        place = self._areas.locate(requested)
-        decision = self.policy.decide(requested.requested, access, place.rule)
+        """Return the decision of `permit`, and the files if it allows access and they exist."""
+        requested = self._parse_open(path)
+        location = self._roots.locate(requested)
+        decision = self.policy.decide(requested.requested, access, location.rule)
         if not decision.allowed:
-            return decision, None, place.where
+            return decision, None, location.path
         try:
-            return decision, self._areas.files(place), place.where
+            return decision, self._roots.files(location), location.path
         except MissingError:
-            return decision, None, place.where
+            return decision, None, location.path
 
-    def _asked(self, path: StrPath) -> ParsedPath:
+    def _parse_open(self, path: StrPath) -> ParsedPath:
+        """Parse *path*, if the gate is open."""
         if self._closed or (self._base is not None and self._base.is_closed):
             raise ClosedError(f"workspace is closed: {str(path)[:PATH_BYTES]!r}", path=str(path))
         return self._parse(path)
 
-    def require_size(self, size: int, where: ParsedPath) -> None:
-        """Refuse to make a file of *size* bytes, or one so deep.
+    def require_size(self, size: int, path: ParsedPath) -> None:
+        """Refuse a file of more than the maximum size, or a path of more than the maximum depth.
 
         Raises:
-            LimitError: A ceiling would be passed.
+            LimitError: A limit would be exceeded.
         """
-        require_size(size, self.limits.file_bytes, where)
-        self.require_depth(where)
+        require_size(size, self.limits.file_bytes, path)
+        self.require_depth(path)
 
     def require_room(self, *, more_bytes: int, more_entries: int) -> None:
-        """Refuse what cannot fit into the quota now.
+        """Refuse growth that does not fit in the quota now.
 
         Raises:
             QuotaError: There would be too many bytes or entries.
@@ -297,87 +296,87 @@ class Gate:
         """
         self.ledger.require_room(more_bytes, more_entries)
 
-    def require_depth(self, where: ParsedPath) -> None:
-        """Refuse to make something so deep.
+    def require_depth(self, path: ParsedPath) -> None:
+        """Refuse a path of more than the maximum depth.
 
         Raises:
-            LimitError: The path has more levels than the limit.
+            LimitError: It has more levels than the limit.
         """
         limit = self.limits.depth
-        depth = len(where.parts)
+        depth = len(path.parts)
         if limit is not None and depth > limit:
             raise LimitError(
                 "depth",
                 limit=limit,
                 asked=depth,
-                message=f"path {where.requested[:80]!r} is too deep: {depth} levels, the limit is {limit}",
-                path=where.requested,
+                message=f"path {path.requested[:80]!r} is too deep: {depth} levels, the limit is {limit}",
+                path=path.requested,
             )
 
-    # After
+    # After an operation
 
-    def refused(self, operation: str, error: CarrelError) -> None:
-        """Remember an attempt that was refused, unless it was merely clumsy."""
+    def record_refusal(self, operation: str, error: CarrelError) -> None:
+        """Record a refused operation, unless the error is a mere mistake."""
         if isinstance(error, IntoItselfError):
             return
         path = (error.path or "")[:PATH_BYTES]
-        # Without the turn of the session: a refusal must not wait, on an event loop or in a signal handler.
+        # Without the session lock: a refusal must not wait, on an event loop or in a signal handler.
         self._recorder.refuse(operation, path, error.code)
 
-    def log(self, operation: str, where: ParsedPath, **fields: object) -> None:
-        """Log `session.file.<operation>` about the path as it was requested for."""
+    def log(self, operation: str, path: ParsedPath, **fields: object) -> None:
+        """Log `session.file.<operation>` with the path as requested."""
         logger = self._logger
         if logger.wants_events():
             logger.log_event(
-                f"session.file.{operation}", session_id=self.session_id, path=where.requested, **fields
+                f"session.file.{operation}", session_id=self.session_id, path=path.requested, **fields
             )
 
     def log_listing(self, pattern: str, count: int) -> None:
-        """Log `session.file.list` about a pattern."""
+        """Log `session.file.list` with a pattern."""
         self._logger.log_event(
             "session.file.list", session_id=self.session_id, pattern=pattern, file_count=count
         )
 
     def log_failure(self, tool: str, error: Exception) -> None:
-        """Log that a tool failed by a mistake of ours."""
+        """Log an internal error of a tool."""
         self._logger.log_failure("tool.failed", error, session_id=self.session_id, tool=tool)
 
     def now(self) -> int:
-        """The time, in nanoseconds since the epoch."""
+        """Return the time in nanoseconds since the epoch."""
         return self._recorder.now()
 
     def watching(self) -> AbstractContextManager[list[Event]]:
-        """Collect what is recorded meanwhile by this thread and those it starts; see `Recorder.watching`."""
+        """Collect the events recorded in the current context; see `Recorder.watching`."""
         return self._recorder.watching()
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody collects what is recorded in this context."""
+        """Whether events recorded in the current context are collected."""
         return self._recorder.is_watched
 
     def relay(self, events: Iterable[Event]) -> None:
-        """Give what another process recorded to those who watch; see `Recorder.relay`."""
+        """Pass events that another process recorded to the watchers; see `Recorder.relay`."""
         self._recorder.relay(events)
 
     def position(self) -> int:
-        """How far the journal has come."""
+        """Return the sequence number of the latest event in the journal."""
         return self._recorder.position()
 
     def events(self, since: int, *, refusals: bool = True) -> Iterator[Event]:
-        """The records after *since*; those of changes alone if so requested.
+        """Return the events after *since*, without refusals if *refusals* is off.
 
-        A view of some directories gives only those whose paths it shows.
+        A view of some directories returns only events whose paths it shows.
         """
         self.require_open()
         found = self._recorder.events(since, refusals=refusals)
-        shown = self._areas.shown if isinstance(self._areas, View) else None
-        return found if shown is None else filter(shown.has, found)
+        shown = self._roots.filter if isinstance(self._roots, View) else None
+        return found if shown is None else filter(shown.includes, found)
 
 
-def _shallower(
+def _reduce_depth(
     limits: Limits, before: tuple[NameParts, ...] | None, within: tuple[NameParts, ...] | None
 ) -> Limits:
-    """The limits of a view whose paths are counted from the directories that it shows."""
+    """Reduce the depth limit of a view, whose paths are counted from the directories that it shows."""
     more = _depth(within) - _depth(before)
     if limits.depth is None or more <= 0:
         return limits

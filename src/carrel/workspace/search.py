@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def is_hidden(path: str) -> bool:
-    """Whether any name in *path* begins with a dot."""
+    """Whether any name in *path* starts with a dot."""
     return path.startswith(".") or "/." in path
 
 
 def matching(files: Files, top: ParsedPath, pattern: Pattern | None, limits: Limits) -> Iterator[FileInfo]:
-    """Everything beneath *top* that *pattern* matches, or simply everything; nothing if it is missing."""
+    """Yield everything beneath *top* that matches *pattern*, if given; nothing if *top* is missing."""
     try:
         found = files.walk(top, limits)
     except (MissingError, NotDirectoryError, LoopError):
@@ -36,32 +36,31 @@ def matching(files: Files, top: ParsedPath, pattern: Pattern | None, limits: Lim
 
 
 def below(top: FileInfo, info: FileInfo) -> str:
-    """The path of *info*, found beneath *top*, seen from there."""
+    """Return the path of *info* relative to *top*."""
     return info.path if top.path == "." else info.path[len(top.path.rstrip("/")) + 1 :]
 
 
 def searchable(
     files: Files,
-    where: ParsedPath,
+    path: ParsedPath,
     patterns: Sequence[Pattern],
     limits: Limits,
     *,
     hidden: bool,
     wants: Wants | None = None,
 ) -> Iterator[Content]:
-    """The regular files at or beneath *where* to search.
+    """Yield the regular files to search at or beneath *path*.
 
-    Those that one of *patterns* matches, seen from there, if there are any, and to whose name *wants* says
-    yes.
+    They match one of *patterns* relative to *path*, if there are any, and *wants* is true for their names.
     """
-    top = files.stat(where, Links.FOLLOW)
+    top = files.stat(path, Links.FOLLOW)
     if top.kind is not FileKind.DIRECTORY:
-        yield Content(top.path, _read(files, where))
+        yield Content(top.path, _read(files, path))
         return
     skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
     is_by_name = all(pattern.anywhere for pattern in patterns)
     for content in files.read_tree(
-        where,
+        path,
         limits,
         enter=None if hidden else _is_shown,
         wants=_name_filter(patterns, wants, hidden=hidden),
@@ -71,8 +70,8 @@ def searchable(
             yield content
 
 
-def _read(files: Files, where: ParsedPath) -> Iterator[bytes]:
-    yield from files.reader(where).chunks(CHUNK_BYTES)
+def _read(files: Files, path: ParsedPath) -> Iterator[bytes]:
+    yield from files.reader(path).chunks(CHUNK_BYTES)
 
 
 def _is_shown(name: str) -> bool:
@@ -80,7 +79,7 @@ def _is_shown(name: str) -> bool:
 
 
 def _name_filter(patterns: Sequence[Pattern], wants: Wants | None, *, hidden: bool) -> Wants | None:
-    """What is known about a file from its name alone, lest it be read for nothing."""
+    """Return a filter that excludes files by their name alone, before they are read."""
     if hidden and wants is None and not patterns:
         return None
 
@@ -95,49 +94,51 @@ def _name_filter(patterns: Sequence[Pattern], wants: Wants | None, *, hidden: bo
 
 
 QUERY_CHARACTERS = 1000
+"""Maximum length of a query in characters."""
 CONTEXT_LINES = 20
+"""Maximum number of context lines on each side of a match."""
 BINARY_BYTES = 8192
-"""A NUL among the first bytes makes a file binary."""
+"""A file with a NUL among this many first bytes is binary."""
 NEAR_BYTES = 2**12
-"""In so much a plain text is found faster without RE2."""
+"""Up to this many bytes, plain text is found faster without RE2."""
 _WALK_LIMITS = frozenset({"limit.depth", "limit.list_entries", "limit.walk_entries"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBudget:
-    """Where a search ends and says `truncated`."""
+    """Limits at which a search ends as `truncated`."""
 
     matches: int = 1000
-    """Most lines that are returned."""
+    """Maximum number of lines that are returned."""
     files: int = 10_000
-    """Most files that are looked into."""
+    """Maximum number of files that are searched."""
     file_bytes: int = 10 * MIB
     """Larger files are skipped."""
     total_bytes: int = 512 * MIB
-    """Most bytes that are looked through."""
+    """Maximum number of bytes that are searched."""
     seconds: float = 10.0
-    """Longest time, looked at before each file and now and then within one."""
+    """Maximum time, checked before each file and periodically within one."""
     line_characters: int = 1000
     """Longer lines are cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to look for."""
+    """Text or regular expression to search for."""
 
     text: str
     regex: bool = True
     ignore_case: bool = False
     context: int = 0
-    """How many lines before and after a match are given with it."""
+    """Number of context lines before and after each match."""
 
     def compile(self) -> Callable[[bytes, int], Iterable[int]]:
-        """A function that gives the offset of the first match in each line of a content, from some line on.
+        """Return a function that yields the offset of the first match in each line, from an offset on.
 
-        No match spans lines. That a line may match at each of its bytes costs nothing.
+        No match spans lines, and further matches in a line cost nothing.
 
         Raises:
-            PatternError: The query is empty, too long or no regular expression of RE2.
+            PatternError: The query is empty, too long or not a valid RE2 expression.
         """
         import re2
 
@@ -169,13 +170,13 @@ class Query:
         raise PatternError(f"invalid regular expression {self.text[:80]!r}: {problem}")
 
     def _lacks(self, text: bytes) -> Callable[[bytes], bool]:
-        """A function that tells quickly of some contents that nothing in them matches."""
+        """Return a fast test that is true only for contents without a match."""
         if self.regex or not text.isascii():
             return lambda content: False
         if not self.ignore_case:
             return lambda content: len(content) <= NEAR_BYTES and text not in content
         lowered = text.lower()
-        # Beyond ASCII, letters have other cases than `lower` knows.
+        # Beyond ASCII, RE2 folds more cases than `lower` does.
         return lambda content: (
             len(content) <= NEAR_BYTES and content.isascii() and lowered not in content.lower()
         )
@@ -191,14 +192,14 @@ def _firsts(pattern: re2._Regexp[bytes], content: bytes, start: int) -> Iterator
 
 
 def _reason(error: Exception) -> str:
-    """What RE2 complained about, without its quotation of our own prefix."""
+    """Return RE2's error message without its quotation of our own prefix."""
     detail = error.args[0] if error.args else b""
     text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
     return text.partition(":")[0] or "it does not compile"
 
 
 class Search:
-    """One run over files, until they or the budget end."""
+    """One search through files, until they or the budget are exhausted."""
 
     def __init__(
         self, query: Query, budget: SearchBudget, clock: Callable[[], float] = time.monotonic
@@ -214,14 +215,14 @@ class Search:
         self._bytes = 0
         self._reason: str | None = None
         self._first_line = 0
-        """Of the file that is being searched, counted from 1."""
+        """Line of the current file at which to start, counted from 1."""
         self._next: Position | None = None
 
     def run(self, files: Iterable[Content], start: Position | None = None) -> SearchResult:
-        """Search *files*, which come in the order of their names, from *start* on.
+        """Search *files*, which are sorted by name, from *start*.
 
         Raises:
-            LimitError: Whoever called does not want to wait any longer.
+            LimitError: A limit of the caller was reached.
         """
         first = None if start is None else start.path.split("/")
         try:
@@ -264,12 +265,12 @@ class Search:
             self._collect(path, content)
 
     def _end(self, reason: str, path: str, line: int | None = None) -> None:
-        """End the search before a line of *path*, by default the one where it would have begun."""
+        """End the search before a line of *path*, by default the line at which it would have started."""
         self._reason = reason
         self._next = Position(path, self._first_line if line is None else line)
 
     def _content(self, chunks: Iterable[bytes]) -> bytes | None:
-        """The whole content; `None` if it is binary, too large, or cannot be read."""
+        """Return the whole content; `None` if it is binary, too large, or cannot be read."""
         pieces: list[bytes] = []
         size = 0
         try:
@@ -310,10 +311,10 @@ class Search:
 
 
 class _Lines:
-    """The lines of a content, one of which is the current one; no list of them is kept, as it may be long."""
+    """A cursor over the lines of a content; the lines are not split, because there may be very many."""
 
     def __init__(self, content: bytes, characters: int, number: int) -> None:
-        """Begin at the line *number*, counted from 1, or behind the last."""
+        """Start at the line *number*, counted from 1, or after the last."""
         self._content = content
         self._characters = characters
         self.number = max(1, number)
@@ -330,11 +331,11 @@ class _Lines:
         return len(self._content[self.start : offset].decode("utf-8", "replace")) + 1
 
     def text(self) -> str:
-        """The line, without its end."""
+        """Return the line without its line end."""
         return self._text(self.start)
 
     def before(self, count: int) -> tuple[str, ...]:
-        """So many lines before it, if there are."""
+        """Return up to *count* lines before the current one."""
         found: list[str] = []
         start = self.start
         while start > 0 and len(found) < count:
@@ -343,7 +344,7 @@ class _Lines:
         return tuple(reversed(found))
 
     def after(self, count: int) -> tuple[str, ...]:
-        """So many lines after it, if there are."""
+        """Return up to *count* lines after the current one."""
         found: list[str] = []
         end = self._content.find(b"\n", self.start)
         while 0 <= end < len(self._content) - 1 and len(found) < count:

@@ -22,14 +22,14 @@ _CODECS = {
 }
 
 _BLOCK_BYTES = 2**16
-"""Line ends are counted in so much at once."""
+"""Number of bytes in which line ends are counted at once."""
 
 
 def decode(data: bytes, encoding: str, path: str) -> str:
-    """The text of *data*; as `base64`, any bytes have one.
+    """Decode *data*; with `base64`, encode any bytes as base64.
 
     Raises:
-        TextError: The encoding is not offered, or the bytes are not text in it.
+        TextError: The encoding is not supported, or the bytes are invalid in it.
     """
     codec = _codec(encoding)
     if codec == "base64":
@@ -45,10 +45,10 @@ def decode(data: bytes, encoding: str, path: str) -> str:
 
 
 def encode(text: str, encoding: str, path: str) -> bytes:
-    """The bytes of *text*; as `base64`, the bytes it stands for.
+    """Encode *text*; with `base64`, decode it from base64.
 
     Raises:
-        TextError: The encoding is not offered, or the text cannot be written in it.
+        TextError: The encoding is not supported, or the text cannot be represented in it.
     """
     codec = _codec(encoding)
     try:
@@ -74,7 +74,7 @@ def line_window(
     limit: int | None,
     path: str,
 ) -> LineWindow:
-    """The lines *start* to *start* + *count* - 1 of a content that need not fit into memory."""
+    """Return *count* lines from line *start* of a content that need not fit in memory."""
     if start < 1 or (count is not None and count < 0):
         raise ValueError(f"a window starts at line 1 and has no negative size: {start}, {count}")
     window = _Window(start, sys.maxsize if count is None else start + count)
@@ -109,7 +109,7 @@ class _Window:
         self.start = start
         self.end = end
         self.line = 1
-        """Number of the line that the next byte belongs to."""
+        """Number of the line of the next byte."""
         self.open_line = False
         """Whether that line has bytes already."""
         self.pieces: list[bytes] = []
@@ -125,7 +125,7 @@ class _Window:
         self.open_line = not chunk.endswith(b"\n")
 
     def _skip_to(self, line: int, chunk: bytes, position: int) -> int:
-        """Move on to the first byte of *line*, or to the end of *chunk*; returns the position."""
+        """Skip to the first byte of *line*, or to the end of *chunk*; return the position."""
         newlines = chunk.count(b"\n", position)
         if self.line + newlines < line:
             self.line += newlines
@@ -137,7 +137,7 @@ class _Window:
 
 
 def line_start(content: bytes, count: int) -> int:
-    """Where the line begins that *count* lines precede; the end, if there are not so many."""
+    """Return the offset after the first *count* lines; the end, if there are fewer."""
     at = 0
     while count and at < len(content) and (ends := content.count(b"\n", at, at + _BLOCK_BYTES)) < count:
         at, count = at + _BLOCK_BYTES, count - ends
@@ -150,5 +150,5 @@ def line_start(content: bytes, count: int) -> int:
 
 
 def line_count(content: bytes) -> int:
-    """How many lines there are; only a newline ends one, and the last need not be ended."""
+    """Count the lines; only a newline ends one, and the last need not have one."""
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))

@@ -1,15 +1,15 @@
-"""`UnmediatedRun`: programs that work on the files of a workspace without asking the gate.
+"""`UnmediatedRun`: run programs that change the files of a workspace without the gate.
 
-Before, the workspace must be within its quota. Afterwards what they did is in the journal, as done by the
-actor who let them run, and the workspace is counted again. Nothing is refused then: it has happened.
+Before the run, the workspace must be within its quota. After it, the changes are recorded in the journal
+under the actor that started the programs, and the workspace is counted. They are not refused: they have
+happened.
 
-Not covered: what they did is not in the journal if the process that let them run is killed. While they run,
-the count of the session does not grow with what they write; whoever lets them run measures it meanwhile and
-ends them. What others change through the gate at the same time is in the journal already, and the same file
-is not recorded a second time. A file that is made and removed again is not seen. Where there is more than can
-be surveyed, or no time for it (`carrel.fs.cancellable`), only a part is recorded, and `UnmediatedChanges`
-says so.
-If there was no time to count, the next one to look does.
+Not covered: the changes are not in the journal if the process that runs the programs is killed. During the
+run, the usage of the session does not grow with what they write; the caller measures it and stops them.
+Files that others change through the gate at the same time are in the journal already and are not recorded
+again. A file that is created and removed during the run is not noticed. If there are too many entries, or the
+walk is cancelled (`carrel.fs.cancellable`), only some changes are recorded, and `UnmediatedChanges` says so.
+If the count is cancelled, the next caller counts.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from carrel.values import Usage
 from carrel.workspace.workspace import Workspace
 
 MAX_STATE_ENTRIES = 250_000
-"""So many are looked at before and after; each takes some hundred bytes of memory."""
+"""Maximum number of entries compared before and after; each takes a few hundred bytes of memory."""
 _TRIES = 3
 _TOP = parse(".")
 
 
 @dataclass(slots=True, kw_only=True)
 class UnmediatedChanges:
-    """What programs did to the files; everything sorted, and directories in none of the lists."""
+    """The changes of a run, as sorted paths without directories."""
 
     created: list[str] = field(default_factory=list)
     modified: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     is_whole: bool = True
-    """Whether that is all."""
+    """Whether these are all changes."""
     problem: str | None = None
-    """What of the quota was passed, with both numbers."""
+    """The limit of the quota that was exceeded, with both numbers."""
 
 
 class UnmediatedRun:
-    """The use of one workspace."""
+    """A run of programs in one workspace."""
 
     def __init__(self, workspace: Workspace) -> None:
-        """Ask whether all of *workspace* may be changed.
+        """Require write access to all of *workspace*.
 
         Raises:
-            AccessError: It may only be read, or in part.
+            AccessError: It is read-only, or a view of some directories.
         """
         self._gate = workspace.gate
         try:
-            self.files: Files = uncancellable(self._permitted(workspace))
+            self.files: Files = uncancellable(self._require_access(workspace))
         except AccessError as error:
-            self._gate.refused("run", error)
+            self._gate.record_refusal("run", error)
             raise
         self._before = TreeState()
         self._position = 0
 
     @staticmethod
-    def _permitted(workspace: Workspace) -> Files:
+    def _require_access(workspace: Workspace) -> Files:
         if workspace.within is not None:
             raise AccessError("a view of some directories cannot be given to programs: they see everything")
         return workspace.gate.permit(Access.WRITE, ".")[0]
@@ -83,10 +83,10 @@ class UnmediatedRun:
         return self.files.unmediated_access()
 
     def require_room(self) -> None:
-        """Refuse a workspace that holds more than it may.
+        """Refuse a workspace that exceeds its quota.
 
         Raises:
-            QuotaError: It does; something has to be removed first.
+            QuotaError: It does; files have to be removed first.
         """
         used = self._gate.ledger.usage() if self.has_quota else Usage(disk_bytes=0, entries=0)
         if problem := self.problem(used):
@@ -101,11 +101,11 @@ class UnmediatedRun:
 
     @property
     def has_quota(self) -> bool:
-        """Whether the whole of the workspace has a ceiling."""
+        """Whether the usage of the workspace is limited."""
         return self._gate.limits.disk_bytes is not None or self._gate.limits.entries is not None
 
     def problem(self, used: Usage) -> str | None:
-        """What is too much of *used*, with both numbers; `None` if it is within the quota."""
+        """Describe how *used* exceeds the quota, with both numbers; `None` if it does not."""
         limits = self._gate.limits
         if limits.disk_bytes is not None and used.disk_bytes > limits.disk_bytes:
             return (
@@ -117,24 +117,24 @@ class UnmediatedRun:
         return None
 
     def room_bytes(self, used: Usage) -> int | None:
-        """How many bytes may still be written; `None` for no ceiling."""
+        """Return how many bytes may still be written; `None` means no limit."""
         limit = self._gate.limits.disk_bytes
         return None if limit is None else max(0, limit - used.disk_bytes)
 
     def measure(self) -> Usage:
-        """Count now; directories that are moved meanwhile may make it fail."""
+        """Count the files now; fails if directories are moved during the walk."""
         return self.files.measure()
 
     def begin(self) -> None:
-        """See what there is; should this process be killed, the next one to look counts again.
+        """Save the state of the tree; if this process is killed, the next caller counts.
 
         Raises:
-            WalkCancelledError: There was no time for that; nothing has begun.
+            WalkCancelledError: The walk was cancelled; the run must not start.
         """
         self._position = self._gate.position()
         self._before = self._survey()
         checkpoint()
-        self._gate.ledger.begin_direct()
+        self._gate.ledger.begin_unmediated()
 
     def mark_dirty(self) -> None:
         """Let the next one to look count again."""
@@ -143,24 +143,24 @@ class UnmediatedRun:
             ledger.mark_dirty()
 
     def recount(self) -> None:
-        """Count again, where something was left running."""
+        """Count the files again, where programs may still run."""
         with suppress(LimitError):
             self._gate.ledger.recount()
 
     def end(self) -> UnmediatedChanges:
-        """See what was changed, write that into the journal, and count again."""
-        # Before the records, which must not tell of what a power loss took.
-        self._gate.ledger.flush_files()
+        """Record the changes in the journal, and count the files."""
+        # Before the records, which must not name changes that a power loss took.
+        self._gate.ledger.flush_unmediated()
         changes = self._record(self._survey())
-        # A directory that nobody limits may have more than anybody wants to count.
+        # Without a quota, there may be more entries than a count allows.
         with suppress(LimitError, WalkCancelledError):
-            changes.problem = self.problem(self._gate.ledger.end_direct())
+            changes.problem = self.problem(self._gate.ledger.end_unmediated())
         for names in (changes.created, changes.modified, changes.deleted):
             names.sort()
         return changes
 
     def _record(self, after: TreeState) -> UnmediatedChanges:
-        """Write what was changed into the journal, as far as there is time."""
+        """Record the changes in the journal until the run is cancelled."""
         recorded = self._recorded()
         changes = UnmediatedChanges(is_whole=False)
         with suppress(WalkCancelledError), self._gate.ledger as ledger:
@@ -182,7 +182,7 @@ class UnmediatedRun:
         return changes
 
     def _recorded(self) -> _Recorded:
-        """What others changed through the gate since the beginning."""
+        """Return the paths that others changed through the gate during the run."""
         found = _Recorded()
         with suppress(CarrelError):
             for event in self._gate.events(self._position, refusals=False):
@@ -193,7 +193,7 @@ class UnmediatedRun:
     def _survey(self) -> TreeState:
         bypass = self.bypass
         for _ in range(_TRIES):
-            # Directories that others move meanwhile make it fail.
+            # Fails if directories are moved during the walk.
             with suppress(CarrelError):
                 return self._walk() if bypass is None else bypass.read_state(MAX_STATE_ENTRIES)
         return TreeState(is_whole=False)
@@ -216,17 +216,17 @@ class _Recorded:
     def __init__(self) -> None:
         self._paths: set[str] = set()
         self._trees: set[str] = set()
-        """What was removed or moved with all that is in it."""
+        """Paths that were removed or moved with everything in them."""
 
     def add(self, event: Event) -> None:
-        """Note the paths of *event*."""
+        """Add the paths of *event*."""
         paths = {path for path in (event.path, event.other_path) if path is not None}
         self._paths |= paths
         if event.operation in ("remove", "move"):
             self._trees |= paths
 
     def has(self, path: str) -> bool:
-        """Whether a change of *path* is known."""
+        """Whether a change of *path* is recorded."""
         if path in self._paths:
             return True
         if not self._trees:
@@ -236,9 +236,9 @@ class _Recorded:
 
 
 def _is_certain(change: TreeDifference, before: TreeState, after: TreeState) -> bool:
-    """Whether a change is true, though perhaps not everything was looked at on both sides."""
-    was_looked_at = before.is_whole or change.path in before.entries
-    return was_looked_at and (after.is_whole or change.path in after.entries)
+    """Whether a change is certain even though one of the states may be incomplete."""
+    is_known_before = before.is_whole or change.path in before.entries
+    return is_known_before and (after.is_whole or change.path in after.entries)
 
 
 def _list(change: TreeDifference, changes: UnmediatedChanges) -> None:

@@ -22,22 +22,22 @@ from carrel.policy.rules import Access, SandboxPolicy
 
 WORKSPACE_ROOT = 0
 HOST_ROOT = -1
-"""Everything else on the host, which only a policy that is switched off opens."""
+"""Everything else on the host, which is accessible only if the policy is switched off."""
 
 
 class Location(NamedTuple):
-    """Where a path leads."""
+    """The rule and the directory that a path belongs to."""
 
     rule: int | None
-    """The rule that decides about it, if one has it."""
+    """The rule that decides about the path; `None` if no rule covers it."""
     area: int
     """The workspace, the number of another rule, or the host."""
-    where: ParsedPath
-    """The way from the root of the area."""
+    path: ParsedPath
+    """The path relative to the root of the area."""
 
 
 class RuleTable:
-    """Finds the rule for a path, without looking at any file."""
+    """Finds the rule for a path, without access to files."""
 
     def __init__(self, policy: SandboxPolicy, mount: str) -> None:
         """Show the workspace at *mount*, and each other rule of *policy* at its own path."""
@@ -45,25 +45,25 @@ class RuleTable:
         self._mount = parts_of(mount)
         self.roots = [(parts_of(rule.root), parts_of(_real(rule.root))) for rule in policy.allowed_paths]
 
-    def locate(self, where: ParsedPath) -> Location:
-        """Where the first rule that has *where* lies, and the way from there."""
-        if not where.absolute:
-            return Location(self._first, WORKSPACE_ROOT, where)
-        if where.parts[: len(self._mount)] == self._mount:
-            return Location(self._first, WORKSPACE_ROOT, relative(where, where.parts[len(self._mount) :]))
+    def locate(self, path: ParsedPath) -> Location:
+        """Return the location of *path* in the first rule that covers it."""
+        if not path.absolute:
+            return Location(self._first, WORKSPACE_ROOT, path)
+        if path.parts[: len(self._mount)] == self._mount:
+            return Location(self._first, WORKSPACE_ROOT, relative(path, path.parts[len(self._mount) :]))
         for index, spellings in enumerate(self.roots):
             for root in spellings:
-                if where.parts[: len(root)] != root:
+                if path.parts[: len(root)] != root:
                     continue
                 if index == 0:
-                    # The workspace is named by its mount, never by where it lies on the host.
-                    return Location(None, HOST_ROOT, relative(where, where.parts))
-                return Location(index, index, relative(where, where.parts[len(root) :]))
-        return Location(None, HOST_ROOT, relative(where, where.parts))
+                    # The workspace is addressed by its mount path, never by its path on the host.
+                    return Location(None, HOST_ROOT, relative(path, path.parts))
+                return Location(index, index, relative(path, path.parts[len(root) :]))
+        return Location(None, HOST_ROOT, relative(path, path.parts))
 
 
 class RuleRoots:
-    """Finds the rule for a path, and the files beneath it."""
+    """Finds the rule for a path, and opens the directories of the rules."""
 
     def __init__(
         self,
@@ -76,34 +76,34 @@ class RuleRoots:
     ) -> None:
         """Show *workspace* at *mount*, and each other rule of *policy* at its own path.
 
-        The account *others* answers for all but the workspace.
+        Changes outside the workspace go to the account *others*.
         """
         self._account = others
         self._policy = policy
         self._confinement = confinement
         self._lock = Lock()
-        self.places = RuleTable(policy, mount)
-        self.locate = self.places.locate
+        self.table = RuleTable(policy, mount)
+        self.locate = self.table.locate
         self.workspace = workspace
         self._others: dict[int, Files] = {}
         self._closed = False
 
-    def files(self, place: Location) -> Files:
-        """The files of the area that *place* lies in.
+    def files(self, location: Location) -> Files:
+        """Return the files of the area of *location*.
 
         Raises:
-            MissingError: The rule's directory is not there.
-            ClosedError: Everything was closed.
+            MissingError: The directory of the rule does not exist.
+            ClosedError: The workspace was closed.
         """
-        if place.area == WORKSPACE_ROOT:
+        if location.area == WORKSPACE_ROOT:
             return self.workspace
-        requested = place.where.requested
+        requested = location.path.requested
         with self._lock:
             if self._closed:
                 raise ClosedError(f"workspace is closed: {requested!r}", path=requested)
-            found = self._others.get(place.area)
+            found = self._others.get(location.area)
             if found is None:
-                found = self._others[place.area] = self._open(place.area, requested)
+                found = self._others[location.area] = self._open(location.area, requested)
                 found.account = self._account
             return found
 
@@ -124,9 +124,9 @@ class RuleRoots:
         return root
 
     def _excluded(self, index: int) -> tuple[tuple[str, ...], ...]:
-        """The places beneath rule *index* that belong to earlier rules, whether they exist yet or not."""
-        own = self.places.roots[index][1]
-        earlier = (self.places.roots[number][1] for number in range(index))
+        """Return the paths beneath rule *index* that earlier rules cover, even if they do not exist yet."""
+        own = self.table.roots[index][1]
+        earlier = (self.table.roots[number][1] for number in range(index))
         return tuple(
             parts[len(own) :] for parts in earlier if len(parts) > len(own) and parts[: len(own)] == own
         )
@@ -142,7 +142,7 @@ class RuleRoots:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The names in an absolute path."""
+    """Return the names in an absolute path."""
     return tuple(part for part in path.split("/") if part)
 
 
@@ -151,102 +151,103 @@ def _real(path: str) -> str:
 
 
 NameParts = tuple[str, ...]
-"""What leads from the workspace to a directory in it."""
+"""The names on the path from the workspace to a directory in it."""
 
 _FIRST = HOST_ROOT - 1
-"""The area of the first directory that a view shows; those of the others follow downwards."""
+"""The area of the first directory that a view shows; the others follow in descending order."""
 _TOP = parse(".")
 
 
 class ViewFilter:
-    """Tells what a view of some directories shows, without looking at any file.
+    """Decides which paths a view of some directories shows, without access to files.
 
-    Not covered: records have paths as they were requested. What others change through a link that stands in
-    one of the directories counts as changed there, wherever the link leads.
+    Not covered: records have paths as they were requested. A change through a link in one of the directories
+    counts as a change there, wherever the link leads.
     """
 
-    def __init__(self, places: RuleTable, within: tuple[NameParts, ...]) -> None:
-        """Show of the workspace only what is at or beneath *within*."""
-        self._places = places
+    def __init__(self, table: RuleTable, within: tuple[NameParts, ...]) -> None:
+        """Show only the paths of the workspace at or beneath *within*."""
+        self._table = table
         self._within = within
 
-    def locate(self, where: ParsedPath) -> Location:
-        """Where *where* lies; what the view does not show lies in no rule."""
-        place = self._places.locate(where)
-        if place.area != WORKSPACE_ROOT:
-            return place
-        parts = place.where.parts
+    def locate(self, path: ParsedPath) -> Location:
+        """Return the location of *path*; a path that the view does not show has no rule."""
+        location = self._table.locate(path)
+        if location.area != WORKSPACE_ROOT:
+            return location
+        parts = location.path.parts
         for index, names in enumerate(self._within):
             if parts[: len(names)] == names:
-                return Location(0, _FIRST - index, relative(place.where, parts[len(names) :]))
-        return Location(None, HOST_ROOT, place.where)
+                return Location(0, _FIRST - index, relative(location.path, parts[len(names) :]))
+        return Location(None, HOST_ROOT, location.path)
 
-    def has(self, event: Event) -> bool:
+    def includes(self, event: Event) -> bool:
         """Whether the view shows the path of *event*, and both of a move or a copy."""
-        # The text of a link can be read by whoever sees the link.
+        # The target of a link is visible to everyone who sees the link.
         other = None if event.operation == "link" else event.other_path
-        return self._has(event.path) and (other is None or self._has(other))
+        return self._shows(event.path) and (other is None or self._shows(other))
 
-    def _has(self, path: str) -> bool:
+    def _shows(self, path: str) -> bool:
         if is_cut(path):
             # The rest may lead out again.
             return False
         try:
-            place = self.locate(parse_any(path))
+            location = self.locate(parse_any(path))
         except PathError:
             return False
-        return place.rule is not None and not escapes(_TOP, place.where.text)
+        return location.rule is not None and not escapes(_TOP, location.path.text)
 
 
 class View:
-    """Finds what a view shows in the areas of a workspace, and closes none of them."""
+    """The directories of a workspace that a view shows. Closing a view closes none of them."""
 
     def __init__(
-        self, areas: RuleRoots, *, within: tuple[NameParts, ...] | None = None, check: Check | None = None
+        self, roots: RuleRoots, *, within: tuple[NameParts, ...] | None = None, check: Check | None = None
     ):
-        """Show of the workspace only what is at or beneath *within*, if that is given.
+        """Show only the paths of the workspace at or beneath *within*, if that is given.
 
         Raises:
-            UnavailableError: The workspace has no directories that could be opened on their own.
+            UnavailableError: *within* is given, and the workspace is not on the host's disk.
         """
-        self.areas = areas
+        self.roots = roots
         self.within = within
         self.check = check
-        self._parts = [areas.workspace.subtree(names) for names in within or ()]
+        self._sub_roots = [roots.workspace.subtree(names) for names in within or ()]
         self._checked: dict[int, CancellableFiles] = {}
-        self.shown = None if within is None else ViewFilter(areas.places, within)
-        """What limits it to some directories, if anything does."""
+        self.filter = None if within is None else ViewFilter(roots.table, within)
+        """Restricts the view to *within*, if that is given."""
 
     def narrowed(self, within: tuple[NameParts, ...], check: Check | None) -> View:
-        """A view that shows no more than this one, and asks *check* as well."""
-        return View(self.areas, within=_meet(self.within, within), check=_both(self.check, check))
+        """Return a view that shows no more than this one, and calls *check* as well."""
+        return View(self.roots, within=_intersect(self.within, within), check=_both(self.check, check))
 
-    def locate(self, where: ParsedPath) -> Location:
-        """Where *where* lies; what the view does not show lies in no rule."""
-        return (self.shown or self.areas).locate(where)
+    def locate(self, path: ParsedPath) -> Location:
+        """Return the location of *path*; a path that the view does not show has no rule."""
+        return (self.filter or self.roots).locate(path)
 
-    def files(self, place: Location) -> Files:
-        """The files of the area that *place* lies in.
+    def files(self, location: Location) -> Files:
+        """Return the files of the area of *location*.
 
         Raises:
-            MissingError: The rule's directory is not there.
+            MissingError: The directory of the rule does not exist.
             ClosedError: The workspace was closed.
         """
-        found = self._parts[_FIRST - place.area] if place.area <= _FIRST else self.areas.files(place)
+        area = location.area
+        found = self._sub_roots[_FIRST - area] if area <= _FIRST else self.roots.files(location)
         if self.check is None:
             return found
-        checked = self._checked.get(place.area)
+        checked = self._checked.get(area)
         if checked is None:
-            # One for each area, because a move looks whether both ends are the same files.
-            checked = self._checked.setdefault(place.area, CancellableFiles(found, self.check))
+            # One per area, because a move compares whether both ends are the same files.
+            checked = self._checked.setdefault(area, CancellableFiles(found, self.check))
         return checked
 
     def close(self) -> None:
-        """Leave the areas to the workspace that they belong to."""
+        """Do nothing: the directories belong to the workspace."""
 
 
 def parse_within(paths: Iterable[str], mount: str) -> tuple[NameParts, ...]:
-    """What leads to each of *paths*; none that lies in another, and nothing if one is the workspace itself.
+    """Parse the directories of a view, without those in another; empty if one is the workspace itself.
 
     Raises:
         ValueError: One is empty, leads out, or is absolute and not beneath *mount*.
@@ -262,19 +263,21 @@ def parse_within(paths: Iterable[str], mount: str) -> tuple[NameParts, ...]:
 
 
 def _names(path: str, mount: NameParts) -> NameParts:
-    where = parse_any(path)
-    names = where.parts
-    if where.absolute:
+    parsed = parse_any(path)
+    names = parsed.parts
+    if parsed.absolute:
         if names[: len(mount)] != mount:
             raise ValueError(f"{path!r} is not in the workspace")
         names = names[len(mount) :]
     if ".." in names:
-        raise ValueError(f"{path!r} must say without '..' what it means")
+        raise ValueError(f"{path!r} must be given without '..'")
     return names
 
 
-def _meet(one: tuple[NameParts, ...] | None, other: tuple[NameParts, ...]) -> tuple[NameParts, ...] | None:
-    """What lies in both; an empty *other* is no condition."""
+def _intersect(
+    one: tuple[NameParts, ...] | None, other: tuple[NameParts, ...]
+) -> tuple[NameParts, ...] | None:
+    """Return the directories that lie in both; an empty *other* is no restriction."""
     if one is None or not other:
         return other or one
     inner = {_deeper(left, right) for left in one for right in other}
@@ -282,7 +285,7 @@ def _meet(one: tuple[NameParts, ...] | None, other: tuple[NameParts, ...]) -> tu
 
 
 def _deeper(left: NameParts, right: NameParts) -> NameParts | None:
-    """The one that lies at or beneath the other, if one does."""
+    """Return the one that lies at or beneath the other, or `None`."""
     shorter, longer = sorted((left, right), key=len)
     return longer if longer[: len(shorter)] == shorter else None
 

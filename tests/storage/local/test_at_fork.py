@@ -17,15 +17,15 @@ class Closed:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def hold(self) -> bool:
-        self.calls.append("hold")
+    def before_fork(self) -> bool:
+        self.calls.append("before")
         return True
 
-    def release(self) -> None:
-        self.calls.append("release")
+    def after_fork_in_parent(self) -> None:
+        self.calls.append("parent")
 
-    def disown(self) -> None:
-        self.calls.append("disown")
+    def after_fork_in_child(self) -> None:
+        self.calls.append("child")
 
 
 class Crowded(Closed):
@@ -38,12 +38,12 @@ class Crowded(Closed):
         self.thread = Thread(target=forks.watch, args=(self.late,), daemon=True)
         self.was_late_kept_out = False
 
-    def hold(self) -> bool:
+    def before_fork(self) -> bool:
         self._forks.watch(self)  # a call that runs meanwhile may open anew what is watched already
         self.thread.start()
         self.thread.join(0.1)
         self.was_late_kept_out = self.thread.is_alive()
-        return super().hold()
+        return super().before_fork()
 
 
 def test_what_is_new_waits_until_a_fork_is_over() -> None:
@@ -52,10 +52,10 @@ def test_what_is_new_waits_until_a_fork_is_over() -> None:
     forks.watch(one)
     child = os.fork()
     if not child:
-        os._exit(one.calls != ["hold", "release", "disown"])
+        os._exit(one.calls != ["before", "parent", "child"])
     one.thread.join()
     assert one.was_late_kept_out
-    assert one.calls == ["hold", "release"]
+    assert one.calls == ["before", "parent"]
     assert os.waitpid(child, 0)[1] == 0
 
 

@@ -21,7 +21,7 @@ from carrel.errors import BusyError, ClosedError, QuotaError, SessionExistsError
 from carrel.fs.handle import Handle
 from carrel.policy.rules import Access
 from carrel.sessions.manager import WorkspaceManager
-from carrel.storage.local import ledger as ledgers
+from carrel.storage.local import ledger_page as ledgers
 from carrel.storage.local.lock import SessionLock
 from carrel.storage.recorder import Recorder
 from carrel.values import Limits, Usage
@@ -648,7 +648,7 @@ def test_a_signal_handler_in_the_middle_of_a_change_is_told_so(
                 workspace.write("from the handler", b"22")
             heard.append(None)
 
-        owner, name = (Event, "render") if kind == "session" else (Recorder, "record")
+        owner, name = (Event, "render") if kind == "session" else (Recorder, "write")
         monkeypatch.setattr(
             owner, name, first(getattr(owner, name), lambda: signal.raise_signal(signal.SIGUSR1))
         )

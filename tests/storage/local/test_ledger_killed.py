@@ -160,7 +160,7 @@ def test_settling_that_is_killed_at_any_step_is_settled_once(
                 sessions, session_id, lambda w: CHANGES[name](w, allowed), partial(arm, step, Moment.BEFORE)
             )
             found = page(sessions, session_id)
-            settled = not (found.mark or found.owed) or change(
+            settled = not (found.mark or found.pending_deletions) or change(
                 sessions, session_id, lambda w: w.usage(), partial(arm, settling, Moment.BEFORE)
             )
             with sessions.open(session_id) as workspace:

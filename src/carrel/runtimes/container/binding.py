@@ -17,7 +17,7 @@ from carrel.containers.usage_lock import exclusive_usage_lock
 from carrel.errors import UnavailableError
 from carrel.fs.api import Files
 from carrel.runtimes.call import CancellableCall
-from carrel.sessions.containers import TURN, locks_of
+from carrel.sessions.containers import RUN_SUFFIX, locks_dir
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 
@@ -42,7 +42,7 @@ class ContainerBinding:
     @property
     def run_lock(self) -> Path:
         """Lock file of the process that runs a program in the container."""
-        return self.directory / f"{self.key}{TURN}"
+        return self.directory / f"{self.key}{RUN_SUFFIX}"
 
     @property
     def owner(self) -> tuple[int, int]:
@@ -69,7 +69,7 @@ def find_binding(
     except UnavailableError:
         raise UnavailableError(_UNREACHABLE) from None
     spec = make_spec(settings, _user(settings), Bind(source=str(path)), workspace.limits)
-    locks = locks_of(path.parent)
+    locks = locks_dir(path.parent)
     if workspace.session_id == path.name and locks.parent.is_dir():
         return ContainerBinding(directory=locks, key=path.name, spec=spec)
     return ContainerBinding(directory=state(), key=_key("d", str(path)), spec=spec)

@@ -144,7 +144,7 @@ class FileServer:
             return operation(path, target, bytes(body))
         except RejectedError as error:
             if error.refusal is not None and name in _RECORDED:
-                self._gate.refused(_RECORDED[name], error.refusal)
+                self._gate.record_refusal(_RECORDED[name], error.refusal)
             return {"error": error.name}, b""
         except CarrelError as error:
             return {"error": _errno_name(error)}, b""
@@ -244,7 +244,7 @@ class FileServer:
         try:
             gate.permit(Access.WRITE, served.path)
         except (AccessError, PathError) as error:
-            gate.refused("write", error)
+            gate.record_refusal("write", error)
             raise
         return self._content(served)
 

@@ -82,7 +82,7 @@ class CallerSession:
         try:
             self.role.require(tool)
         except RoleDeniedError as error:
-            self.workspace.gate.refused(tool, error)
+            self.workspace.gate.record_refusal(tool, error)
             raise
 
     def close(self) -> None:

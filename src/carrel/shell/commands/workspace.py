@@ -56,7 +56,7 @@ def _refuse(ctx: Context, action: str) -> int:
     error = AccessError(
         f"sandbox: 'workspace {action}' denied: only an operator may change the rules", path=action
     )
-    ctx.workspace.gate.refused("workspace", error)
+    ctx.workspace.gate.record_refusal("workspace", error)
     ctx.write_error_line(error.message)
     return 1
 

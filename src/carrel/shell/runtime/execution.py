@@ -170,7 +170,7 @@ class LineExecution:
         else:
             problem = f"{name}: command not found: programs of the host are not allowed; try 'help'"
         context.write_error_line(problem)
-        self._resources.workspace.gate.refused("shell", CommandDeniedError(problem, path=context.name))
+        self._resources.workspace.gate.record_refusal("shell", CommandDeniedError(problem, path=context.name))
         return STATUS_NOT_FOUND
 
     # What commands and expansions work with

@@ -130,7 +130,7 @@ def require_writable(workspace: Workspace, path: str) -> None:
     try:
         workspace.explain(path, Access.WRITE).require()
     except (AccessError, PathError) as error:
-        workspace.gate.refused("write", error)
+        workspace.gate.record_refusal("write", error)
         raise
     try:
         info = workspace.stat(path)

@@ -216,7 +216,7 @@ class BareShell:
             command, self._resources, self._state, meter, streams, pipelines=self.pipelines
         )
         if outcome.error_code is not None:
-            self.workspace.gate.refused("shell", _LineError(outcome, command))
+            self.workspace.gate.record_refusal("shell", _LineError(outcome, command))
         if outcome.message is not None:
             stderr.add(encode(outcome.message) + b"\n")
         self._state.status = outcome.status

@@ -1,4 +1,4 @@
-"""Close what a child process must not inherit before this process forks."""
+"""Release what a child process must not inherit before this process forks."""
 
 from __future__ import annotations
 
@@ -9,77 +9,85 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 
-class Closable(Protocol):
-    """Something that no child may inherit open."""
+class ForkAware(Protocol):
+    """An object that must not be inherited open or in the middle of a call."""
 
-    def hold(self) -> bool:
-        """Wait for the running call to end, close, and let no call in; whether that was possible."""
+    def before_fork(self) -> bool:
+        """Wait for the running call, release what is open and keep calls out; return whether that worked."""
         ...
 
-    def release(self) -> None:
-        """Let calls in again."""
+    def after_fork_in_parent(self) -> None:
+        """Let calls in again; also called in the child, where `before_fork` returned true."""
         ...
 
-    def disown(self) -> None:
-        """Belong to a process that was forked, also without `hold`."""
+    def after_fork_in_child(self) -> None:
+        """Reset in the child, whether or not `before_fork` returned true."""
         ...
 
 
 class ForkGuard:
-    """Closes what it watches before every fork of this process.
+    """Calls the objects that it watches before and after every fork of this process.
 
-    SQLite notes for each file which locks its process has. A child inherits the notes and not the locks: its
-    new connections would read and write without any. And a thread that is within SQLite during a fork leaves
-    it locked for ever in the child; so what is new waits until the fork is over.
+    SQLite remembers which locks its process holds on each file. A child inherits that memory but not the
+    locks, so its new connections would read and write without any. And a thread that is inside SQLite during
+    a fork leaves it locked forever in the child. So everything is released first, and new objects wait until
+    the fork is over.
     """
 
     def __init__(self) -> None:
-        self._watched: WeakValueDictionary[int, Closable] = WeakValueDictionary()
-        self._gate = Lock()
-        """Kept by who forks."""
-        self._mine = local()
-        self._left: list[object] = []
-        os.register_at_fork(before=self._hold, after_in_parent=self._release, after_in_child=self._disown)
+        self._watched: WeakValueDictionary[int, ForkAware] = WeakValueDictionary()
+        self._forking = Lock()
+        """Held during a fork."""
+        self._thread = local()
+        """The objects that the forking thread has released."""
+        self._leaked: list[object] = []
+        os.register_at_fork(
+            before=self._before, after_in_parent=self._in_parent, after_in_child=self._in_child
+        )
 
-    def watch(self, one: Closable) -> None:
-        """Close that one too; to be called before its first use."""
+    def watch(self, one: ForkAware) -> None:
+        """Watch *one*; must be called before its first use."""
         if self._watched.get(id(one)) is one:
-            # A fork may be waiting for just this one, which must not wait for the fork.
+            # A fork may be waiting for this object, which must not wait for the fork.
             return
-        with self._gate:
+        with self._forking:
             self._watched[id(one)] = one
 
-    def leave(self, inherited: object) -> None:
-        """Keep for ever what the parent was using; closing it in the child would disturb the parent."""
-        self._left.append(inherited)
+    def leak(self, inherited: object) -> None:
+        """Keep *inherited* forever: closing it in the child would disturb the parent, which is using it."""
+        self._leaked.append(inherited)
 
-    def _all(self) -> list[Closable]:
-        """Those that are still in use, copied in one step while other threads add theirs."""
+    def _alive(self) -> list[ForkAware]:
+        """Return the objects that are still in use, copied in one step while other threads add theirs."""
         return [one for seen in self._watched.valuerefs() if (one := seen()) is not None]
 
-    def _hold(self) -> None:
-        self._gate.acquire()
-        held: list[Closable] = []
-        self._mine.held = held
-        held.extend(one for one in self._all() if one.hold())
+    def _before(self) -> None:
+        self._forking.acquire()
+        released: list[ForkAware] = []
+        self._thread.released = released
+        released.extend(one for one in self._alive() if one.before_fork())
 
-    def _release(self) -> None:
-        held: list[Closable] | None = getattr(self._mine, "held", None)
-        if held is None:
-            # Registered when this fork had begun.
+    def _in_parent(self) -> None:
+        released: list[ForkAware] | None = getattr(self._thread, "released", None)
+        if released is None:
+            # This guard was registered after the fork had begun.
             return
-        self._mine.held = None
-        for one in held:
-            one.release()
-        self._gate.release()
+        self._thread.released = None
+        for one in released:
+            one.after_fork_in_parent()
+        self._forking.release()
 
-    def _disown(self) -> None:
-        self._release()
-        for one in self._all():
-            one.disown()
+    def _in_child(self) -> None:
+        self._in_parent()
+        for one in self._alive():
+            one.after_fork_in_child()
 
 
 @cache
 def fork_guard() -> ForkGuard:
-    """The one of this process, made when it is first needed: what is registered for forks stays for ever."""
+    """Return the guard of this process.
+
+    There is one per process because forks are: functions given to `os.register_at_fork` cannot be removed, so
+    a guard per object would never be freed. It is created on first use and holds its objects weakly.
+    """
     return ForkGuard()

@@ -1,13 +1,13 @@
-"""One SQLite file in a trusted directory: opened on first use, reopened when it was replaced or lost.
+"""One SQLite file in a trusted directory: opened on first use, reopened after it was replaced or lost.
 
 SQLite takes a path and follows every link in it, so a path is never enough: after opening, the files that
-this process holds open must be the ones in the directory that we hold. Before and after every use the file
-must still be there. When it is gone, damaged, locked for too long or cannot be written, the caller hears
-`UnavailableError`, the connection is given up, and the next call tries again.
+this process has open must be the ones in the directory that we hold. Before and after every use the file
+must still be there. If it is gone, damaged, locked for too long or cannot be written, the call raises
+`UnavailableError`, the connection is dropped, and the next call tries again.
 
-Not covered: a host path of more than 500 bytes, which SQLite does not open; a database that is written over
-in place; a fork by foreign code in the middle of a call. Where /proc is missing the directory is found by its
-path, and what was opened is not compared.
+Not covered: a host path of more than 500 bytes, which SQLite does not open; a database that is overwritten
+in place; a fork by foreign code in the middle of a call. Without /proc the directory is found by its path,
+and the opened files are not compared.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from carrel.storage.local.at_fork import fork_guard
 
 _OWN_FILES = "/proc/self/fd"
 _MODE = 0o600
-_TURNS = 100
-"""How often the change to WAL is tried while others try it too."""
+_WAL_TRIES = 100
+"""Number of attempts to switch to WAL while other processes attempt it too."""
 
 _SYNCHRONOUS = {Durability.PROCESS: "NORMAL", Durability.DISK: "EXTRA"}
-"""How often SQLite flushes; `EXTRA` flushes the directory as well, where there is no write-ahead log."""
+"""SQLite's `synchronous` setting; `EXTRA` flushes the directory as well where there is no write-ahead log."""
 
 Identity = tuple[int, int]
 """Device and inode."""
@@ -54,7 +54,7 @@ _PROBLEMS = {
 
 
 class Database:
-    """One connection for all threads of a process, one at a time."""
+    """One connection that the threads of a process use in turn."""
 
     def __init__(
         self,
@@ -67,16 +67,16 @@ class Database:
         path: Path | None = None,
         durability: Durability = Durability.PROCESS,
     ) -> None:
-        """Use the file *name*, made at the first use if it is missing.
+        """Use the file *name*, which is created on first use if it is missing.
 
         Args:
-            directory: Gives the directory that only we may write to, as it is now.
-            name: Of the file in it.
-            called: What messages call it.
-            prepare: Makes tables that are missing, and refuses those of a later version.
-            busy_seconds: How long to wait for other processes.
-            path: The directory on the host, for where /proc is missing.
-            durability: Whether what was changed is on the disk when a call or a transaction has ended.
+            directory: Returns the current directory, which only we may write to.
+            name: Name of the file in the directory.
+            called: Name of the database in messages.
+            prepare: Creates missing tables and refuses those of a later version.
+            busy_seconds: Seconds to wait for other processes.
+            path: Path of the directory, used where /proc is missing.
+            durability: Whether changes are on the disk when a call or a transaction has ended.
         """
         self._directory = directory
         self._name = name
@@ -87,25 +87,25 @@ class Database:
         self._durability = durability
         self._connection: sqlite3.Connection | None = None
         self._identity: Identity | None = None
-        """Of the file that was opened last; once there was one, a missing file is not made again."""
+        """Identity of the file that was opened last; after that, a missing file is not created again."""
         self._process = os.getpid()
         self._closed = False
-        # One that its own thread may take again: a signal handler must not wait for what it interrupted.
+        # Reentrant: a signal handler must not wait for the call that it interrupted.
         self._lock = RLock()
         self._user: int | None = None
-        """The thread that is in a call."""
+        """The thread that is inside a call."""
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for single statements.
+        """Yield the connection, for single statements.
 
         Raises:
             UnavailableError: The database cannot be used now.
-            BusyError: A signal handler asks in the middle of a call of its own thread.
-            ClosedError: It was closed.
+            BusyError: A signal handler calls this in the middle of a call of its own thread.
+            ClosedError: The database was closed.
         """
         if self._process != os.getpid():
-            self.disown()
+            self.after_fork_in_child()
         self._require_no_call()
         with self._lock:
             self._user = get_ident()
@@ -128,21 +128,21 @@ class Database:
     def _require_no_call(self) -> None:
         if self._is_in_call():
             raise BusyError(
-                f"the {self._called} is in the middle of a call of this very thread;"
-                " a signal handler must leave its work to somebody else"
+                f"the {self._called} is in the middle of a call in this very thread;"
+                " a signal handler must leave its work to another thread"
             )
 
     def _is_in_call(self) -> bool:
-        """Whether this thread is in a call that somebody has interrupted, as a signal handler does."""
+        """Whether this thread is inside a call, which a signal handler has interrupted."""
         return self._user == get_ident()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """The connection within a transaction that no other writer can enter; all or nothing.
+        """Yield the connection in a write transaction, which is committed unless the block raises.
 
         Raises:
             UnavailableError: The database cannot be used now.
-            ClosedError: It was closed.
+            ClosedError: The database was closed.
         """
         with self.connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -154,7 +154,7 @@ class Database:
             connection.execute("COMMIT")
 
     def close(self) -> None:
-        """End all use; a call that this thread is in the middle of ends first."""
+        """Close the connection; if this thread is inside a call, when that call ends."""
         with self._lock:
             self._closed = True
             if not self._is_in_call():
@@ -162,7 +162,7 @@ class Database:
 
     def __del__(self) -> None:
         if self._process == os.getpid():
-            # A fork waits for this: SQLite would be locked for ever in a child that is made meanwhile.
+            # A fork waits for this lock: SQLite would be locked forever in a child that is forked meanwhile.
             with self._lock:
                 self._disconnect()
 
@@ -171,58 +171,58 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         if self._closed:
             raise ClosedError(f"the {self._called} is closed")
-        place = self._directory()
-        if self._connection is not None and self._found(place) == self._identity:
+        directory = self._directory()
+        if self._connection is not None and self._identify(directory) == self._identity:
             self._connection.rollback()
             return self._connection
         self._disconnect()
-        return self._connect(place)
+        return self._connect(directory)
 
-    def _connect(self, place: Handle) -> sqlite3.Connection:
+    def _connect(self, directory: Handle) -> sqlite3.Connection:
         fork_guard().watch(self)
-        self._require_file(place)
+        self._require_file(directory)
         connection = sqlite3.connect(
-            self._address(place),
+            self._uri(directory),
             uri=True,
             timeout=self._busy_seconds,
             isolation_level=None,
             check_same_thread=False,
         )
         try:
-            self._require_ours(place, ("",))
+            self._require_ours(directory, ("",))
             mode = _use_wal(connection)
             connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             connection.execute("PRAGMA trusted_schema = OFF")
             self._prepare(connection)
-            self._require_ours(place, ("", "-wal", "-shm") if mode == "wal" else ("",))
+            self._require_ours(directory, ("", "-wal", "-shm") if mode == "wal" else ("",))
         except BaseException:
             connection.close()
             raise
-        self._identity = self._found(place)
+        self._identity = self._identify(directory)
         self._connection = connection
         return connection
 
-    def _require_file(self, place: Handle) -> None:
-        """Make the file if there never was one; refuse anything that is not a file of ours."""
+    def _require_file(self, directory: Handle) -> None:
+        """Create the file if there never was one; refuse anything that is not a file of ours."""
         if self._identity is None:
             try:
-                os.mknod(self._name, stat.S_IFREG | _MODE, dir_fd=place.fd)
-                self._durability.flush(place.fd)
+                os.mknod(self._name, stat.S_IFREG | _MODE, dir_fd=directory.fd)
+                self._durability.flush(directory.fd)
             except FileExistsError:
                 pass
             except OSError as error:
                 raise self._unavailable(_reason(error)) from None
-        if self._found(place) is None:
-            raise self._unavailable("it is gone; what was in it is there again when it is back")
+        if self._identify(directory) is None:
+            raise self._unavailable("it is gone; it works again once its file, or the disk, is back")
         try:
-            os.chmod(self._name, _MODE, dir_fd=place.fd)
+            os.chmod(self._name, _MODE, dir_fd=directory.fd)
         except OSError as error:
             raise self._unavailable(_reason(error)) from None
 
-    def _found(self, place: Handle) -> Identity | None:
-        """Which file has the name now."""
+    def _identify(self, directory: Handle) -> Identity | None:
+        """Return the identity of the file that has the name now."""
         try:
-            found = os.stat(self._name, dir_fd=place.fd, follow_symlinks=False)
+            found = os.stat(self._name, dir_fd=directory.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -233,34 +233,37 @@ class Database:
             raise self._unavailable("it belongs to another user")
         return found.st_dev, found.st_ino
 
-    def _address(self, place: Handle) -> str:
-        """Where SQLite finds the file; it must not make one, because the place may not be ours by then."""
+    def _uri(self, directory: Handle) -> str:
+        """Return the URI of the file. SQLite must not create it: the directory may not be ours by then."""
         if os.path.exists(_OWN_FILES):
-            directory = f"{_OWN_FILES}/{place.fd}"
+            path = f"{_OWN_FILES}/{directory.fd}"
         elif self._path is not None:
-            directory = str(self._path)
+            path = str(self._path)
         else:
             raise self._unavailable("/proc is missing")
-        return f"file:{quote(os.fsencode(directory))}/{quote(self._name)}?mode=rw"
+        return f"file:{quote(os.fsencode(path))}/{quote(self._name)}?mode=rw"
 
-    def _require_ours(self, place: Handle, endings: tuple[str, ...]) -> None:
+    def _require_ours(self, directory: Handle, suffixes: tuple[str, ...]) -> None:
         """Refuse if SQLite has opened other files than those in our directory."""
         if not os.path.exists(_OWN_FILES):
             return
         try:
             opened = set(_open_files())
-            found = [os.stat(self._name + end, dir_fd=place.fd, follow_symlinks=False) for end in endings]
+            found = [
+                os.stat(self._name + suffix, dir_fd=directory.fd, follow_symlinks=False)
+                for suffix in suffixes
+            ]
         except OSError as error:
             raise self._unavailable(_reason(error)) from None
         if not opened.issuperset((file.st_dev, file.st_ino) for file in found):
-            raise self._unavailable("something else has taken the place of its directory")
+            raise self._unavailable("its directory was replaced while it was opened")
 
     def _require_in_place(self) -> None:
-        """Refuse to answer from a file that was taken away meanwhile."""
-        if self._found(self._directory()) != self._identity:
-            raise self._unavailable("it was taken away during the call")
+        """Refuse the result of a call during which the file was replaced."""
+        if self._identify(self._directory()) != self._identity:
+            raise self._unavailable("its file was replaced during the call")
 
-    # Giving up
+    # Errors
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -276,29 +279,29 @@ class Database:
                 return "its file system is read-only"
             if disk.f_bavail == 0 and code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
                 return _PROBLEMS[sqlite3.SQLITE_FULL]
-        return _PROBLEMS.get(code & 0xFF, f"SQLite says {code}")
+        return _PROBLEMS.get(code & 0xFF, f"SQLite error {code}")
 
     def _unavailable(self, problem: str) -> UnavailableError:
         return UnavailableError(f"the {self._called} cannot be used: {problem}")
 
     # Forks
 
-    def hold(self) -> bool:
-        """Wait for the running call to end, and close; whether that was possible."""
+    def before_fork(self) -> bool:
+        """Wait for the running call to end and disconnect; return whether that was possible."""
         if self._is_in_call() or not self._lock.acquire(timeout=2 * self._busy_seconds + 1):
             return False
         self._disconnect()
         return True
 
-    def release(self) -> None:
+    def after_fork_in_parent(self) -> None:
         """Let calls in again."""
         self._lock.release()
 
-    def disown(self) -> None:
-        """Become the database of a process that was forked without `hold`.
+    def after_fork_in_child(self) -> None:
+        """Reset in a child, also in one that was forked without `before_fork`.
 
-        An idle connection is closed, so that SQLite forgets locks that only the parent has; one in the
-        middle of a call is left alone, because ending that call would change what the parent is doing.
+        An idle connection is closed, so that SQLite forgets locks that only the parent has. One in the middle
+        of a call is kept open, because ending that call would interfere with the parent.
         """
         idle = not self._is_in_call() and self._lock.acquire(blocking=False)
         self._lock = RLock()
@@ -307,17 +310,17 @@ class Database:
         if idle:
             self._disconnect()
         else:
-            fork_guard().leave(self._connection)
+            fork_guard().leak(self._connection)
             self._connection = None
 
 
 def _use_wal(connection: sqlite3.Connection) -> str:
-    """Turn to a write-ahead log where the file system can; the mode in force.
+    """Switch to a write-ahead log where the file system supports it; return the mode in force.
 
-    The change is refused at once while another process makes it or reads, without waiting; so we wait until
-    we are alone, and try again.
+    SQLite refuses the switch without waiting while another process switches or reads. So wait for exclusive
+    access and try again.
     """
-    for _ in range(_TURNS):
+    for _ in range(_WAL_TRIES):
         try:
             return _change_to_wal(connection)
         except sqlite3.OperationalError as error:
@@ -334,7 +337,7 @@ def _change_to_wal(connection: sqlite3.Connection) -> str:
 
 
 def _open_files() -> Iterator[Identity]:
-    """All files that this process has open."""
+    """Yield the identities of all files that this process has open."""
     for number in os.listdir(_OWN_FILES):
         with suppress(OSError):
             found = os.fstat(int(number))

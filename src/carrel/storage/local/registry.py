@@ -29,8 +29,9 @@ from carrel.values import UNSET, Limits, Unset
 
 FILE = "registry.db"
 VERSION = 1
-"""Of the tables; a database of a later version is refused."""
+"""Version of the tables; a database of a later version is refused."""
 BUSY_SECONDS = 10.0
+"""Seconds to wait for other processes that write."""
 
 _STRICT_SINCE = (3, 37)
 _TABLE = """
@@ -47,7 +48,7 @@ _TABLE = """
         epoch INTEGER NOT NULL
     ) WITHOUT ROWID"""
 _INDEX = "CREATE INDEX sessions_expire ON sessions (used_ns + CAST(ttl_seconds * 1e9 AS INTEGER))"
-"""By the time that `SessionRecord.expires_ns` tells; queries repeat the expression to the letter."""
+"""Index by `SessionRecord.expires_ns`. Queries must repeat the expression exactly to use it."""
 
 _CHECK = """
     SELECT session_id, folded, created_ns, used_ns, ttl_seconds, role, limits, labels, owner, epoch
@@ -79,14 +80,14 @@ _REMOVE = """
     AND (:expired_at IS NULL OR used_ns + CAST(ttl_seconds * 1e9 AS INTEGER) <= :expired_at)"""
 
 DirectorySource = Handle | Callable[[], Handle] | str | os.PathLike[str]
-"""A directory that only we may write to: an open one, a function that gives it, or its path on the host."""
+"""A directory that only we may write to: open, as a function that returns it, or as its path on the host."""
 
 
 class SqliteRegistry:
     """The records of all sessions in the file `registry.db`.
 
-    It is opened by the first call, and anew whenever it was away; see `database`. Give a function or a path,
-    not a handle, if the directory itself may be away for a while.
+    It is opened by the first call and reopened after it was missing; see `database`. Pass a function or a
+    path, not a handle, if the directory itself may be missing for a while.
     """
 
     def __init__(
@@ -110,8 +111,8 @@ class SqliteRegistry:
         rules.require_most(most)
         with self._database.transaction() as connection:
             _require_free(connection, record.session_id)
-            if most is not None and _holds(connection, most):
-                raise rules.too_many(most)
+            if most is not None and _is_full(connection, most):
+                raise rules.too_many_sessions(most)
             connection.execute(_ADD, _columns(record))
 
     def adopt(self, session_id: str, now_ns: int, *, ttl_seconds: float | None = None) -> SessionRecord:
@@ -124,7 +125,7 @@ class SqliteRegistry:
                 return fresh
             record = _parse(row)
             if record is None:
-                record = fresh.mended(dict(row))
+                record = fresh.with_valid_columns(dict(row))
                 connection.execute(_SET, _columns(record))
             return record
 
@@ -177,7 +178,7 @@ class SqliteRegistry:
     def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
         require_ns(now_ns)
         rules.require_page(None, count)
-        after_ns, after_id = rules.place_of_expiry(after)
+        after_ns, after_id = rules.expiry_key(after)
         values = {"now": now_ns, "after_ns": after_ns, "after_id": after_id}
         with self._database.connection() as connection:
             return _page(connection.execute(_EXPIRED, values), count)
@@ -193,7 +194,7 @@ class SqliteRegistry:
                 try:
                     SessionRecord.parse(dict(row))
                 except CorruptRecordError as error:
-                    found.append((_shown(row["session_id"]), str(error)))
+                    found.append((_printable(row["session_id"]), str(error)))
         return found
 
     def close(self) -> None:
@@ -210,11 +211,11 @@ class SqliteRegistry:
 def _opener(directory: DirectorySource) -> Callable[[], Handle]:
     if isinstance(directory, Handle):
         return lambda: directory
-    return _Found(Path(directory)) if isinstance(directory, str | os.PathLike) else directory
+    return _DirectoryAt(Path(directory)) if isinstance(directory, str | os.PathLike) else directory
 
 
-class _Found:
-    """A directory that is looked up at every call, and opened when another one is found."""
+class _DirectoryAt:
+    """Returns the directory at a path, and reopens it when it was replaced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -231,17 +232,17 @@ class _Found:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new database; refuse those that are not ours.
+    """Create the tables of a new database; refuse those of another version.
 
     Raises:
-        UnavailableError: They are of a later version.
+        UnavailableError: They are of another version.
     """
     connection.row_factory = sqlite3.Row
     connection.text_factory = _text
     if _version(connection) == 0:
         connection.execute("BEGIN IMMEDIATE")
         if _version(connection) == 0:
-            _make_tables(connection)
+            _create_tables(connection)
         connection.execute("COMMIT")
     found = _version(connection)
     if found != VERSION:
@@ -251,7 +252,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute(_CHECK)
 
 
-def _make_tables(connection: sqlite3.Connection) -> None:
+def _create_tables(connection: sqlite3.Connection) -> None:
     strict = ", STRICT" if sqlite3.sqlite_version_info >= _STRICT_SINCE else ""
     connection.execute(_TABLE + strict)
     connection.execute(_INDEX)
@@ -264,18 +265,18 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _text(found: bytes) -> str:
-    """Text as it was stored; bytes that are no text become characters that no record accepts."""
+    """Decode a stored text; bytes that are not UTF-8 become characters that no record accepts."""
     return found.decode("utf-8", "surrogateescape")
 
 
 def _require_free(connection: sqlite3.Connection, session_id: str) -> None:
     row = connection.execute(_GET_FOLDED, (session_id.casefold(),)).fetchone()
     if row is not None:
-        raise rules.exists(session_id, row["session_id"])
+        raise rules.session_exists(session_id, row["session_id"])
 
 
-def _holds(connection: sqlite3.Connection, most: int) -> bool:
-    """Whether there are at least *most* sessions; counts no further."""
+def _is_full(connection: sqlite3.Connection, most: int) -> bool:
+    """Whether there are at least *most* sessions."""
     return most == 0 or connection.execute(_FULL, (most - 1,)).fetchone() is not None
 
 
@@ -289,18 +290,18 @@ def _get(connection: sqlite3.Connection, session_id: str) -> SessionRecord | Non
 
 
 def _page(rows: sqlite3.Cursor, count: int) -> Records:
-    """The first *count* records; corrupt rows take no place among them."""
+    """Return the first *count* records, not counting corrupt rows."""
     with closing(rows):
         return list(islice((record for row in rows if (record := _parse(row)) is not None), count))
 
 
 def _parse(row: sqlite3.Row) -> SessionRecord | None:
-    """The record of a row; `None` if it is corrupt."""
+    """Return the record of a row, or `None` if it is corrupt."""
     try:
         return SessionRecord.parse(dict(row))
     except CorruptRecordError:
         return None
 
 
-def _shown(session_id: object) -> str:
+def _printable(session_id: object) -> str:
     return session_id if isinstance(session_id, str) and session_id.isprintable() else ascii(session_id)

@@ -1,19 +1,19 @@
-"""The sessions directory, and the state that is kept beside the sessions.
+"""The sessions directory, and the state that is stored beside the sessions.
 
     <sessions directory>/
-      <session id>/           a workspace: nothing but the session's own files
+      <session id>/           a workspace: only the session's own files
       .carrel/
-        id                    a link whose text tells this store from any other
-        registry.db           which sessions there are
+        id                    a link whose text identifies this store
+        registry.db           records of all sessions
         trash/                trees that are being removed
         sessions/<session id>/
-          ledger              what the session holds, and the lock on it
-          direct              locked by who lets programs change the files without the gate
-          lease               locked by all who have the session open; its time is that of the last use
-          journal.N           what was changed
-          refusals.N          what was refused
+          ledger              usage of the session, and its lock
+          direct              locked while programs change files without the gate
+          lease               locked by everyone who has the session open; modified at the last use
+          journal.N           records of changes
+          refusals.N          records of refusals
           head                the latest record of each
-          .carrel-draft-…     files that are not finished
+          .carrel-draft-…     unfinished files
 
 An id cannot begin with a dot, so no session can name `.carrel`, and nothing of ours is inside a workspace.
 """
@@ -36,8 +36,8 @@ from carrel.fs.host.trusted_dirs import make_trusted_subdir, open_trusted_dir, o
 from carrel.fs.local.removal import SCAN
 from carrel.fs.local.scratch import Scratch, TrashedTree, empty_trash, open_child
 from carrel.fs.rules import DRAFT_PREFIX
-from carrel.storage.local import ledger
 from carrel.storage.local.at_fork import fork_guard
+from carrel.storage.local.ledger_page import write_deleted, write_empty
 from carrel.storage.local.lock import FILE as LEDGER
 from carrel.storage.local.lock import WAIT_SECONDS, SessionLock
 
@@ -50,13 +50,13 @@ _LEASE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Store:
-    """The directories of all sessions; opened anew when the disk was away."""
+    """The directories of all sessions, reopened after their disk was unmounted."""
 
     def __init__(self, root: Path, durability: Durability = Durability.PROCESS) -> None:
-        """Use the directory *root*, making it if it is missing; its names are kept as *durability* says.
+        """Use the directory *root*, which is created if it is missing.
 
         Raises:
-            UnavailableError: It is a link, somebody else's, writable for others, or cannot be used.
+            UnavailableError: It is a link, owned by another user, writable for others, or cannot be used.
         """
         self.root = root
         self.durability = durability
@@ -65,21 +65,22 @@ class Store:
 
     @property
     def directory(self) -> Handle:
-        """The sessions directory as it is now.
+        """The current sessions directory.
 
         Raises:
-            UnavailableError: It is not there, or another one is in its place.
+            UnavailableError: It is missing, or another one is in its place.
         """
-        return self._now().directory
+        return self._current().directory
 
-    def _now(self) -> _Opened:
-        """What is open, opened anew if another directory is there; no lock, so that no child inherits one."""
+    def _current(self) -> _Opened:
+        """Return the open directories, reopened if they were replaced."""
+        # Without a lock, which a forked child would inherit.
         opened = self._opened
         try:
             now = os.lstat(self.root)
         except OSError as error:
             raise self._unavailable(error) from None
-        if not opened.is_still(now):
+        if not opened.is_current(now):
             self._require_same_store()
             opened = self._opened = _Opened(open_trusted_dir(self.root))
         return opened
@@ -92,8 +93,8 @@ class Store:
             )
 
     def state(self) -> Handle:
-        """What is ours, made only when there is a session to keep it for."""
-        return self._state(self._now())
+        """Return our own directory, which is created with the first session."""
+        return self._state(self._current())
 
     def _state(self, opened: _Opened) -> Handle:
         found = opened.own.get(STATE)
@@ -104,15 +105,15 @@ class Store:
         return found
 
     def trash(self) -> Handle:
-        """Where removed trees go."""
+        """Return the directory that removed trees are moved to."""
         return self._own_directory("trash")
 
     def states(self) -> Handle:
-        """Where each session has its state."""
+        """Return the directory that holds the state directory of each session."""
         return self._own_directory("sessions")
 
     def _own_directory(self, name: str) -> Handle:
-        opened = self._now()
+        opened = self._current()
         found = opened.own.get(name)
         if found is None:
             found = opened.own[name] = make_trusted_subdir(self._state(opened), name, self.durability)
@@ -122,12 +123,12 @@ class Store:
 
     @contextmanager
     def claim(self, session_id: str, *, wait_seconds: float = WAIT_SECONDS) -> Iterator[Claim]:
-        """Keep everybody else from creating, opening, changing or deleting the session.
+        """Lock the session, so that no other caller can create, open, change or delete it.
 
-        Afterwards there is no state of a session that has no workspace.
+        When the claim ends, the state of a session without a workspace is removed.
 
         Raises:
-            BusyError: Somebody else has kept it for too long.
+            BusyError: Another caller held the lock for too long.
         """
         problem: UnavailableError | None = None
         try:
@@ -135,7 +136,7 @@ class Store:
             try:
                 yield claim
             finally:
-                claim.end()
+                claim.release()
         except OSError as error:
             if isinstance(error, CarrelError):
                 raise
@@ -148,28 +149,28 @@ class Store:
             states = self.states()
             state = make_trusted_subdir(states, session_id, self.durability)
             lock = SessionLock(state, wait_seconds=wait_seconds)
-            # If it is not there any more, the session was deleted meanwhile, and its state with it.
+            # If it is gone, the session was deleted in the meantime, and its state with it.
             with suppress(SessionMissingError):
                 if _is_locked_at(lock, state, states, session_id):
                     return Claim(self, session_id, state, lock)
         raise BusyError(f"session {session_id!r} is busy; try again")
 
     def empty_trash(self) -> None:
-        """Remove what processes that were killed had thrown away."""
+        """Remove the trees that killed processes left in the trash."""
         empty_trash(self.trash())
 
     def leftover_states(self) -> list[str]:
-        """The ids of the states that have no workspace, or hold drafts; killed processes leave such."""
+        """Return the ids of states without a workspace or with drafts, which killed processes leave."""
         states = self.states()
-        there = set(self.workspaces())
-        return [name for name in self._names(states) if name not in there or _has_drafts(states, name)]
+        existing = set(self.workspaces())
+        return [name for name in self._names(states) if name not in existing or _has_drafts(states, name)]
 
     def workspaces(self) -> list[str]:
-        """The names of all directories that could be workspaces."""
+        """Return the names of all directories that could be workspaces."""
         return self._names(self.directory)
 
     def _names(self, directory: Handle) -> list[str]:
-        """The names of the directories in one of ours."""
+        """Return the sorted names of the directories in *directory*."""
         try:
             return sorted(directories_in(directory.fd))
         except OSError as error:
@@ -185,52 +186,52 @@ class Store:
 
 
 class _Opened:
-    """The sessions directory, and what is ours in it, as they were when they were opened."""
+    """Handles of the sessions directory and of our directories in it."""
 
     def __init__(self, directory: Handle) -> None:
         self.directory = directory
         self.own: dict[str, Handle] = {}
         self._mount = _mount_of(directory)
 
-    def is_still(self, now: os.stat_result) -> bool:
-        """Whether this is the directory that *now* tells of, and its disk was not away meanwhile."""
+    def is_current(self, now: os.stat_result) -> bool:
+        """Whether the directory is still the one in *now*, and its disk was not unmounted in the meantime."""
         return os.path.samestat(now, os.fstat(self.directory.fd)) and _mount_of(self.directory) == self._mount
 
 
 class Claim:
-    """The right to decide about one session."""
+    """The lock on one session, and the operations that need it."""
 
     def __init__(self, store: Store, session_id: str, state: Handle, lock: SessionLock) -> None:
         self.session_id = session_id
         self.state = state
         self._store = store
         self._lock = lock
-        self._has_made_workspace = False
-        self._thrown: list[TrashedTree] = []
-        self._thrown_workspace: TrashedTree | None = None
+        self._has_created_workspace = False
+        self._trashed: list[TrashedTree] = []
+        self._trashed_workspace: TrashedTree | None = None
         self.freed_bytes = 0
-        """What was given back to the host when the workspace was removed."""
+        """Bytes that the removal of the workspace freed on the host."""
 
-    def end(self) -> None:
-        """Let others decide, and remove what was thrown away."""
+    def release(self) -> None:
+        """Release the lock, and remove what was moved to the trash."""
         try:
             if not self._has_workspace():
-                self._throw_state_away()
+                self._trash_state()
         finally:
             self._lock.release()
             self._lock.close()
-            self._remove_thrown()
+            self._empty_trash()
 
-    def _remove_thrown(self) -> None:
-        for thrown in self._thrown:
-            # What cannot be removed stays in the trash.
+    def _empty_trash(self) -> None:
+        for tree in self._trashed:
+            # A tree that cannot be removed stays in the trash.
             with suppress(OSError):
-                freed = thrown.remove()
-                if thrown is self._thrown_workspace:
+                freed = tree.remove()
+                if tree is self._trashed_workspace:
                     self.freed_bytes = freed.disk_bytes
 
     def _has_workspace(self) -> bool:
-        """Whether there is something to keep the state for, also if somebody put a link or a file there."""
+        """Whether the state must be kept; also true if a link or a file has the name of the workspace."""
         try:
             found = os.stat(self.session_id, dir_fd=self._store.directory.fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -240,50 +241,50 @@ class Claim:
 
     @property
     def ledger_fd(self) -> int:
-        """The ledger, to be read and written."""
+        """Descriptor of the ledger, for reading and writing."""
         return self._lock.fd
 
     def open_state(self) -> int:
-        """A descriptor of the state directory, for its new owner alone."""
+        """Return a new descriptor of the state directory, which the caller closes."""
         return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.state.fd)
 
     @property
     def scratch(self) -> Scratch:
-        """Where the session's unfinished files and removed trees go."""
+        """The directories for the session's unfinished files and removed trees."""
         return Scratch(drafts=self.state, trash=self._store.trash(), tag=self.session_id)
 
     def workspace(self) -> Handle | None:
-        """The workspace; `None` if there is none.
+        """Open the directory of the workspace; return `None` if it is missing.
 
         Raises:
-            UnavailableError: The name stands for a link, a file or somebody else's directory.
+            UnavailableError: The name is that of a link, a file or a directory of another user.
         """
         return open_trusted_subdir(self._store.directory, self.session_id)
 
-    def make_workspace(self) -> None:
-        """Make the empty workspace, and the ledger that says so."""
+    def create_workspace(self) -> None:
+        """Create the directory of the workspace and an empty ledger."""
         directory = self._store.directory
         os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)
-        self._has_made_workspace = True
+        self._has_created_workspace = True
         self._flush(directory, self.state)
-        ledger.begin(self.ledger_fd)
+        write_empty(self.ledger_fd)
 
-    def unmake_workspace(self) -> None:
-        """Take back what `make_workspace` made, and nothing else."""
-        if self._has_made_workspace:
-            self.throw_away()
+    def undo_create_workspace(self) -> None:
+        """Remove the workspace if this claim has created it."""
+        if self._has_created_workspace:
+            self.trash_workspace()
 
     def last_use_ns(self, now_ns: int) -> int:
-        """When the session was used last, as far as its state tells; 0 if it does not.
+        """Return the time of the last use that the state shows; 0 if it shows none.
 
-        A use in the future (the clock was set back) is now, and stays so when time goes on.
+        A use in the future (the clock was set back) is changed to *now_ns*.
         """
         used = 0
         for name in (LEASE, LEDGER):
             with suppress(FileNotFoundError):
                 found = os.stat(name, dir_fd=self.state.fd, follow_symlinks=False)
                 if name == LEDGER and not found.st_size:
-                    # It was made by this claim.
+                    # It was created by this claim.
                     continue
                 if found.st_mtime_ns > now_ns:
                     with suppress(OSError):
@@ -292,7 +293,7 @@ class Claim:
         return used
 
     def is_in_use(self) -> bool:
-        """Whether somebody has the session open."""
+        """Whether the session is open in any process."""
         try:
             held = Handle(os.open(LEASE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.state.fd))
             fcntl.flock(held.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -303,31 +304,31 @@ class Claim:
         return False
 
     def lease(self, now_ns: int) -> Lease:
-        """Have the session open from now on."""
+        """Take a lease, which marks the session as open."""
         lease = Lease(self.state)
         lease.renew(now_ns)
         return lease
 
-    def throw_away(self) -> None:
-        """Take the workspace away, so that it cannot be found again.
+    def trash_workspace(self) -> None:
+        """Move the workspace to the trash.
 
-        The state goes at the end of the claim, because with it goes the lock: whoever comes then begins anew.
+        The state follows when the claim ends, because the lock is part of it: later callers start afresh.
         """
         if self.workspace() is not None:
-            self._thrown_workspace = self._throw(self._store.directory)
+            self._trashed_workspace = self._trash(self._store.directory)
 
-    def _throw_state_away(self) -> None:
-        """Take away the state; those who still use the session will hear of it."""
-        ledger.end(self.ledger_fd)
-        self._throw(self._store.states())
+    def _trash_state(self) -> None:
+        """Move the state to the trash, marked so that everyone who still uses the session finds out."""
+        write_deleted(self.ledger_fd)
+        self._trash(self._store.states())
 
-    def _throw(self, directory: Handle) -> TrashedTree:
-        """Move what *directory* has of the session into the trash."""
+    def _trash(self, directory: Handle) -> TrashedTree:
+        """Move the entry of the session in *directory* to the trash."""
         scratch = self.scratch
-        thrown = scratch.move_to_trash(open_child, directory, self.session_id.encode())
-        self._thrown.append(thrown)
+        tree = scratch.move_to_trash(open_child, directory, self.session_id.encode())
+        self._trashed.append(tree)
         self._flush(directory, scratch.trash)
-        return thrown
+        return tree
 
     def _flush(self, *directories: Handle) -> None:
         for directory in directories:
@@ -335,14 +336,14 @@ class Claim:
 
 
 class Lease:
-    """Held by one who has a session open; a forked child has no part in it.
+    """Marks a session as open in this process; forked children have no part in it.
 
-    A lock belongs to all who inherited the open file. So a child closes it at once: it would keep the session
-    in use after its parent is done, and note uses of its own.
+    A lock belongs to every process that inherited the open file. So a child closes the file at once: it would
+    keep the session in use after its parent is done, and record uses of its own.
     """
 
     def __init__(self, state: Handle) -> None:
-        """Lock the file in the directory *state*, which is made if it is missing."""
+        """Lock the lease file in the directory *state*, which is created if it is missing."""
         self._lock = RLock()
         self._handle: Handle | None = None
         fork_guard().watch(self)
@@ -352,32 +353,32 @@ class Lease:
             self._handle = handle
 
     def renew(self, now_ns: int) -> None:
-        """Note that the session is used."""
+        """Record *now_ns* as the last use."""
         if self._handle is not None:
             with suppress(OSError):
                 os.utime(self._handle.fd, ns=(now_ns, now_ns))
 
-    def end(self, now_ns: int) -> None:
-        """Note the last use, and let go."""
+    def release(self, now_ns: int) -> None:
+        """Record *now_ns* as the last use and unlock the file."""
         self.renew(now_ns)
         self._handle = None
 
-    def hold(self) -> bool:
-        """Wait until the file is locked, so that no child inherits it unseen."""
+    def before_fork(self) -> bool:
+        """Wait until the file is locked, so that no child inherits it unnoticed."""
         return self._lock.acquire()
 
-    def release(self) -> None:
-        """Go on after a fork."""
+    def after_fork_in_parent(self) -> None:
+        """Let the constructor continue."""
         self._lock.release()
 
-    def disown(self) -> None:
-        """Close the file of the parent in a forked child, which leaves the parent's lock as it is."""
+    def after_fork_in_child(self) -> None:
+        """Close the parent's file in a forked child, which does not unlock it."""
         self._lock = RLock()
         self._handle = None
 
 
 def _has_drafts(states: Handle, name: str) -> bool:
-    """Whether a state holds drafts, or cannot be looked at."""
+    """Whether a state holds drafts, or cannot be read."""
     try:
         held = Handle(os.open(name, SCAN, dir_fd=states.fd))
         return any(found.startswith(DRAFT_PREFIX) for found in names_in(held.fd))
@@ -386,20 +387,20 @@ def _has_drafts(states: Handle, name: str) -> bool:
 
 
 def _is_locked_at(lock: SessionLock, state: Handle, states: Handle, session_id: str) -> bool:
-    """Take the lock, and let go of it if the state is not at its place any more."""
+    """Acquire the lock, and release it if the state was moved away; return whether it is held."""
     try:
         lock.acquire()
     except BaseException:
         lock.close()
         raise
-    is_there = False
+    is_in_place = False
     try:
-        is_there = _is_at(state, states, session_id)
+        is_in_place = _is_at(state, states, session_id)
     finally:
-        if not is_there:
+        if not is_in_place:
             lock.release()
             lock.close()
-    return is_there
+    return is_in_place
 
 
 def _is_at(state: Handle, states: Handle, session_id: str) -> bool:
@@ -411,7 +412,7 @@ def _is_at(state: Handle, states: Handle, session_id: str) -> bool:
 
 
 def _mount_of(directory: Handle) -> str | None:
-    """Where the host has the directory; changes when its disk is unmounted, also if it is mounted again."""
+    """Return the host path of the directory; it changes when the disk is unmounted, even if mounted again."""
     try:
         return os.readlink(f"/proc/self/fd/{directory.fd}")
     except OSError:
@@ -426,7 +427,7 @@ def _read_id(root: Path) -> str | None:
 
 
 def _agree_on_id(state: Handle) -> str | None:
-    """The mark of this store, made by whoever comes first."""
+    """Return the id of this store, which the first process creates."""
     with suppress(OSError):
         os.symlink(os.urandom(16).hex(), _ID, dir_fd=state.fd)
     try:

@@ -1,5 +1,5 @@
-"""Storage for a single process, gone when it ends.
+"""Storage for a single process, lost when it ends.
 
-`ledger` counts a workspace that is not a session, `registry` keeps session records. Nothing here is written
-to disk.
+`ledger` accounts for a workspace that is not a session, `registry` keeps session records. Nothing here is
+written to disk.
 """

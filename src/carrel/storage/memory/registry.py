@@ -16,7 +16,7 @@ from carrel.values import UNSET, Limits, Unset
 
 
 class MemoryRegistry:
-    """The records of one process, gone with it."""
+    """The session records of one process."""
 
     def __init__(self) -> None:
         self._records: dict[str, SessionRecord] | None = {}
@@ -27,7 +27,7 @@ class MemoryRegistry:
         with self._open() as records:
             rules.require_free(record.session_id, records)
             if most is not None and len(records) >= most:
-                raise rules.too_many(most)
+                raise rules.too_many_sessions(most)
             records[record.session_id] = record
 
     def adopt(self, session_id: str, now_ns: int, *, ttl_seconds: float | None = None) -> SessionRecord:
@@ -97,11 +97,11 @@ class MemoryRegistry:
     def expired(self, now_ns: int, count: int = 100, after: SessionRecord | None = None) -> Records:
         require_ns(now_ns)
         rules.require_page(None, count)
-        start = rules.place_of_expiry(after)
+        start = rules.expiry_key(after)
         with self._open() as records:
             found = [record for record in records.values() if record.is_expired(now_ns)]
-        found = [record for record in found if rules.place_of_expiry(record) > start]
-        return sorted(found, key=rules.place_of_expiry)[:count]
+        found = [record for record in found if rules.expiry_key(record) > start]
+        return sorted(found, key=rules.expiry_key)[:count]
 
     def ids(self) -> set[str]:
         with self._open() as records:
@@ -125,5 +125,5 @@ class MemoryRegistry:
     def _open(self) -> Iterator[dict[str, SessionRecord]]:
         with self._lock:
             if self._records is None:
-                raise rules.closed()
+                raise rules.registry_closed()
             yield self._records

@@ -42,7 +42,7 @@ from carrel.workspace.archive.zip import END_MARK, LOCAL_MARK, zip_members
 from carrel.workspace.extract_limits import ExtractLimits, ExtractMeter
 
 if TYPE_CHECKING:
-    from carrel.workspace.workspace import Workspace
+    from carrel.workspace.writing import WriteOperations
 
 Members = Iterator[tuple[Member, Iterator[bytes]]]
 
@@ -71,7 +71,7 @@ class Extracted:
 
 
 def extract(
-    workspace: Workspace,
+    workspace: WriteOperations,
     source: ArchiveSource,
     path: StrPath = ".",
     *,
@@ -177,7 +177,7 @@ _ENGINES = {
 class _Place:
     """The directory that an archive is extracted into."""
 
-    def __init__(self, workspace: Workspace, path: StrPath) -> None:
+    def __init__(self, workspace: WriteOperations, path: StrPath) -> None:
         """Name the directory; it need not be there.
 
         Raises:
