@@ -203,7 +203,7 @@ class Watch:
         assert found.entries <= LIMITS.entries
         if said.mark:
             self.seen["marked"] += 1
-        elif said.owed:
+        elif said.pending_deletions:
             self.seen["owed"] += 1
             assert found.disk_bytes <= said.disk_bytes
             assert found.entries <= said.entries
