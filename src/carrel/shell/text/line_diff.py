@@ -117,9 +117,9 @@ def line_changes(
         left_changed[kept_left[index]] = 1
     for index in search.inserted:
         right_changed[kept_right[index]] = 1
-    _shift(left, left_changed, right_changed)
-    _shift(right, right_changed, left_changed)
-    return _script(left_changed, right_changed, start)
+    _shift_changes(left, left_changed, right_changed)
+    _shift_changes(right, right_changed, left_changed)
+    return _changes_from_marks(left_changed, right_changed, start)
 
 
 def _marks(size: int, kept: Sequence[int]) -> bytearray:
@@ -147,7 +147,7 @@ def _common_end(old: Sequence[Hashable], new: Sequence[Hashable], start: int) ->
     return count
 
 
-def _script(old: bytearray, new: bytearray, offset: int) -> list[LineChange]:
+def _changes_from_marks(old: bytearray, new: bytearray, offset: int) -> list[LineChange]:
     """Return the changes, given the marks of both files."""
     changes: list[LineChange] = []
     at, other = 0, 0
@@ -214,10 +214,10 @@ class _Search:
         if y == y_end:
             self.deleted += range(x, x_end)
             return []
-        x_middle, y_middle, low, high = self._middle(section)
+        x_middle, y_middle, low, high = self._find_midpoint(section)
         return [_Section(x, x_middle, y, y_middle, low), _Section(x_middle, x_end, y_middle, y_end, high)]
 
-    def _middle(self, section: _Section) -> tuple[int, int, bool, bool]:  # noqa: PLR0912, the inner loop, which calls would slow down
+    def _find_midpoint(self, section: _Section) -> tuple[int, int, bool, bool]:  # noqa: PLR0912, the inner loop, which calls would slow down
         """Return a point on a shortest path, and whether to search before and after it exhaustively."""
         x_start, x_end, y_start, y_end, minimal = section
         left, right, forward, backward = self._left, self._right, self._forward, self._backward
@@ -272,9 +272,9 @@ class _Search:
                 if not is_odd and f_min <= diagonal <= f_max and x <= forward[diagonal]:
                     return x, y, True, True
             if cost >= MAX_COST and not minimal:
-                return self._furthest(section, range(f_max, f_min - 1, -2), range(b_max, b_min - 1, -2))
+                return self._furthest_point(section, range(f_max, f_min - 1, -2), range(b_max, b_min - 1, -2))
 
-    def _furthest(self, section: _Section, ahead: range, back: range) -> tuple[int, int, bool, bool]:
+    def _furthest_point(self, section: _Section, ahead: range, back: range) -> tuple[int, int, bool, bool]:
         """Return the point where the search got furthest, from the start or from the end."""
         x_start, x_end, y_start, y_end, _ = section
         best, best_x = -1, 0
@@ -299,7 +299,7 @@ class _Search:
 # Placement of changes
 
 
-def _shift(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
+def _shift_changes(lines: Sequence[int], changed: bytearray, others: bytearray) -> None:
     """Shift each run of changed lines down as far as possible, or next to a change in the other file.
 
     Runs that meet on the way are merged.

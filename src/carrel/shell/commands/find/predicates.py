@@ -15,11 +15,11 @@ from carrel.shell.text.timestamps import SECOND_NS, parse_date
 from carrel.values import FileInfo, FileKind
 
 PredicateMaker = Callable[[SearchState, str], Predicate]
-"""Makes a test of its argument."""
+"""Makes a predicate from the argument of a test."""
 
 _KINDS = {"f": FileKind.FILE, "d": FileKind.DIRECTORY, "l": FileKind.LINK}
-_NEVER = "bcpsD"
-"""Kinds of files that cannot be told from each other here."""
+_UNMATCHED_KINDS = "bcpsD"
+"""Types that never match, since special files have no type here."""
 _UNITS = {"c": 1, "w": 2, "b": 512, "k": 2**10, "M": 2**20, "G": 2**30}
 _NUMBER = re.compile(r"([+-]?)([0-9]{1,18})")
 
@@ -110,7 +110,7 @@ def kind(search: SearchState, text: str) -> Predicate:
         if not letter:
             problem = "is missing, i.e., list is ending on: ','" if text else ""
             raise ExpressionError(f"Last file type in list argument to -type {problem}".rstrip())
-        if letter not in _KINDS and letter not in _NEVER:
+        if letter not in _KINDS and letter not in _UNMATCHED_KINDS:
             raise ExpressionError(f"Unknown argument to -type: {letter}")
         expected.add(_KINDS.get(letter))
     return lambda file: file.info.kind in expected

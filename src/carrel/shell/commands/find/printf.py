@@ -48,29 +48,29 @@ def _compile_part(ctx: Context, match: re.Match[str]) -> FormatPart:
     if match["octal"] is not None:
         return _constant(bytes([int(match["octal"], 8) & 255]))
     if match["escape"] is not None:
-        return _escape(ctx, match["escape"])
+        return _compile_escape(ctx, match["escape"])
     if match["last"] is not None:
         if match["last"] == "%":
             raise ExpressionError("error: % at end of format string")
         return _constant(b"\\")
-    return _directive(ctx, match)
+    return _compile_directive(ctx, match)
 
 
 def _constant(data: bytes) -> FormatPart:
     return lambda file: data
 
 
-def _escape(ctx: Context, letter: str) -> FormatPart:
+def _compile_escape(ctx: Context, letter: str) -> FormatPart:
     if letter not in _ESCAPES:
         ctx.write_error_line(f"{ctx.name}: warning: unrecognized escape `\\{letter}'")
         return _constant(encode("\\" + letter))
     return _constant(_ESCAPES[letter])
 
 
-def _directive(ctx: Context, match: re.Match[str]) -> FormatPart:
+def _compile_directive(ctx: Context, match: re.Match[str]) -> FormatPart:
     if match["letter"] == "%":
         return _constant(b"%")
-    value = _value(ctx, match)
+    value = _directive_renderer(ctx, match)
     if value is None:
         ctx.write_error_line(f"{ctx.name}: warning: unrecognized format directive `%{match['letter']}'")
         return _constant(encode(match[0]))
@@ -89,18 +89,18 @@ def _pad(data: bytes, match: re.Match[str]) -> bytes:
     return data.rjust(width, b"0" if "0" in match["flags"] and is_number else b" ")
 
 
-def _value(ctx: Context, match: re.Match[str]) -> Callable[[FoundFile], str] | None:
+def _directive_renderer(ctx: Context, match: re.Match[str]) -> Callable[[FoundFile], str] | None:
     if match["time"] is not None:
         template = match["time"]
-        return lambda file: _time(template, file.info.modified_ns)
+        return lambda file: _render_time(template, file.info.modified_ns)
     if match["letter"] == "l":
-        return lambda file: _link(ctx, file)
+        return lambda file: _link_target(ctx, file)
     if match["letter"] == "Y":
         return lambda file: _target_kind(ctx, file)
-    return _VALUES.get(match["letter"])
+    return _RENDERERS.get(match["letter"])
 
 
-def _time(template: str, when_ns: int) -> str:
+def _render_time(template: str, when_ns: int) -> str:
     fraction = f".{when_ns % SECOND_NS:09d}0"
     if template == "@":
         return f"{when_ns // SECOND_NS}{fraction}"
@@ -109,7 +109,7 @@ def _time(template: str, when_ns: int) -> str:
     return render_timestamp(f"%{template}", when_ns) + (fraction if template in _SECONDS else "")
 
 
-def _link(ctx: Context, file: FoundFile) -> str:
+def _link_target(ctx: Context, file: FoundFile) -> str:
     if file.info.kind is not FileKind.LINK:
         return ""
     return file.info.target or ctx.stat(file.path, follow=False).target or ""
@@ -137,7 +137,7 @@ def _parent(file: FoundFile) -> str:
     return path.rpartition("/")[0]
 
 
-def _ctime(info: FileInfo) -> str:
+def _render_ctime(info: FileInfo) -> str:
     when = info.modified_ns
     return (
         render_timestamp("%a %b %e %H:%M:%S", when)
@@ -146,7 +146,7 @@ def _ctime(info: FileInfo) -> str:
     )
 
 
-_VALUES: dict[str, Callable[[FoundFile], str]] = {
+_RENDERERS: dict[str, Callable[[FoundFile], str]] = {
     "p": lambda file: file.path,
     "f": lambda file: file.name,
     "h": _parent,
@@ -165,5 +165,5 @@ _VALUES: dict[str, Callable[[FoundFile], str]] = {
     "g": lambda file: OWNER,
     "U": lambda file: "0",
     "G": lambda file: "0",
-    "t": lambda file: _ctime(file.info),
+    "t": lambda file: _render_ctime(file.info),
 }

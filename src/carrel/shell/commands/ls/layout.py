@@ -111,7 +111,7 @@ class Columns:
     style: NameStyle
     now_ns: int
 
-    def cells(self, entries: Sequence[ListEntry], *, aligned: bool) -> list[bytes]:
+    def render_cells(self, entries: Sequence[ListEntry], *, aligned: bool) -> list[bytes]:
         """Render the names, after inodes and blocks if enabled."""
         prefixes = self._prefixes(entries, entries if aligned else ())
         return [
@@ -119,10 +119,10 @@ class Columns:
             for prefix, entry in zip(prefixes, entries, strict=True)
         ]
 
-    def lines(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
+    def render_lines(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
         """Render a long line for each entry, with columns as wide as *measured* requires."""
-        sizes = [self._size(entry.info.host_bytes) for entry in entries]
-        size_width = _width(self._size(entry.info.host_bytes) for entry in measured)
+        sizes = [self._render_size(entry.info.host_bytes) for entry in entries]
+        size_width = _width(self._render_size(entry.info.host_bytes) for entry in measured)
         link_width = _width(str(entry.info.links) for entry in measured)
         owner = ("0" if self.numeric else OWNER) + " "
         owners = owner * (self.owner + self.group)
@@ -130,15 +130,15 @@ class Columns:
             prefix
             + f"{mode_letters(entry.info)} {entry.info.links:>{link_width}} ".encode()
             + f"{owners}{size:>{size_width}} ".encode()
-            + self._time(entry.info.modified_ns).encode("utf-8", "surrogateescape")
+            + self._render_time(entry.info.modified_ns).encode("utf-8", "surrogateescape")
             + b" "
-            + self._name(entry)
+            + self._render_name(entry)
             for prefix, entry, size in zip(self._prefixes(entries, measured), entries, sizes, strict=True)
         )
 
-    def total(self, entries: Sequence[ListEntry]) -> bytes:
+    def render_total(self, entries: Sequence[ListEntry]) -> bytes:
         """Render the total disk space of *entries*."""
-        return f"total {self._blocks(sum(entry.info.blocks for entry in entries))}\n".encode()
+        return f"total {self._render_blocks(sum(entry.info.blocks for entry in entries))}\n".encode()
 
     def _prefixes(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> list[bytes]:
         """Render the columns before the names or the long lines."""
@@ -146,20 +146,20 @@ class Columns:
         if self.inode:
             numbers.append(lambda entry: str(entry.info.inode))
         if self.blocks:
-            numbers.append(lambda entry: self._blocks(entry.info.blocks))
+            numbers.append(lambda entry: self._render_blocks(entry.info.blocks))
         if not numbers:
             return [b""] * len(entries)
         widths = [_width(map(number, measured)) for number in numbers]
         columns = list(zip(numbers, widths, strict=True))
         return ["".join(f"{n(entry):>{width}} " for n, width in columns).encode() for entry in entries]
 
-    def _blocks(self, blocks: int) -> str:
+    def _render_blocks(self, blocks: int) -> str:
         return human(blocks * 512, self.base) if self.base else str(ceil_divide(blocks, 2))
 
-    def _size(self, size: int) -> str:
+    def _render_size(self, size: int) -> str:
         return human(size, self.base) if self.base else str(size)
 
-    def _time(self, when_ns: int) -> str:
+    def _render_time(self, when_ns: int) -> str:
         style = self.time_style
         if style == "full-iso":
             return render_full_timestamp(when_ns)
@@ -174,7 +174,7 @@ class Columns:
     def _is_recent(self, when_ns: int) -> bool:
         return self.now_ns - _HALF_YEAR_NS < when_ns < self.now_ns
 
-    def _name(self, entry: ListEntry) -> bytes:
+    def _render_name(self, entry: ListEntry) -> bytes:
         name = render_name(entry.name, self.style)
         if entry.info.kind is not FileKind.LINK:
             return name + indicator_suffix(entry.info, self.indicator) + b"\n"

@@ -89,7 +89,7 @@ class DirectoryListing:
             self._is_first = False
         with_heading = len(operands) > 1 or bool(files) or self._options.recursive
         for directory in directories:
-            self._list_all(directory, with_heading=with_heading)
+            self._list_tree(directory, with_heading=with_heading)
 
     def _sort(self, entries: Sequence[ListEntry]) -> list[ListEntry]:
         options = self._options
@@ -168,7 +168,7 @@ class DirectoryListing:
 
     # Printing
 
-    def _list_all(self, directory: str, *, with_heading: bool) -> None:
+    def _list_tree(self, directory: str, *, with_heading: bool) -> None:
         """List a directory and, with `-R`, its subdirectories."""
         pending: list[tuple[str, tuple[str, ...]]] = [(directory, ())]
         while pending:
@@ -182,7 +182,7 @@ class DirectoryListing:
                     )
                     continue
                 entries = self._entries(path)
-                self._list(path, entries, with_heading=with_heading)
+                self._print_directory(path, entries, with_heading=with_heading)
                 if self._options.recursive:
                     prefix = path if path.endswith("/") else f"{path}/"
                     subdirectories = [entry.name for entry in entries if entry.info.is_directory]
@@ -193,21 +193,21 @@ class DirectoryListing:
         """Return a name that identifies a directory among its parents, to detect loops of links."""
         return resolve(self._ctx, path) if self._options.follow is Follow.ALL else path
 
-    def _list(self, path: str, entries: Sequence[ListEntry], *, with_heading: bool) -> None:
+    def _print_directory(self, path: str, entries: Sequence[ListEntry], *, with_heading: bool) -> None:
         parts = [] if self._is_first else [b"\n"]
         self._is_first = False
         if with_heading:
             parts.append(render_heading(path, self._options.columns.style))
         if self._options.layout is ListLayout.LONG or self._options.columns.blocks:
-            parts.append(self._options.columns.total(entries))
+            parts.append(self._options.columns.render_total(entries))
         self._ctx.write(b"".join([*parts, self._render(entries, entries)]))
 
     def _render(self, entries: Sequence[ListEntry], measured: Sequence[ListEntry]) -> bytes:
         """Render entries, in columns as wide as *measured* requires."""
         options = self._options
         if options.layout is ListLayout.LONG:
-            return options.columns.lines(entries, measured)
-        cells = options.columns.cells(entries, aligned=options.layout is not ListLayout.COMMAS)
+            return options.columns.render_lines(entries, measured)
+        cells = options.columns.render_cells(entries, aligned=options.layout is not ListLayout.COMMAS)
         if options.layout is ListLayout.COMMAS:
             return arrange_with_commas(cells, options.width)
         if options.layout is ListLayout.SINGLE:

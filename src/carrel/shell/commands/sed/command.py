@@ -74,7 +74,9 @@ def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
     files = operands if flags.sources else operands[1:]
     yield from reads(source.text for source in sources if source.is_file)
     yield from reads(
-        _r_files([ScriptFragment(source.text) for source in sources if not source.is_file], flags)
+        _files_read_by_script(
+            [ScriptFragment(source.text) for source in sources if not source.is_file], flags
+        )
     )
     yield from reads(files)
     if flags.in_place is None:
@@ -84,7 +86,7 @@ def accesses(flags: Flags, operands: Sequence[str]) -> Iterator[PathAccess]:
         yield from writes(_backup_path(file, flags.in_place) for file in files)
 
 
-def _r_files(fragments: Sequence[ScriptFragment], flags: Flags) -> list[str]:
+def _files_read_by_script(fragments: Sequence[ScriptFragment], flags: Flags) -> list[str]:
     """Return the files that a script reads with `r`; none if it is invalid, since then it does nothing."""
     try:
         commands = parse(fragments, extended=flags.extended, sandbox=flags.sandbox)
@@ -174,7 +176,7 @@ class _Sed:
             except IsDirectoryError:
                 self._ctx.error(f"couldn't edit {file}: not a regular file", status=4)
             except CarrelError as error:
-                self.fail(file, error)
+                self.report_unreadable(file, error)
 
     def _edit_file(self, file: str, suffix: str) -> None:
         ctx = self._ctx
@@ -203,10 +205,10 @@ class _Sed:
             raise
         except CarrelError as error:
             if is_denied(error):
-                self.fail(file, error)
+                self.report_unreadable(file, error)
             return iter(())
 
-    def fail(self, file: str, error: CarrelError) -> None:
+    def report_unreadable(self, file: str, error: CarrelError) -> None:
         """Report that *file* cannot be read."""
         if isinstance(error, IsDirectoryError):
             raise ScriptError(f"read error on {file}: Is a directory", 4)
@@ -261,7 +263,7 @@ class _Input:
             except (ClosedError, SessionMissingError):
                 raise
             except CarrelError as error:
-                self._sed.fail(self._file, error)
+                self._sed.report_unreadable(self._file, error)
                 line = None
             if line is not None:
                 return line
@@ -275,7 +277,7 @@ class _Input:
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
-            self._sed.fail(file, error)
+            self._sed.report_unreadable(file, error)
 
 
 def _backup_path(file: str, suffix: str) -> str:

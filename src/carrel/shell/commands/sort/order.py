@@ -74,7 +74,7 @@ class LineOrder:
 
 
 def _with_checks(read: KeyFunction, check: Callable[[], None]) -> KeyFunction:
-    """Return *read* with a call of *check* every so many lines."""
+    """Return *read* with a periodic call of *check*."""
     count = 0
 
     def read_with_checks(line: bytes) -> Any:  # as in `KeyFunction`
