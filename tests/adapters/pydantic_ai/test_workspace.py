@@ -199,7 +199,7 @@ def test_variables_of_a_call_go_before_those_of_all_calls(manager: WorkspaceMana
     with CarrelWorkspace(manager=manager, env={"A": "1", "B": "2"}) as backend:
         result = asyncio.run(backend.run('printf "$A$B"', shell=True, env={"B": "3"}))
         assert result.stdout == "13"
-        with pytest.raises(ValueError, match="name of a variable"):
+        with pytest.raises(ValueError, match="valid variable name"):
             asyncio.run(backend.run(["ls"], env={"A=B": "1"}))
 
 
@@ -229,7 +229,7 @@ def test_a_timeout_is_a_number_above_zero(backend: CarrelWorkspace, timeout: flo
 def test_no_words_are_no_command(backend: CarrelWorkspace) -> None:
     with pytest.raises(ValueError, match="at least one word"):
         asyncio.run(backend.run([]))
-    with pytest.raises(TypeError, match="texts"):
+    with pytest.raises(TypeError, match="must be strings"):
         asyncio.run(backend.run(["ls", 1]))  # type: ignore[list-item]  # that it is wrong is the point
 
 

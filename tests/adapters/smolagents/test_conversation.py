@@ -20,10 +20,10 @@ def line(message: object) -> bytes:
     return MARK + json.dumps(message).encode() + b"\n"
 
 
-def heard(*pieces: bytes, most_bytes: int = 1000, **tools: Any) -> Conversation:
-    talk = Conversation(MARK, tools, lambda is_all: {"all": is_all}, most_bytes=most_bytes)
+def heard(*pieces: bytes, max_bytes: int = 1000, **tools: Any) -> Conversation:
+    talk = Conversation(MARK, tools, lambda is_all: {"all": is_all}, max_bytes=max_bytes)
     for piece in pieces:
-        talk.hear("stdout", piece)
+        talk.receive("stdout", piece)
     return talk
 
 
@@ -45,14 +45,14 @@ def test_it_does_not_matter_in_which_pieces_it_comes(cuts: list[int]) -> None:
     talk = heard(*pieces, double=lambda number: 2 * number)
     assert talk.printed == "ab\x1e\x1emar\nc"
     assert answers(talk) == [{"value": 8}]
-    assert (talk.value, talk.error, talk.final, talk.is_told) == (8, None, None, True)
+    assert (talk.value, talk.error, talk.final, talk.has_outcome) == (8, None, None, True)
 
 
 def test_what_is_printed_is_kept_up_to_a_limit_in_the_order_in_which_it_came() -> None:
-    talk = heard(b"one ", most_bytes=10)
-    talk.hear("stderr", b"two ")
-    talk.hear("stdout", b"three")
-    assert talk.printed == "one two th\n(what follows was left out)"
+    talk = heard(b"one ", max_bytes=10)
+    talk.receive("stderr", b"two ")
+    talk.receive("stdout", b"three")
+    assert talk.printed == "one two th\n(the rest of the output was dropped)"
 
 
 def test_only_the_tools_that_were_given_are_called() -> None:
@@ -68,7 +68,7 @@ def test_what_a_tool_raises_is_told_to_the_code_that_called_it() -> None:
 
     assert answers(heard(line(CALL), double=fails)) == [{"error": "KeyError", "message": "not there"}]
     (answer,) = answers(heard(line(CALL), double=lambda number: object()))
-    assert answer == {"error": "TypeError", "message": "a value of the type object cannot be handed over"}
+    assert answer == {"error": "TypeError", "message": "a value of type object cannot be passed"}
 
 
 def test_the_first_final_answer_is_the_one() -> None:
@@ -103,12 +103,12 @@ def test_a_message_that_makes_no_sense_is_answered_with_an_error(message: bytes)
     talk = heard(MARK + message + b"\n", double=abs)
     (answer,) = answers(talk)
     assert set(answer) == {"error", "message"}
-    assert not talk.is_told
+    assert not talk.has_outcome
 
 
 def test_an_end_that_cannot_be_read_is_an_error_of_the_step() -> None:
     talk = heard(line({"tell": "value", "value": {"$": "module"}}))
-    assert talk.error == "what the code gave cannot be read: a value of an unknown kind"
+    assert talk.error == "the result of the code cannot be decoded: a value of an unknown kind"
     assert answers(talk) == []
 
 
@@ -117,6 +117,6 @@ def test_a_message_that_does_not_end_is_forgotten(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(conversation, "MESSAGE_BYTES", 1000)
     talk = heard(MARK, *[b"x" * 600] * 10, b"\n", line(CALL), double=abs)
     refused, called = answers(talk)
-    assert refused["message"] == "more than 1000 bytes cannot be handed over"
+    assert refused["message"] == "more than 1000 bytes cannot be passed"
     assert called == {"value": 4}
     assert talk.printed == ""

@@ -43,7 +43,7 @@ def test_variables_of_the_host_are_set_once_and_are_the_codes_from_then_on(execu
     assert executor("count").output == 2
     executor.send_variables({"count": 10})
     assert executor("count").output == 10
-    with pytest.raises(TypeError, match="type object cannot be handed over"):
+    with pytest.raises(TypeError, match="type object cannot be passed"):
         executor.send_variables({"thing": object()})
 
 
@@ -96,7 +96,7 @@ def test_what_a_tool_raises_can_be_caught_by_its_name(executor: CarrelExecutor) 
 
 def test_what_cannot_be_handed_to_a_tool_is_an_error_of_the_code(executor: CarrelExecutor) -> None:
     executor.send_tools({"keep": lambda value: None})
-    assert failure(executor, "keep(print)").endswith("type builtin_function_or_method cannot be handed over")
+    assert failure(executor, "keep(print)").endswith("type builtin_function_or_method cannot be passed")
 
 
 def test_large_values_pass(executor: CarrelExecutor) -> None:
@@ -147,7 +147,7 @@ def test_much_output_is_cut(guest: None, sessions: Path) -> None:
         executor.send_tools({"double": lambda number: 2 * number})
         done = executor("print('x' * 10_000)\ndouble(4)")
     assert done.output == 8
-    assert done.logs == "x" * 100 + "\n(what follows was left out)"
+    assert done.logs == "x" * 100 + "\n(the rest of the output was dropped)"
 
 
 def test_code_that_takes_too_long_is_stopped_and_begins_anew(guest: None, sessions: Path) -> None:
@@ -157,7 +157,7 @@ def test_code_that_takes_too_long_is_stopped_and_begins_anew(guest: None, sessio
         assert failure(executor, "while True:\n    pass").endswith("failed: it took longer than 1 s")
         done = executor("(given, 'made' in globals())")
     assert done.output == (1, False)
-    assert done.logs == "(Python was started anew, because timeout: variables of earlier steps are gone.)\n"
+    assert done.logs == "(Python was restarted because timeout: variables of earlier steps are gone.)\n"
 
 
 def test_code_that_exits_or_needs_too_much_memory_is_an_error(guest: None, sessions: Path) -> None:

@@ -87,7 +87,7 @@ def test_what_is_more_than_a_value_becomes_the_value() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_value_is_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="cannot be handed over"):
+    with pytest.raises(TypeError, match="cannot be passed"):
         encode(value)
 
 

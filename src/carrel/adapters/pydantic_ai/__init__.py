@@ -1,9 +1,9 @@
-"""carrel for Pydantic AI: a session as the workspace of a run, and its tools as a toolset.
+"""Adapter for Pydantic AI: a session as the workspace of a run, and its tools as a toolset.
 
     agent = Agent(model, toolsets=[CarrelToolset(workspace)])
     agent.run_sync("Tidy up", workspace=workspace)
 
-The extra `pydantic-ai` has what it needs.
+Install it with the extra `pydantic-ai`.
 """
 
 from __future__ import annotations

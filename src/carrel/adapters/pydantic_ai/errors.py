@@ -1,4 +1,4 @@
-"""Errors of carrel as those of Pydantic AI; the one place where they are translated."""
+"""Translates errors of carrel into those of Pydantic AI."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from carrel.shell.result import ShellResult
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Raise what the framework knows; all other errors of ours are also the builtin ones that it expects.
+def translated_errors() -> Iterator[None]:
+    """Raise errors of the framework; other errors of carrel are also the builtin errors that it expects.
 
     Raises:
-        WorkspaceUnavailableError: The session was deleted or has expired, or was let go of.
-        WorkspaceReadOnlyError: A rule allows no change.
+        WorkspaceUnavailableError: The session was deleted or has expired, or was closed.
+        WorkspaceReadOnlyError: A rule forbids the change.
     """
     try:
         yield
@@ -35,11 +35,11 @@ def translated() -> Iterator[None]:
 
 
 def command_result(result: ShellResult, budget: Budget) -> CommandResult:
-    """What a command line did under *budget*; any exit status is a result.
+    """Convert the result of a command line run with *budget*; any exit status is a result.
 
     Raises:
-        WorkspaceTimeoutError: It took longer than it may.
-        WorkspaceOutputLimitError: It printed more than it may.
+        WorkspaceTimeoutError: The time limit was reached.
+        WorkspaceOutputLimitError: The output limit was reached.
     """
     stdout, stderr = (data.decode("utf-8", "replace") for data in (result.stdout, result.stderr))
     if result.error_code == "limit.time":

@@ -22,18 +22,18 @@ from carrel.workspace.workspace import Workspace
 Deps = TypeVar("Deps")
 
 _ANY = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
-"""Whether arguments fit is judged by the toolbox, which says what to do about those that do not."""
-_TRY_AGAIN = frozenset({"tool.arguments", "tool.unknown"})
-"""What the model did wrong in the call itself."""
+"""Accepts any arguments: the toolbox validates them, with advice in its errors."""
+_RETRY_CODES = frozenset({"tool.arguments", "tool.unknown"})
+"""Error codes of invalid calls, which the model can correct."""
 
 
 class CarrelToolset(AbstractToolset[Deps]):
-    """The tools that one role has on a workspace, as `Toolbox` has them.
+    """The tools of one role on a workspace, as in `Toolbox`.
 
     >>> Agent(model, toolsets=[CarrelToolset(workspace, role="critic")])
 
-    A call with wrong arguments is asked for again, which counts as a retry; any other failure is told to the
-    model as a failed tool, with what to do next.
+    A call with invalid arguments makes the model retry; any other failure is reported to the model as a
+    failed tool, with advice.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class CarrelToolset(AbstractToolset[Deps]):
         max_retries: int | None = None,
         **options: Unpack[ToolOptions],
     ) -> None:
-        """Offer tools on *workspace*, which stays the caller's to close; nothing is opened yet.
+        """Offer tools on *workspace*, which the caller has to close; nothing is opened yet.
 
         Args:
-            workspace: The files; of a `CarrelWorkspace`, those that its run works on too.
-            role: Who calls; one that is not configured has no tools.
-            profile: Under which names the tools are offered.
-            id: Tells this toolset from others of the same agent.
-            max_retries: How often a call may have wrong arguments; as the agent says by default.
-            options: What is different from the configuration; see `ToolOptions`.
+            workspace: The files; a `CarrelWorkspace` can also be the workspace of the run.
+            role: Role of the caller; an unconfigured role has no tools.
+            profile: Set of tool names.
+            id: Distinguishes this toolset from others of the same agent.
+            max_retries: How often the model may retry invalid calls; by default as set for the agent.
+            options: Overrides of the configuration; see `ToolOptions`.
         """
         self._workspace = workspace
         self._role = role
@@ -67,19 +67,19 @@ class CarrelToolset(AbstractToolset[Deps]):
 
     @property
     def id(self) -> str | None:
-        """What was given to tell it from others."""
+        """The id given on creation."""
         return self._id
 
     def close(self) -> None:
-        """Stop what runs, and end all use; the workspace stays open."""
+        """Stop running calls and close the toolset; the workspace stays open."""
         with self._lock:
             if self._toolbox is not None:
                 self._toolbox.close()
 
     async def get_tools(self, ctx: RunContext[Deps]) -> dict[str, ToolsetTool[Deps]]:
-        """The tools of the role, as the model is told of them."""
+        """The tool definitions of the role."""
         retries = ctx.max_retries if self._max_retries is None else self._max_retries
-        toolbox = await self._opened()
+        toolbox = await self._open_toolbox()
         return {
             tool["name"]: ToolsetTool(
                 toolset=self,
@@ -97,31 +97,33 @@ class CarrelToolset(AbstractToolset[Deps]):
     async def call_tool(
         self,
         name: str,
-        tool_args: dict[str, Any],  # Any: whatever JSON can say
+        tool_args: dict[str, Any],  # Any: JSON values
         ctx: RunContext[Deps],
         tool: ToolsetTool[Deps],
     ) -> str:
-        """Call a tool; what it says is for the model.
+        """Call a tool and return its text for the model.
 
         Raises:
-            ModelRetry: The arguments are wrong.
-            ToolFailed: It could not be done.
+            ModelRetry: The call is invalid.
+            ToolFailed: The tool failed.
         """
-        result = await (await self._opened()).acall(name, tool_args)
+        result = await (await self._open_toolbox()).acall(name, tool_args)
         if result.success:
             return result.text()
-        raise ModelRetry(result.text()) if result.code in _TRY_AGAIN else ToolFailed(result.text())
+        raise ModelRetry(result.text()) if result.code in _RETRY_CODES else ToolFailed(result.text())
 
-    async def _opened(self) -> Toolbox:
+    async def _open_toolbox(self) -> Toolbox:
         if self._toolbox is not None:
             return self._toolbox
         return await asyncio.to_thread(self._open)
 
     def _open(self) -> Toolbox:
-        files = self._workspace
-        opened = files if isinstance(files, Workspace) else files.open()
+        given = self._workspace
+        workspace = given if isinstance(given, Workspace) else given.open()
         with self._lock:
             if self._toolbox is None:
-                # Here, whatever is configured: the files are.
-                self._toolbox = Toolbox(opened, self._role, profile=self._profile, here=True, **self._options)
+                # Always local, even if a service is configured: the files are local.
+                self._toolbox = Toolbox(
+                    workspace, self._role, profile=self._profile, here=True, **self._options
+                )
             return self._toolbox

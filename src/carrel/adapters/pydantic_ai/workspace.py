@@ -17,7 +17,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.workspaces import CommandResult, FileEntry, WorkspaceBackend, WorkspaceCommand, WorkspaceRef
 
-from carrel.adapters.pydantic_ai.errors import command_result, translated
+from carrel.adapters.pydantic_ai.errors import command_result, translated_errors
 from carrel.adapters.script import ShellScript
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.policy.execution import ExecutionPolicy
@@ -36,11 +36,11 @@ from carrel.workspace.workspace import MOUNT, Workspace
 
 
 def real_path(workspace: Workspace, path: str) -> str:
-    """The absolute *path* without links; nothing of it need exist, and what is elsewhere is not looked at.
+    """Resolve all links of *path*, which need not exist, to an absolute path; nothing outside is accessed.
 
     Raises:
-        EscapeError: It leads out of the workspace.
-        LoopError: It goes through too many links.
+        EscapeError: The path leads out of the workspace.
+        LoopError: The path goes through too many links.
     """
     state = ShellState(workspace.mount)
     resources = ShellResources(workspace, python=None, operator=None, allowed=())
@@ -49,17 +49,17 @@ def real_path(workspace: Workspace, path: str) -> str:
 
 
 PROVIDER = "carrel"
-"""Who has the sessions that a `WorkspaceRef` of ours names."""
+"""The provider in a `WorkspaceRef` to a carrel session."""
 
 
 class CarrelWorkspace:
-    """A session as the place where a run works: its files through the gate, commands in our own shell.
+    """A session as the workspace of a run: files through the gate, commands in carrel's shell.
 
     >>> agent.run_sync("Tidy up", workspace=CarrelWorkspace())
 
-    Nothing is opened before the first operation, which makes a session, or opens the one that was named.
-    `ref` names it from then on, also for another process that uses the same sessions directory. A run never
-    deletes it: it ends when it was idle for too long, or by `WorkspaceManager.delete_workspace`.
+    The first operation creates a session, or opens the one given. From then on `ref` refers to it, also for
+    another process with the same sessions directory. A run never deletes the session: it exists until it
+    expires or is deleted by `WorkspaceManager.delete_workspace`.
     """
 
     def __init__(
@@ -75,26 +75,26 @@ class CarrelWorkspace:
         budget: Budget | None = None,
         policy: ExecutionPolicy | None = None,
     ) -> None:
-        """Name what is to be used; nothing is opened or made yet.
+        """Configure the workspace; nothing is opened or created yet.
 
         Args:
-            ref: A session that is there, by its reference or its id; a new one is made if none is given.
+            ref: Reference or id of an existing session; by default a new one is created.
             workspace_root: The sessions directory; the configured one by default.
-            manager: Has the sessions, instead of *workspace_root*; it stays the caller's to close.
-            mode: `READ_ONLY` refuses every change, also by commands.
-            limits: Ceilings of a session that is made.
-            ttl_seconds: How long a session that is made may be idle.
+            manager: Manager to use instead of *workspace_root*; the caller has to close it.
+            mode: `READ_ONLY` refuses every change, including changes by commands.
+            limits: Limits of a new session.
+            ttl_seconds: TTL of a new session.
             env: Variables for every command.
-            budget: What a command may use; without one, only the timeout of a call limits its time.
-            policy: What guest code may take that a command runs.
+            budget: Limits of a command; without one, only the timeout of a call applies.
+            policy: Limits of guest code run by commands.
 
         Raises:
-            ValueError: The reference is not one of ours, or a variable has no proper name.
+            ValueError: The reference belongs to another provider, or a variable name is invalid.
         """
         if isinstance(ref, str):
             ref = WorkspaceRef(provider=PROVIDER, id=ref)
         if ref is not None and ref.provider != PROVIDER:
-            raise ValueError(f"a session of carrel was expected, not one of {ref.provider!r}")
+            raise ValueError(f"expected a reference to a carrel session, not one of {ref.provider!r}")
         self._ref = ref
         self._root = None if workspace_root is None else Path(workspace_root)
         self._manager = manager
@@ -111,7 +111,7 @@ class CarrelWorkspace:
 
     @property
     def ref(self) -> WorkspaceRef | None:
-        """What another process reopens the session by; `None` until there is one."""
+        """Reference to the session, for another process; `None` until the session is created."""
         return self._ref
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class CarrelWorkspace:
         self.close()
 
     def close(self) -> None:
-        """Let go of the files; the session stays, for whoever has its reference."""
+        """Close the workspace; the session is kept and can be reopened with its reference."""
         with self._lock:
             self._is_closed = True
             for each in (None if self._view is None else self._view.workspace, self._opened):
@@ -131,18 +131,18 @@ class CarrelWorkspace:
                     each.close()
 
     def open(self) -> Workspace:
-        """The files of the session, which this makes or opens if nobody has before; this waits.
+        """Open the workspace, creating the session if necessary; blocks.
 
         Raises:
-            WorkspaceUnavailableError: The session is gone, or this was closed.
+            WorkspaceUnavailableError: The session is gone, or the workspace was closed.
         """
-        with translated():
+        with translated_errors():
             return self._files().workspace
 
     async def working_dir(self) -> str:
-        """Where commands begin and relative paths are looked up."""
+        """The directory in which commands start and relative paths are resolved."""
         files = await self._attached()
-        with translated():
+        with translated_errors():
             await files.exists(".")
         return MOUNT
 
@@ -150,42 +150,42 @@ class CarrelWorkspace:
 
     async def read_bytes(self, path: str) -> bytes:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             return await files.read(path)
 
     async def write_bytes(self, path: str, data: bytes) -> None:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             await files.write(path, data)
 
     async def stat(self, path: str) -> FileEntry:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             return _entry(posixpath.join(MOUNT, path), await files.stat(path))
 
     async def list_dir(self, path: str) -> Sequence[FileEntry]:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             return await asyncio.to_thread(_entries, files.workspace, path)
 
     async def make_dir(self, path: str) -> None:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             await files.mkdir(path, exist_ok=True)
 
     async def remove(self, path: str) -> None:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             await files.remove(path, recursive=True)
 
     async def exists(self, path: str) -> bool:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             return await files.exists(path)
 
     async def realpath(self, path: str) -> str:
         files = await self._attached()
-        with translated():
+        with translated_errors():
             return await asyncio.to_thread(real_path, files.workspace, path)
 
     # Commands
@@ -198,33 +198,35 @@ class CarrelWorkspace:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CommandResult:
-        """Run a command in our shell, in the session's directory; its input is empty.
+        """Run a command in carrel's shell at the top of the workspace; its standard input is empty.
 
         Raises:
-            WorkspaceTimeoutError: It took longer than *timeout*, or than the budget allows.
-            WorkspaceOutputLimitError: It printed more than the budget allows.
-            WorkspaceUnavailableError: The session is gone, be it since the command began.
-            TypeError: A text comes without *shell*, or words with it.
-            ValueError: The timeout is not a number above 0, or there are no words.
+            WorkspaceTimeoutError: The command exceeded *timeout* or the time of the budget.
+            WorkspaceOutputLimitError: The command exceeded the output limit of the budget.
+            WorkspaceUnavailableError: The session is gone, possibly since the command began.
+            TypeError: *command* is a string without *shell*, or a sequence with it.
+            ValueError: The timeout is not a number above 0, or the command is empty.
         """
         script = ShellScript.of(command, shell=shell)
         budget = _within(self._budget, timeout)
         variables = self._env | _variables(env)
         files = await self._attached()
-        with translated():
-            own = Shell(files.workspace, pipelines=True, budget=budget, env=variables, policy=self._policy)
-            result = await script.run(own)
-            # Not all commands ask for a file, by which they would find out.
+        with translated_errors():
+            new_shell = Shell(
+                files.workspace, pipelines=True, budget=budget, env=variables, policy=self._policy
+            )
+            result = await script.run(new_shell)
+            # Commands that access no file do not notice that the session is gone.
             await files.exists(".")
         return command_result(result, budget)
 
     # The session
 
     async def _attached(self) -> AsyncWorkspace:
-        """The files; whoever comes first makes or opens the session in a thread."""
+        """The open files; the first call opens or creates the session in a thread."""
         if self._view is not None and not self._is_closed:
             return self._view
-        with translated():
+        with translated_errors():
             return await asyncio.to_thread(self._files)
 
     def _files(self) -> AsyncWorkspace:
@@ -234,36 +236,36 @@ class CarrelWorkspace:
             if self._view is None:
                 manager = self._manager or manager_cache().get(self._root, None)
                 self._opened = self._open(manager)
-                check = _StillThere(manager.root / str(self._opened.session_id))
+                check = _SessionCheck(manager.root / str(self._opened.session_id))
                 self._view = AsyncWorkspace(self._opened.narrowed(mode=self._mode, check=check))
             return self._view
 
     def _open(self, manager: WorkspaceManager) -> Workspace:
         if self._ref is not None:
             return manager.open(self._ref.id)
-        made = manager.create(limits=self._limits, ttl_seconds=self._ttl_seconds)
-        self._ref = WorkspaceRef(provider=PROVIDER, id=str(made.session_id))
-        return made
+        workspace = manager.create(limits=self._limits, ttl_seconds=self._ttl_seconds)
+        self._ref = WorkspaceRef(provider=PROVIDER, id=str(workspace.session_id))
+        return workspace
 
 
-class _StillThere:
-    """Is asked before every operation whether a session is still the one that was opened.
+class _SessionCheck:
+    """Checks before every operation that the session is still the one that was opened.
 
-    A directory that is open can be read on when it was deleted, which no run should take for its workspace.
+    An open directory remains readable after it was deleted, and a run must not mistake it for its workspace.
     """
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        self._identity = _identity(place)
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._identity = _identity(directory)
 
     def __call__(self) -> None:
-        if _identity(self._place) != self._identity:
-            raise SessionMissingError(f"no such session: {self._place.name!r}: it was deleted")
+        if _identity(self._directory) != self._identity:
+            raise SessionMissingError(f"no such session: {self._directory.name!r}: it was deleted")
 
 
-def _identity(place: Path) -> tuple[int, int] | None:
+def _identity(directory: Path) -> tuple[int, int] | None:
     try:
-        found = os.lstat(place)
+        found = os.lstat(directory)
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -273,7 +275,7 @@ def _variables(env: Mapping[str, str] | None) -> dict[str, str]:
     variables = dict(env or {})
     for name in variables:
         if not is_variable_name(name):
-            raise ValueError(f"{name!r} cannot be the name of a variable")
+            raise ValueError(f"{name!r} is not a valid variable name")
     return variables
 
 
@@ -295,7 +297,7 @@ def _entry(path: str, info: FileInfo) -> FileEntry:
 
 
 def _entries(workspace: Workspace, directory: str) -> list[FileEntry]:
-    """What is in a directory, with links as what they lead to."""
+    """The entries of a directory, with links replaced by their targets."""
     return [
         _followed(workspace, posixpath.join(MOUNT, directory, info.name), info)
         for info in workspace.list(directory)
@@ -308,7 +310,7 @@ def _followed(workspace: Workspace, path: str, info: FileInfo) -> FileEntry:
     try:
         return _entry(path, workspace.stat(path))
     except CarrelError:
-        # It leads out or nowhere, and nothing is told of that.
+        # The link is broken or leads out of the workspace; nothing about its target is revealed.
         return FileEntry(name=info.name, path=path, is_dir=False, size=None)
 
 
@@ -317,19 +319,19 @@ Deps = TypeVar("Deps")
 
 @dataclass
 class CarrelSessions(AbstractCapability[Deps]):
-    """Gives every run a session: that of the conversation if it has one, a new one if not.
+    """Gives every run a session: that of its conversation, or else a new one.
 
     >>> Agent(model, capabilities=[CarrelSessions()])
 
-    A reference comes with the messages of a conversation. Whoever lets others hand in messages checks that
-    the session in them is theirs, or gives the workspace of a run by `workspace=` instead.
+    The messages of a conversation hold the reference. If others can submit messages, check that the session
+    in them belongs to them, or pass the workspace of a run as `workspace=` instead.
     """
 
     make: Callable[[WorkspaceRef | None], CarrelWorkspace] = CarrelWorkspace
-    """Names the workspace of a run, by a reference if there is one; nothing is opened by it."""
+    """Creates the workspace of a run, from a reference if there is one; opens nothing."""
 
     def get_workspace(self, ctx: RunContext[Deps], *, ref: WorkspaceRef | None) -> WorkspaceBackend | None:
-        """The workspace of a run, unless the reference is somebody else's."""
+        """The workspace of a run; `None` if the reference belongs to another provider."""
         if ref is not None and ref.provider != PROVIDER:
             return None
         return self.make(ref)

@@ -1,8 +1,8 @@
-"""carrel for smolagents: the code of a `CodeAgent` runs in the guest of a session.
+"""Adapter for smolagents: the code of a `CodeAgent` runs in the guest of a session.
 
     agent = CodeAgent(tools=[...], model=model, executor=CarrelExecutor())
 
-The extra `smolagents` has what it needs, and `python` what runs the guest.
+Install it with the extra `smolagents`, and the guest with `python`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from carrel.sandbox.factory import create_session_sandbox, get_session_sandbox
 from carrel.values import Limits
 
 LOGS_CHARACTERS = 50_000
-"""How much of what a step prints is told to the model."""
+"""How much output of a step the model sees."""
 _LOADER = """
 import sys
 driver = sys.modules.get("_carrel_driver")
@@ -35,7 +35,7 @@ if is_fresh:
         exec(compile(source, "<carrel>", "exec"), driver.__dict__)
 driver.run(order, is_fresh)
 """
-_ENDED = {
+_TRAP_MESSAGES = {
     TrapReason.TIMEOUT: "it took longer than {policy.timeout_seconds:g} s",
     TrapReason.MEMORY: "it needed more than {policy.memory_bytes} bytes of memory",
 }
@@ -46,9 +46,9 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
 
     >>> CodeAgent(tools=[...], model=model, executor=CarrelExecutor())
 
-    Variables and imports last from step to step. Tools stay on the host: code in the guest calls them with
-    values and gets values, and can call no other. What it may import is what the guest has, whatever
-    `additional_authorized_imports` says. The time of the tools that a step calls is part of its own.
+    Variables and imports persist between steps. Tools run on the host: code in the guest passes values to
+    them and gets values back, and can call no others. It can import the modules of the guest, regardless of
+    `additional_authorized_imports`. The time limit of a step includes its tool calls.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
         ttl_seconds: float | None = None,
         max_print_outputs_length: int = LOGS_CHARACTERS,
     ) -> None:
-        """Work in a session, which is made if there is none.
+        """Work in a session, creating it if it is missing.
 
         Args:
             session_id: The session; a new one by default.
             workspace_root: The sessions directory; the configured one by default.
-            policy: What a step may take.
-            limits: Ceilings of a session that has no id yet.
-            ttl_seconds: How long such a session may be idle; the configured time by default.
-            max_print_outputs_length: How many characters of what a step prints are told to the model.
+            policy: Limits of a step.
+            limits: Limits of a new session without an id.
+            ttl_seconds: TTL of such a session; the configured one by default.
+            max_print_outputs_length: How many characters of output of a step the model sees.
 
         Raises:
-            SessionIdError: The id breaks the rule.
-            RuntimeDisabledError: The configuration switches guest code off.
+            SessionIdError: The id is invalid.
+            RuntimeDisabledError: Guest code is disabled in the configuration.
         """
         policy = policy or ExecutionPolicy()
-        # What is printed is cut here: on its way it also carries what code and host say to each other.
-        whole = replace(policy, stdout_max_bytes=MAX_NUMBER, stderr_max_bytes=MAX_NUMBER)
+        # Output is limited here instead: the stream also carries the messages between guest and host.
+        unlimited = replace(policy, stdout_max_bytes=MAX_NUMBER, stderr_max_bytes=MAX_NUMBER)
         if session_id is None:
             session_id, sandbox = create_session_sandbox(
                 RuntimeType.PYTHON,
-                whole,
+                unlimited,
                 workspace_root,
                 limits=limits,
                 ttl_seconds=ttl_seconds,
@@ -89,18 +89,18 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
             )
         else:
             sandbox = get_session_sandbox(
-                session_id, RuntimeType.PYTHON, whole, workspace_root, stateful=True
+                session_id, RuntimeType.PYTHON, unlimited, workspace_root, stateful=True
             )
         self.session_id = session_id
-        """The session whose files the code works on."""
+        """Id of the session."""
         self.state: dict[str, Any] = {}
-        """What the framework looks at when a step fails: `_print_outputs`, what the last one printed."""
+        """Read by the framework when a step fails: `_print_outputs`, the output of the last step."""
         self._sandbox = sandbox
         self._policy = policy
         self._logs_characters = max_print_outputs_length
         self._tools: Mapping[str, Callable[..., Any]] = {}
         self._variables: dict[str, Any] = {}
-        self._news: dict[str, Any] = {}
+        self._new_variables: dict[str, Any] = {}
         self._steps = 0
 
     def __enter__(self) -> Self:
@@ -112,94 +112,96 @@ class CarrelExecutor(PythonExecutor):  # type: ignore[misc]  # the framework has
         self.cleanup()
 
     def send_tools(self, tools: Mapping[str, Callable[..., Any]]) -> None:
-        """Let code call *tools*, and no others, from the next step on."""
+        """Make *tools*, and no others, callable from the next step on."""
         self._tools = dict(tools)
 
     def send_variables(self, variables: Mapping[str, Any]) -> None:
         """Set variables before the next step.
 
         Raises:
-            TypeError: One of them cannot be handed to the guest.
+            TypeError: A value cannot be passed to the guest.
         """
-        given = {name: encode(value) for name, value in variables.items()}
-        self._variables |= given
-        self._news |= given
+        encoded = {name: encode(value) for name, value in variables.items()}
+        self._variables |= encoded
+        self._new_variables |= encoded
 
     def __call__(self, code_action: str) -> CodeOutput:
         """Run one step.
 
         Raises:
-            InterpreterError: It failed or was ended; the message is for the model.
-            CarrelError: It could not be run at all.
+            InterpreterError: The step failed or was stopped; the message is for the model.
+            CarrelError: The step could not be run at all.
         """
         self._steps += 1
         mark = f"\x1e{secrets.token_hex(16)} "
-        heard = Conversation(
-            mark.encode(), self._tools, self._told_variables, most_bytes=self._policy.stdout_max_bytes
+        conversation = Conversation(
+            mark.encode(), self._tools, self._take_variables, max_bytes=self._policy.stdout_max_bytes
         )
         order = {
             "mark": mark,
             "code": code_action,
             "name": f"<step {self._steps}>",
             "tools": list(self._tools),
-            "news": bool(self._news),
+            "news": bool(self._new_variables),
         }
         result = self._sandbox.execute(
             _script(order),
-            stdin=cast(BinaryIO, heard.input),  # only `read` is called, and it has that
-            on_output=heard.hear,
+            stdin=cast(BinaryIO, conversation.input),  # only `read` is called, which it has
+            on_output=conversation.receive,
             keep_output=False,
             cwd=WORKSPACE,
         )
-        return self._output(heard, result)
+        return self._output(conversation, result)
 
     def cleanup(self) -> None:
-        """Stop what runs and forget all variables; the session and its files stay."""
+        """Stop running code and drop all variables; the session and its files are kept."""
         self._sandbox.close()
         self._sandbox.reset()
 
-    def _told_variables(self, is_fresh: bool) -> dict[str, Any]:
-        """The variables that are new to the guest, which knows none if it is fresh."""
-        news, self._news = self._news, {}
-        return self._variables if is_fresh else news
+    def _take_variables(self, is_fresh: bool) -> dict[str, Any]:
+        """The variables to send: all of them to a fresh guest, else the new ones."""
+        new, self._new_variables = self._new_variables, {}
+        return self._variables if is_fresh else new
 
-    def _output(self, heard: Conversation, result: SandboxResult) -> CodeOutput:
-        """What became of a step, as the framework wants it."""
-        told = str(result.metadata.get("message") or "")
-        logs = truncate_content(_notes(result) + heard.printed + told, max_length=self._logs_characters)
+    def _output(self, conversation: Conversation, result: SandboxResult) -> CodeOutput:
+        """Convert the outcome of a step for the framework."""
+        message = str(result.metadata.get("message") or "")
+        logs = truncate_content(
+            _notes(result) + conversation.printed + message, max_length=self._logs_characters
+        )
         self.state["_print_outputs"] = logs
-        if heard.final is not None:
-            return CodeOutput(output=heard.final[0], logs=logs, is_final_answer=True)
-        if heard.error is not None:
-            raise InterpreterError(f"Code execution failed:\n{heard.error}")
-        if not heard.is_told or result.trap_reason is not None:
-            raise InterpreterError(f"Code execution failed: {_why(result, self._policy)}")
-        return CodeOutput(output=heard.value, logs=logs, is_final_answer=False)
+        if conversation.final is not None:
+            return CodeOutput(output=conversation.final[0], logs=logs, is_final_answer=True)
+        if conversation.error is not None:
+            raise InterpreterError(f"Code execution failed:\n{conversation.error}")
+        if not conversation.has_outcome or result.trap_reason is not None:
+            raise InterpreterError(f"Code execution failed: {_failure_reason(result, self._policy)}")
+        return CodeOutput(output=conversation.value, logs=logs, is_final_answer=False)
 
 
 def _script(order: dict[str, Any]) -> str:
-    """Source that runs a step without leaving a name of its own."""
+    """Source that runs a step without defining names of its own."""
     return f"exec({_LOADER!r}, {{'sources': {_sources()!r}, 'order': {json.dumps(order)!r}}})"
 
 
 @cache
 def _sources() -> tuple[str, ...]:
-    """What the guest needs for that: values as JSON, and what stands around a step."""
+    """The modules that run in the guest: the JSON codec and the driver."""
     here = Path(__file__)
     return tuple(here.with_name(name).read_text("utf-8") for name in ("json_codec.py", "driver.py"))
 
 
 def _notes(result: SandboxResult) -> str:
-    """What the model has to know about the interpreter."""
+    """A notice for the model if the interpreter was restarted."""
     if (reason := result.metadata.get("state_lost")) is None:
         return ""
-    return f"(Python was started anew, because {reason}: variables of earlier steps are gone.)\n"
+    return f"(Python was restarted because {reason}: variables of earlier steps are gone.)\n"
 
 
-def _why(result: SandboxResult, policy: ExecutionPolicy) -> str:
+def _failure_reason(result: SandboxResult, policy: ExecutionPolicy) -> str:
     reason = result.trap_reason
     if reason is None:
         return f"Python exited with status {result.exit_code}"
-    if reason in _ENDED:
-        return _ENDED[reason].format(policy=policy)
+    if reason in _TRAP_MESSAGES:
+        return _TRAP_MESSAGES[reason].format(policy=policy)
     return str(result.metadata.get("message") or reason.replace("_", " ")).removeprefix("carrel: ").strip()

@@ -1,6 +1,6 @@
-"""Values as JSON and back, between guest and host; this source also runs in the guest.
+"""Encodes values as JSON and back, between guest and host; this source also runs in the guest.
 
-Only values are made, never objects of a class that the other side names.
+Decoding creates plain values only, never objects of a class named by the other side.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
-from typing import Any  # whatever JSON can say, and what it stands for
+from typing import Any  # JSON values, and the values that they encode
 
 TAG = "$"
-"""The key that tells a value which JSON does not have."""
+"""The key that marks a value without a JSON type of its own."""
 NUMBERS = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", "complex64", "complex128",
 })  # fmt: skip
-"""What the elements of an array may be."""
+"""Supported dtypes of arrays."""
 
 
 def encode(value: Any) -> Any:
-    """What stands for *value* in JSON.
+    """Encode *value* as JSON.
 
     Raises:
-        TypeError: It is nothing that can be handed over.
+        TypeError: The type of a value is not supported.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -55,7 +55,7 @@ def _tagged(value: Any) -> Any:
         return {TAG: "timedelta", "of": [value.days, value.seconds, value.microseconds]}
     if isinstance(value, decimal.Decimal):
         return {TAG: "Decimal", "of": str(value)}
-    # The first is one of the second too.
+    # A datetime is also a date, so it comes first.
     for kind in (datetime.datetime, datetime.date, datetime.time):
         if isinstance(value, kind):
             return {TAG: kind.__name__, "of": value.isoformat()}
@@ -63,15 +63,15 @@ def _tagged(value: Any) -> Any:
         if value.ndim == 0:
             return encode(value.item())
         return {TAG: "array", "of": encode(value.tolist()), "dtype": value.dtype.name}
-    raise TypeError(f"a value of the type {type(value).__name__} cannot be handed over")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be passed")
 
 
 def decode(value: Any) -> Any:
-    """What *value*, read from JSON, stands for.
+    """Decode a value from JSON.
 
     Raises:
-        ValueError: It stands for nothing.
-        TypeError: The same.
+        ValueError: The encoding is invalid.
+        TypeError: The encoding is invalid.
     """
     if isinstance(value, list):
         return [decode(each) for each in value]
@@ -79,16 +79,16 @@ def decode(value: Any) -> Any:
         return value
     if TAG not in value:
         return {key: decode(each) for key, each in value.items()}
-    made = _DECODERS.get(value[TAG])
-    if made is None:
+    decoder = _DECODERS.get(value[TAG])
+    if decoder is None:
         raise ValueError("a value of an unknown kind")
-    return made(value)
+    return decoder(value)
 
 
 def _array(value: Any) -> Any:
     elements, dtype = decode(value["of"]), value["dtype"]
     if dtype not in NUMBERS:
-        raise ValueError("an array of no numbers")
+        raise ValueError("an array of an unsupported dtype")
     try:
         import numpy
     except ImportError:
