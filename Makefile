@@ -35,7 +35,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1#\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='#' read -r name text; do printf '%-14s %s\n' "$$name" "$$text"; done
 
-setup: $(STAMP) ## make .venv with all that is needed; instant when nothing changed
+setup: $(STAMP) ## create .venv with the package and all tools; instant if nothing changed
 
 # install EXTRAS: create .venv if there is none that works, and install the package into it, editable
 define install
@@ -55,10 +55,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(call install,$(EXTRAS))
 	@touch $@ $(READY)
 
-guest: $(READY) ## compile the guest that runs Python in sessions; instant when it is there
+guest: $(READY) ## compile the guest that runs Python in sessions; instant if it is compiled
 	@$(BIN)/carrel setup
 
-demo: $(READY) ## show what carrel does; the first time, compile the guest before (ARGS="--keep plots")
+demo: $(READY) ## run the demo; the first time, compile the guest before (ARGS="--keep plots")
 	@$(BIN)/carrel demo $(ARGS)
 
 check: setup ## within a minute: the static checks, the tests of what changed, and quick ones
@@ -68,37 +68,37 @@ test: setup ## check format, lint, types and import contracts, and run all tests
 	@$(BIN)/carrel setup --fuel
 	@$(BIN)/python scripts/check.py all $(ARGS)
 
-coverage: setup guest ## run all tests, those of `make thorough` too, and report the lines that none of them reaches
+coverage: setup guest ## run all tests, those of `make thorough` too, and report the lines that no test reaches
 	$(BIN)/pytest -n auto --everything --cov --cov-report=term $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
 	@$(BIN)/python scripts/check.py lint
 
-fix: setup ## format, and mend what ruff can mend
+fix: setup ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-proto: setup ## make the modules of src/carrel/remote/proto anew
+proto: setup ## regenerate the modules of src/carrel/remote/proto
 	cd src && $(abspath $(BIN))/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. \
 		carrel/remote/proto/carrel_v1.proto
 
-docs: setup ## make the generated pages of docs/reference and docs/man anew
+docs: setup ## regenerate the pages of docs/reference and docs/man
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.manual
 
-site: docs ## build the documentation into build/site, to be opened from disk
+site: docs ## build the documentation site into build/site; open it from disk
 	$(BIN)/zensical build --strict --clean
 
 bench: setup guest ## run the measurements and write docs/benchmarks.md (ARGS=--quick, ARGS=--render)
 	$(BIN)/python -m bench $(ARGS)
 
-thorough: setup guest ## run what repeats the guards of the tests at length: races, kills, attacks
+thorough: setup guest ## repeat the guards of the tests at length: races, kills, attacks
 	@$(BIN)/python scripts/check.py thorough $(ARGS)
 
 soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK_CLIENTS=500)
 	PYTHONPATH=. $(BIN)/python tests/soak.py
 
-mutants: setup ## take out one guard at a time; each must fail a test
+mutants: setup ## remove one guard at a time; each must fail a test
 	$(BIN)/python -m tests.mutants
 
 lock: setup ## pin what pyproject.toml requires, with hashes (LOCK_FLAGS=--upgrade takes the newest)
@@ -109,7 +109,7 @@ lock: setup ## pin what pyproject.toml requires, with hashes (LOCK_FLAGS=--upgra
 audit: setup ## ask the package index whether a pin was yanked or has a known vulnerability
 	$(BIN)/python scripts/audit.py
 
-clean: ## remove what the other targets made
+clean: ## remove what the other targets created
 	rm -rf .venv .venv-* .benchmarks .cache build dist .coverage .coverage.* htmlcov \
 		.hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -type d -name __pycache__ -prune -exec rm -rf {} +
