@@ -53,7 +53,7 @@ def files(slot: Slot) -> Iterator[ContainerFiles]:
 
 @pytest.fixture
 def own(slot: Slot) -> Iterator[ContainerFiles]:
-    """Files with an attendant of their own, that is not waited for long."""
+    """Files with an agent of their own and a short timeout."""
     opened = ContainerFiles(slot.container, slot.root, timeout_seconds=2)
     yield opened
     opened.close()

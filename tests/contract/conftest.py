@@ -58,7 +58,7 @@ ALWAYS = 3
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let archives show what they can do; unless tests are thorough, try a part of all in containers.
 
-    By archives that is one of eight examples, by the attendant the first three and every fourth one after.
+    By archives that is one of eight examples, by the agent the first three and every fourth one after.
     Wrappers take turns.
     """
     seen: Counter[tuple[str, str]] = Counter()

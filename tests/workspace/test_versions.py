@@ -55,7 +55,7 @@ def test_another_version_is_left_and_the_error_tells_which(
 ) -> None:
     before = workspace.write("f", b"older").version
     plant(directory, "f")
-    with pytest.raises(ChangedError, match="'f' was changed meanwhile") as caught:
+    with pytest.raises(ChangedError, match="'f' was changed in the meantime") as caught:
         act(workspace, "f", before)
     assert caught.value.version == seen(workspace, "f")
     assert caught.value.path == "f"
@@ -80,7 +80,7 @@ def test_nothing_is_made_by_an_append_to_a_version_that_is_gone(
 ) -> None:
     plant(directory, "dangling => nothing")
     before = snapshot(directory)
-    with pytest.raises(ChangedError, match=f"'{path}' was changed meanwhile") as caught:
+    with pytest.raises(ChangedError, match=f"'{path}' was changed in the meantime") as caught:
         workspace.append(path, b"new", if_version=STALE)
     assert caught.value.version is None
     assert snapshot(directory) == before

@@ -242,7 +242,7 @@ def test_only_the_version_that_was_seen_is_replaced(workspace: Workspace) -> Non
     seen = workspace.write("f", b"one").version
     again = workspace.write("f", b"two", if_version=seen).version
     assert again != seen
-    with pytest.raises(ChangedError, match="'f' was changed meanwhile") as caught:
+    with pytest.raises(ChangedError, match="'f' was changed in the meantime") as caught:
         workspace.write("f", b"three", if_version=seen)
     assert caught.value.code == "path.changed"
     assert isinstance(caught.value, OSError)

@@ -346,7 +346,7 @@ class ContainerFiles(ContainerLookup):
         with _marking_dirty(account):
             primitives.move(parts, resolved.parts, existing)
 
-    # Putting
+    # Publishing
 
     @retried
     def _publish(
@@ -399,7 +399,7 @@ class ContainerFiles(ContainerLookup):
 
     @contextmanager
     def _draft(self, primitives: FilePrimitives, *, begin: bool = True) -> Iterator[_Draft]:
-        """Give a draft that is removed afterwards unless it was published."""
+        """Create a draft that is removed afterwards unless it was published."""
         name = new_draft()
         self._drafts.add(name)
         try:

@@ -58,7 +58,7 @@ class UsageLock:
 
 @contextmanager
 def exclusive_usage_lock(path: Path) -> Iterator[UsageLock | None]:
-    """Take the exclusive lock, or give `None` if someone holds the lock."""
+    """Take the exclusive lock, or yield `None` if someone holds the lock."""
     try:
         fd = _open_locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

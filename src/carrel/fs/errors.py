@@ -142,7 +142,9 @@ def not_on_disk_error() -> UnavailableError:
 
 def changed_error(path: ParsedPath, version: str | None) -> ChangedError:
     """Return the error for a file that has another *version* now, or `None` if it is gone."""
-    return ChangedError(f"{path.requested!r} was changed meanwhile", path=path.requested, version=version)
+    return ChangedError(
+        f"{path.requested!r} was changed in the meantime", path=path.requested, version=version
+    )
 
 
 def not_a_file_error(found: os.stat_result, path: ParsedPath) -> IsDirectoryError | NotRegularError:

@@ -134,7 +134,7 @@ class TreeCopy:
         info = self.source.stat(source_path, Links.KEEP)
         if info.target is None:
             raise ChangedError(
-                f"{source_path.requested!r} was changed meanwhile",
+                f"{source_path.requested!r} was changed in the meantime",
                 path=source_path.requested,
                 version=info.version,
             )

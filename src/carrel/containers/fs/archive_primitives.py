@@ -83,7 +83,7 @@ class ArchivePrimitives:
         for name in builtins.list(self._spools):
             self._delete(name)
 
-    # Looking
+    # Looking up
 
     def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
         """Return the entry; `None` if only the last name is missing."""
@@ -255,7 +255,7 @@ class ArchivePrimitives:
             "unsupported", f"cannot {what} here: the image has no shell, or the container does not run"
         )
 
-    # The way to things
+    # Resolving
 
     @contextmanager
     def _paused(self) -> Iterator[None]:

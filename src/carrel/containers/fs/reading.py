@@ -187,7 +187,7 @@ class ContainerReading:
             raise ConcurrentChangeError
         return ContainerReader(primitives, resolved.parts, opened, info_of(path.text, opened[0]), path)
 
-    # Looking
+    # Looking up
 
     @retried_and_translated
     def stat(self, path: ParsedPath, links: Links) -> FileInfo:
@@ -286,7 +286,7 @@ class ContainerReading:
                 raise
             return None
 
-    # The way to things
+    # Resolving
 
     def _require_open(self, path: ParsedPath) -> FilePrimitives:
         primitives = self._primitives

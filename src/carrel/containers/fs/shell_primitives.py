@@ -61,7 +61,7 @@ class ShellPrimitives:
         """Stop the agent."""
         self._agent.close()
 
-    # Looking
+    # Looking up
 
     def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
         """Return the entry; `None` if only the last name is missing."""

@@ -41,7 +41,7 @@ class Resolver:
     """Opens paths beneath a base; uses openat2 until the kernel turns out not to support it."""
 
     def __init__(self, demanded: Confinement | None = None, excluded: ExcludedPaths | None = None) -> None:
-        """Take the way that is *demanded*, and never enter what is *barred*.
+        """Use the *demanded* confinement, and never enter the *excluded* paths.
 
         openat2 cannot exclude paths, so the walk is used if there are any.
         """
