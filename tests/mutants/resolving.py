@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant(
         "excluded: not entered",
         "fs/local/resolve.py",
-        "                self._excluded.require_free(os.fstat(fd))",
+        "                self._excluded.require_enterable(os.fstat(fd))",
         "                pass",
         f"{PATHS}::test_a_directory_of_an_earlier_rule_is_not_entered_through_a_later_one",
     ),

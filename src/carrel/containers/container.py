@@ -113,7 +113,9 @@ class Container:
             problem = error
         if self.state().exit_code in _NOT_STARTED:
             problem = ContainerError(
-                "program", f"{self.name}: the image has no such program", detail=problem.detail
+                "program",
+                f"{self.name}: the image does not have the program that keeps it running",
+                detail=problem.detail,
             )
         raise problem
 

@@ -98,9 +98,7 @@ def _response_error(error: object, doing: str) -> EngineError | ContainerError:
     if status == 404:
         return ContainerError("missing", f"no such container: {doing}", detail=message)
     if status == 409:
-        return ContainerError(
-            "conflict", f"the container is not in a state for that: {doing}", detail=message
-        )
+        return ContainerError("conflict", f"the container is in the wrong state: {doing}", detail=message)
     if status in (401, 403):
         return EngineError("refused", "the Docker engine refuses this user", detail=message)
     return ContainerError("failed", f"the Docker engine failed: {doing}", detail=message)

@@ -72,9 +72,9 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
     errno.ENFILE: (BusyError, "too many open files to reach {}; try again"),
     errno.ENOSPC: (DiskFullError, "no space left on the disk for {}"),
     errno.EDQUOT: (DiskFullError, "no space left on the disk for {}"),
-    errno.ESTALE: (UnavailableError, "the disk with {} is not there any more"),
+    errno.ESTALE: (UnavailableError, "the disk with {} is gone"),
     errno.ENOTCONN: (UnavailableError, "the disk with {} is not connected"),
-    errno.ENODEV: (UnavailableError, "the disk with {} is not there any more"),
+    errno.ENODEV: (UnavailableError, "the disk with {} is gone"),
     errno.ESHUTDOWN: (UnavailableError, "the disk with {} was shut down"),
 }
 
@@ -195,7 +195,7 @@ def depth_limit_error(limit: int, path: str) -> LimitError:
         "depth",
         limit=limit,
         asked=None,
-        message=f"directory tree is deeper than {limit} levels, the limit of a walk; it goes on at"
+        message=f"directory tree is deeper than {limit} levels, the limit of a walk; it continues at"
         f" {path[:80]!r}",
         path=path,
     )

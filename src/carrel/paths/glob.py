@@ -57,7 +57,7 @@ def _problem(plain: str, parts: Sequence[str]) -> str | None:
     if len(plain) > PATTERN_CHARACTERS:
         return f"longer than {PATTERN_CHARACTERS} characters"
     if "\0" in plain:
-        return "it holds a NUL"
+        return "it contains a NUL"
     if not parts:
         return "it is empty"
     if plain.startswith("/"):

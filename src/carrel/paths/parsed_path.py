@@ -144,7 +144,7 @@ def _split(requested: str, text: str) -> ParsedPath:
     if not text:
         raise PathError("path is empty", path=requested)
     if "\0" in text:
-        raise PathError(f"path {_shortened(requested)!r} holds a NUL", path=requested)
+        raise PathError(f"path {_shortened(requested)!r} contains a NUL", path=requested)
     _check_length(requested, text)
     pieces = text.split("/")
     last = pieces[-1]
@@ -218,7 +218,7 @@ def encode(text: str, requested: str) -> bytes:
     except UnicodeEncodeError:
         found = None
     if found is None or found.decode("utf-8", "surrogateescape") != text:
-        raise PathError(f"path {_shortened(requested)!r} holds a lone surrogate", path=requested)
+        raise PathError(f"path {_shortened(requested)!r} contains a lone surrogate", path=requested)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 from carrel.fs.errors import ExcludedPathError
 from carrel.fs.handle import Handle
@@ -21,38 +20,36 @@ class ExcludedPaths:
         self._root = root
         self._paths = [tuple(os.fsencode(name) for name in path) for path in paths]
 
-    def require_free(self, found: os.stat_result) -> None:
+    def require_enterable(self, found: os.stat_result) -> None:
         """Refuse to enter an excluded path."""
         for names in self._paths:
-            if self._trail(names)[len(names) :] == [inode_id(found)]:
+            if self._inode_ids(names)[len(names) :] == [inode_id(found)]:
                 raise ExcludedPathError
 
     def require_movable(self, found: os.stat_result) -> None:
         """Refuse to move or remove an excluded path or a directory above one."""
         for names in self._paths:
-            if inode_id(found) in self._trail(names)[1:]:
+            if inode_id(found) in self._inode_ids(names)[1:]:
                 raise ExcludedPathError
 
     def require_name(self, parent: int, name: bytes) -> None:
         """Refuse to create or change the entry *name* of the directory *parent* if it is excluded."""
         for names in self._paths:
-            above = self._trail(names[:-1])
+            above = self._inode_ids(names[:-1])
             if name == names[-1] and above[len(names) - 1 :] == [inode_id(os.fstat(parent))]:
                 raise ExcludedPathError
 
-    def _trail(self, names: tuple[bytes, ...]) -> list[InodeId]:
-        """Return the inode ids of the root and of the directories along *names*, as far as they exist."""
-        return list(self._identities(names))
-
-    def _identities(self, names: tuple[bytes, ...]) -> Iterator[InodeId]:
+    def _inode_ids(self, names: tuple[bytes, ...]) -> list[InodeId]:
+        """Return the ids of the root and of the directories along *names*, as far as they exist."""
         here = self._root
-        yield inode_id(os.fstat(here.fd))
+        found = [inode_id(os.fstat(here.fd))]
         for name in names:
             try:
                 here = Handle(os.open(name, _DIRECTORY, dir_fd=here.fd))
             except OSError:
-                return
-            yield inode_id(os.fstat(here.fd))
+                break
+            found.append(inode_id(os.fstat(here.fd)))
+        return found
 
 
 def inode_id(found: os.stat_result) -> InodeId:

@@ -239,7 +239,7 @@ class _Walk:
             if syscalls.mount_id_unchecked(fd) != self._mount:
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
             if self._excluded is not None:
-                self._excluded.require_free(os.fstat(fd))
+                self._excluded.require_enterable(os.fstat(fd))
         except OSError:
             os.close(fd)
             raise

@@ -328,7 +328,7 @@ def _flag(value: bool) -> str:
 def _tag(version: str, path: str) -> str:
     if not (version.isascii() and version.isprintable()) or '"' in version or version == "*":
         # No file ever had such a version.
-        raise ChangedError(f"{path!r} was changed meanwhile", path=path)
+        raise ChangedError(f"{path!r} was changed in the meantime", path=path)
     return f'"{version}"'
 
 
