@@ -358,7 +358,9 @@ def _content(data: bytes | str, encoding: str, parsed: ParsedPath) -> bytes:
 
 
 def _changed(parsed: ParsedPath, version: str | None) -> ChangedError:
-    return ChangedError(f"{parsed.requested!r} was changed meanwhile", path=parsed.requested, version=version)
+    return ChangedError(
+        f"{parsed.requested!r} was changed in the meantime", path=parsed.requested, version=version
+    )
 
 
 def _require_empty(files: Files, parsed_target: ParsedPath, limits: Limits) -> None:
