@@ -1,15 +1,15 @@
 """Stream a directory or a file of a workspace as an archive, without a temporary file.
 
-Entries are sorted and named from the directory that was asked for. The same tree gives the same bytes: owners
+Entries are sorted and named relative to the requested directory. The same tree gives the same bytes: owners
 are 0, modes are the permission bits, times are whole seconds (even ones in UTC in a zip archive).
 
-A link stays a link if it leads to a place inside the archive. What cannot or must not be in it is left out
-and told: links that could lead out, FIFOs, sockets and devices, and names that `extract` refuses because some
-reader could be led astray by them.
+A link stays a link if it leads to a path inside the archive. Entries that cannot or must not be in it are
+left out and reported: links that could lead out, FIFOs, sockets and devices, and names that `extract` refuses
+because they are ambiguous to some readers.
 
-Not covered: the tree may change while it is sent. A file has the size that it had when it was opened; what it
-grows by is not in the archive, and a large one that shrinks ends a tar archive with an error. A zip archive
-keeps a row for each entry in memory until its end. A link and something else whose names differ only in case
+Not covered: the tree may change while it is sent. A file has the size that it had when it was opened; later
+growth is not in the archive, and a large file that shrinks ends a tar archive with an error. A zip archive
+keeps a row for each entry in memory until its end. A link and another entry whose names differ only in case
 or normal form are both in the archive, and `extract` refuses them together.
 """
 
@@ -40,13 +40,13 @@ from carrel.workspace.gate import Gated
 from carrel.workspace.search import below
 
 SEND_BYTES = 2**16
-"""Smaller pieces are sent together."""
+"""Smaller pieces are sent together, up to this size in bytes."""
 _GONE = (MissingError, NotRegularError, IsDirectoryError, NotDirectoryError, LoopError, EscapeError)
-"""What it means that something was removed, or replaced by something else, after it was found."""
+"""Errors of an entry that was removed or replaced after it was listed."""
 
 
 class ArchiveFormat(StrEnum):
-    """Kinds of archives that can be made and read."""
+    """Archive formats that can be created and extracted."""
 
     TAR = "tar"
     TAR_GZ = "tar.gz"
@@ -57,10 +57,10 @@ class ArchiveFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """Something that is not in the archive."""
+    """An entry that is not in the archive."""
 
     path: str
-    """Seen from the directory that was asked for."""
+    """Relative to the requested directory."""
     reason: str
 
 
@@ -71,15 +71,15 @@ def archive(
     *,
     left_out: Callable[[LeftOut], None] | None = None,
 ) -> Iterator[bytes]:
-    """Everything beneath the directory *path*, or the file there, as the pieces of an archive.
+    """Stream the directory or the file *path* as an archive.
 
-    The tree is looked through before this returns; its files are read while the pieces are asked for.
+    The tree is walked before this returns; its files are read while the archive is iterated.
 
     Args:
-        workspace: Where from.
+        workspace: The workspace to read from.
         path: A directory, or a file, which becomes the only member.
-        format: What to make.
-        left_out: Called with what is not in the archive, as the pieces are asked for.
+        format: The format of the archive.
+        left_out: Called for each entry that is not in the archive, while it is iterated.
 
     Raises:
         LimitError: There are more entries or levels than the limits of a walk allow.
@@ -99,7 +99,7 @@ def archive(
 
 
 class _Source:
-    """The tree to be sent, looked through twice: for what can be in the archive, and to send it."""
+    """The tree to be sent, walked twice: to check it, and to send it."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class _Source:
         self._top = files.stat(where, Links.FOLLOW)
 
     def survey(self) -> None:
-        """Find whatever makes the archive impossible, before any of it is sent."""
+        """Raise the errors that make the archive impossible, before any of it is sent."""
         if self._top.kind is FileKind.OTHER:
             raise NotRegularError(
                 f"{self._where.requested!r} is not a regular file", path=self._where.requested
@@ -126,7 +126,7 @@ class _Source:
             pass
 
     def entries(self) -> Iterator[PackEntry]:
-        """Everything that can be in the archive, parents first."""
+        """Yield the entries of the archive, parents first."""
         for name, info in self._found():
             target = self._text(name) if info.kind is FileKind.LINK else ""
             if reason := _problem(name, info, target):
@@ -135,7 +135,7 @@ class _Source:
                 yield PackEntry(name, info, target)
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Tell that something is not in the archive."""
+        """Report an entry that is not in the archive."""
         if self._left_out is not None:
             self._left_out(LeftOut(path=name, reason=reason))
 
@@ -154,7 +154,7 @@ class _Source:
             yield name, info
 
     def _text(self, name: str) -> str:
-        """The text of the link called *name*; empty if it is none any more."""
+        """Return the target of the link *name*; empty if it is gone or no longer a link."""
         try:
             return self._files.stat(child(self._where, name), Links.KEEP).target or ""
         except _GONE:
@@ -162,7 +162,7 @@ class _Source:
 
 
 def _problem(name: str, info: FileInfo, target: str) -> str | None:
-    """Why it cannot be in the archive."""
+    """Return why the entry cannot be in the archive, or `None` if it can."""
     try:
         parse_name(name)
     except PathError:
@@ -232,7 +232,7 @@ def _compressor(format: ArchiveFormat) -> _Compressor:
 
 
 def _together(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in larger pieces."""
+    """Yield the same bytes in larger pieces."""
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Decompress a stream piece by piece, never more at once than was asked for."""
+"""Decompress a stream in pieces of bounded size."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Protocol
 from carrel.errors import ArchiveError
 
 PIECE_BYTES = 2**18
-"""Most bytes that are expanded at once."""
+"""Maximum number of bytes that are expanded at once."""
 WINDOW_BYTES = 2**27
-"""Most memory that one xz stream may ask for."""
+"""Maximum memory of one xz stream in bytes."""
 
 GZIP = 16 + zlib.MAX_WBITS
 RAW = -zlib.MAX_WBITS
 
 
 class Decompressor(Protocol):
-    """A decompressor, as `bz2` and `lzma` have them."""
+    """The interface of the decompressors of `bz2` and `lzma`."""
 
     @property
     def eof(self) -> bool:
@@ -27,21 +27,21 @@ class Decompressor(Protocol):
 
     @property
     def needs_input(self) -> bool:
-        """Whether all that was given has been expanded."""
+        """Whether all input has been expanded."""
         ...
 
     @property
     def unused_data(self) -> bytes:
-        """What came after the end of the stream."""
+        """Input after the end of the stream."""
         ...
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """Expand at most *max_length* bytes of what was given before and *data*."""
+        """Expand pending input and *data* to at most *max_length* bytes."""
         ...
 
 
 class Inflater:
-    """`zlib` with the same face as the others."""
+    """`zlib` with the interface of the other decompressors."""
 
     def __init__(self, window_bits: int) -> None:
         self._engine = zlib.decompressobj(window_bits)
@@ -57,30 +57,30 @@ class Inflater:
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
         found = self._engine.decompress(self._engine.unconsumed_tail + data, max_length)
-        # A full answer may mean that more is waiting, although all input was taken.
+        # A full result may mean that output is pending although all input was consumed.
         self.needs_input = not self._engine.unconsumed_tail and len(found) < max_length
         return found
 
 
 def bzip2_decompressor() -> Decompressor:
-    """An engine for one bzip2 stream."""
+    """Create a decompressor for one bzip2 stream."""
     import bz2
 
     return bz2.BZ2Decompressor()
 
 
 def xz_decompressor() -> Decompressor:
-    """An engine for one xz stream."""
+    """Create a decompressor for one xz stream."""
     import lzma
 
     return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=WINDOW_BYTES)
 
 
 def decompressed(pieces: Iterable[bytes], start: Callable[[], Decompressor]) -> Iterator[bytes]:
-    """What *pieces* expand to; *start* gives an engine for each stream among them.
+    """Yield the expanded *pieces*; *start* creates a decompressor for each stream in them.
 
     Raises:
-        ArchiveError: They are broken or end too early.
+        ArchiveError: They are corrupt or incomplete.
     """
     engine = start()
     for piece in pieces:

@@ -1,15 +1,15 @@
-"""Extract an archive into a workspace: judged as a whole first, then written through the gate.
+"""Extract an archive into a workspace: validated as a whole first, then written through the gate.
 
-The archive is taken in whole, into a file without a name outside the workspace, and read twice. The first
-pass makes nothing; it ends with an error if any member leads out, lies about itself or passes a limit. The
-second makes directories, then files, then links, so that nothing is written through a link of the archive.
+The whole archive is spooled to an unnamed file outside the workspace and read twice. The first pass creates
+nothing; it raises if any member leads out, contradicts itself or exceeds a limit. The second creates
+directories, then files, then links, so that nothing is written through a link of the archive.
 
-Owners, modes and times of members are not applied: files and directories are as new ones are. A hard link
+Owners, modes and times of members are not applied: files and directories get those of new ones. A hard link
 becomes a copy. An archive inside the archive is a file like any other.
 
-Not covered: a process that is killed, or a workspace that is closed midway, leaves what it had made by then;
-and what somebody else puts into the place meanwhile is met by the rules of the workspace, not by those for
-archives.
+Not covered: a process that is killed, or a workspace that is closed midway, leaves what was created by then.
+Entries that others create in the directory during the extraction are subject to the rules of the workspace,
+not to those for archives.
 """
 
 from __future__ import annotations
@@ -57,17 +57,17 @@ _MAGIC = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """What an extraction did."""
+    """Result of an extraction."""
 
     files: int
-    """Files written, hard links among them."""
+    """Number of files written, including hard links."""
     directories: int
-    """Directories made, also those that the archive only implied."""
+    """Number of directories created, including implied ones."""
     links: int
     size_bytes: int
     """Sum of the sizes of the files."""
     skipped: tuple[str, ...] = ()
-    """Names of members that stand for no file, such as the label of a tar archive."""
+    """Names of members that are not files, such as the label of a tar archive."""
 
 
 def extract(
@@ -79,31 +79,31 @@ def extract(
     overwrite: bool = False,
     limits: ExtractLimits | None = None,
 ) -> Extracted:
-    """Make the members of the archive *source* beneath the directory *path*, which is made if it is missing.
+    """Extract the archive *source* beneath the directory *path*, which is created if it is missing.
 
-    If anything fails, what was made is removed again and what was there is as it was; only with *overwrite*,
-    files and links that had been replaced by then stay replaced.
+    If anything fails, everything that was created is removed; with *overwrite*, files and links that were
+    replaced by then stay replaced.
 
     Args:
-        workspace: Where to.
-        source: An open binary file, the bytes in pieces, or all of them.
-        path: The directory that the names of the members begin at.
-        format: What the archive is; by default, what its first bytes say.
-        overwrite: Replace files by files and links by links. Without it nothing may be there but directories;
-            with it neither may anything of another kind.
-        limits: Ceilings, beside those of the workspace.
+        workspace: The workspace to write to.
+        source: An open binary file, an iterable of bytes, or bytes.
+        path: The directory that the names of the members are relative to.
+        format: Format of the archive; detected from its first bytes by default.
+        overwrite: Replace files by files and links by links. Without it, only directories may exist already;
+            with it, an existing entry must be of the same kind.
+        limits: Limits in addition to those of the workspace.
 
     Raises:
-        ArchiveError: It is no archive that is read here, is broken or incomplete, or contradicts itself.
+        ArchiveError: It is not a supported archive, is corrupt or incomplete, or contradicts itself.
         EscapeError: A member or a link leads out of the archive, or a member goes through a link.
-        PathError: The name of a member is none that we accept.
+        PathError: The name of a member is invalid.
         NotRegularError: A member is a FIFO or a device.
-        LimitError: A ceiling would be passed.
-        ExistsError: Something stands in the way.
+        LimitError: A limit would be exceeded.
+        ExistsError: A path of a member exists already.
     """
     wanted = None if format is None else ArchiveFormat(format)
     ceilings = limits or ExtractLimits()
-    place = _Place(workspace, path)
+    place = _Target(workspace, path)
     place.missing()  # so that a place that cannot be is refused before the source is read
     ledger = workspace.gate.ledger
     with spooled(source, ceilings.archive_bytes, ledger, replacing=overwrite) as spool:
@@ -126,7 +126,7 @@ def _detect(spool: Spool) -> ArchiveFormat:
 
 @dataclass(frozen=True, slots=True)
 class _Archive:
-    """An archive that can be read as often as needed."""
+    """A spooled archive, which can be read several times."""
 
     spool: Spool
     format: ArchiveFormat
@@ -135,8 +135,8 @@ class _Archive:
     def meter(self) -> ExtractMeter:
         return ExtractMeter(self.limits, self.spool.size_bytes)
 
-    def judge(self, place: _Place) -> Plan:
-        """Read everything once, each content only if it may be written, and make nothing of it."""
+    def judge(self, place: _Target) -> Plan:
+        """Read and validate the whole archive without writing; return the plan."""
         meter = self.meter()
         plan = Plan(meter)
         for member, content in self.members(meter):
@@ -146,19 +146,19 @@ class _Archive:
         return plan
 
     def members(self, meter: ExtractMeter) -> Members:
-        """Each member with its content, which is at hand until the next one is asked for."""
+        """Yield each member with its content, which must be read before the next member."""
         if self.format is ArchiveFormat.ZIP:
             return zip_members(self.spool, meter)
         return tar_members(self._plain(meter), meter)
 
     def _plain(self, meter: ExtractMeter) -> Iterator[bytes]:
-        """The bytes of the tar archive, whatever it is compressed by."""
+        """Yield the bytes of the tar archive, decompressed."""
         if self.format is ArchiveFormat.TAR:
             yield from self.spool.pieces()
             return
 
         def start() -> Decompressor:
-            # To begin a stream costs something, however little is in it.
+            # Starting a stream has a cost, even if it is empty.
             meter.add_header(BLOCK)
             return _ENGINES[self.format]()
 
@@ -174,15 +174,15 @@ _ENGINES = {
 }
 
 
-class _Place:
+class _Target:
     """The directory that an archive is extracted into."""
 
     def __init__(self, workspace: WriteOperations, path: StrPath) -> None:
-        """Name the directory; it need not be there.
+        """Set the directory, which need not exist.
 
         Raises:
-            PathError: The path leads out or is none that we accept.
-            AccessError: Nothing may be written there.
+            PathError: The path leads out or is invalid.
+            AccessError: Its rule does not allow writing.
         """
         self.workspace = workspace
         self.target = workspace.gate.permit(Access.WRITE, path)[1]
@@ -191,34 +191,34 @@ class _Place:
         self._parts = where.parts
 
     def at(self, path: str) -> str:
-        """Where the member at *path* belongs."""
+        """Return the workspace path of the member *path*."""
         return self._root + "/".join((*self._parts, path))
 
     def require_permitted(self, path: str, size_bytes: int) -> None:
-        """Refuse a member that the workspace would not take, whatever is there.
+        """Refuse a member that the rules or limits of the workspace forbid.
 
         Raises:
             PathError: Its path is too long.
-            AccessError: Nothing may be written there.
-            LimitError: It is too large, or lies too deep.
+            AccessError: Its rule does not allow writing.
+            LimitError: It is too large or too deep.
         """
         gate = self.workspace.gate
         gate.require_size(size_bytes, gate.permit(Access.WRITE, self.at(path))[1])
 
     def stat(self, place: str, links: Links) -> FileInfo:
-        """What is there; a refusal is one of the extraction, so it is not recorded here.
+        """Return the metadata of *place*; a refusal is recorded as one of the extraction, not here.
 
         Raises:
-            MissingError: There is nothing.
+            MissingError: It does not exist.
         """
         files, where = self.workspace.gate.permit(Access.READ, place)
         return files.stat(where, links)
 
     def missing(self) -> list[str]:
-        """The directories that have to be made first, from the top down.
+        """Return the missing directories on the path, from the top down.
 
         Raises:
-            NotDirectoryError: Something else is there.
+            NotDirectoryError: One of them exists and is not a directory.
         """
         found: list[str] = []
         for count in range(len(self.target.parts)):
@@ -238,29 +238,29 @@ class _Place:
 
 
 class _Extraction:
-    """One archive on its way into a place; it knows what it made."""
+    """Creates the entries of a plan, and removes them after a failure."""
 
-    def __init__(self, place: _Place, plan: Plan, *, overwrite: bool) -> None:
+    def __init__(self, place: _Target, plan: Plan, *, overwrite: bool) -> None:
         self._place = place
         self._workspace = place.workspace
         self._plan = plan
         self._overwrite = overwrite
         self._directories: list[str] = []
-        """Those that have to be made, parents first."""
+        """Directories to create, parents first."""
         self._there: set[str] = set()
-        """Members whose name is taken by what may be kept or replaced."""
+        """Paths of members that exist already and are kept or replaced."""
         self._replaced_bytes = 0
-        """Sum of the sizes of the files that go when they are replaced."""
+        """Sum of the sizes of the files that are replaced."""
         self._made: list[str] = []
 
-    # Before anything is made
+    # Before anything is created
 
     def require_room(self) -> None:
-        """Find out what is there already, and whether the rest fits.
+        """Find the members that exist already, and require that the others fit in the quota.
 
         Raises:
-            ExistsError: Something stands in the way.
-            LimitError: It does not fit into the quota.
+            ExistsError: A path of a member exists already.
+            LimitError: The members do not fit in the quota.
         """
         self._directories = self._place.missing()
         above = len(self._directories)
@@ -283,7 +283,7 @@ class _Extraction:
             raise
 
     def _is_absent(self, path: str, member: Member) -> bool:
-        """Whether nothing is there; anything else must be of the same kind, and may have to be replaced."""
+        """Whether *path* does not exist; an existing entry must be of the same kind to be replaced."""
         place = self._place.at(path)
         try:
             found = self._place.stat(place, Links.KEEP)
@@ -295,10 +295,10 @@ class _Extraction:
             self._replaced_bytes += found.size_bytes
         return False
 
-    # Making it
+    # Creating
 
     def run(self, members: Members) -> Extracted:
-        """Make everything, or nothing."""
+        """Create all members, or none."""
         try:
             for place in self._directories:
                 self._workspace.mkdir(place, parents=False)
@@ -306,7 +306,7 @@ class _Extraction:
             sizes = [self._make_file(*found) for found in members if found[0].kind is FileKind.FILE]
             links = [self._make_link(*found) for found in self._links()]
         except BaseException:
-            self._take_away()
+            self._undo()
             raise
         return Extracted(
             files=len(sizes),
@@ -317,7 +317,7 @@ class _Extraction:
         )
 
     def _make_file(self, member: Member, content: Iterable[bytes]) -> int:
-        """Write one file; returns its size."""
+        """Write one file; return its size."""
         path = parse_name(member.name)
         place = self._place.at(path)
         is_new = path not in self._there
@@ -336,7 +336,7 @@ class _Extraction:
                 yield path, member.target
 
     def _make_link(self, path: str, target: str) -> str:
-        """Make one link; returns its path."""
+        """Create one link; return its path."""
         is_new = path not in self._there
         gate = self._workspace.gate
         files, where = gate.permit(Access.WRITE, self._place.at(path))
@@ -346,8 +346,8 @@ class _Extraction:
         gate.log("link", where, target=target)
         return where.requested
 
-    def _take_away(self) -> None:
-        """Remove what was made; a directory that somebody else put something into stays."""
+    def _undo(self) -> None:
+        """Remove everything that was created, except directories to which others have added entries."""
         gate = self._workspace.gate
         for place in reversed(self._made):
             with suppress(CarrelError):

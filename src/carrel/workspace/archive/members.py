@@ -1,6 +1,6 @@
-"""Members of an archive: the rules for names and links, and the plan that judges all of them together.
+"""Members of an archive: the rules for names and links, and the plan that validates all of them together.
 
-Both directions obey them: a name or a link that `extract` refuses is one that `archive` does not send.
+The rules apply in both directions: `archive` leaves out every name and link that `extract` refuses.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from carrel.workspace.extract_limits import ExtractMeter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What an archive says about one entry, before anybody believed it."""
+    """The declaration of one entry in an archive, not validated yet."""
 
     name: str
-    """As the archive spells it."""
+    """The name as written in the archive."""
     kind: FileKind
-    """`OTHER` for a remark that stands for no file."""
+    """`OTHER` for metadata that is not a file."""
     size_bytes: int = 0
     target: str | None = None
-    """The text of a link."""
+    """Target of a symbolic link."""
     same_as: str | None = None
-    """For a hard link, the name of the earlier member with the content."""
+    """Of a hard link, the name of the earlier member with the content."""
 
 
 def parse_name(name: str, *, directory: bool = False) -> str:
-    """The plainest spelling of a member's name; empty for the archive's own root.
+    """Return the normalized name of a member; empty for the root of the archive.
 
     Raises:
         EscapeError: It holds `..`.
@@ -53,7 +53,7 @@ def parse_name(name: str, *, directory: bool = False) -> str:
 def require_link(path: str, text: str) -> None:
     """Refuse a link at *path* that could lead out of the archive, also through other links.
 
-    `..` may stand only at the beginning of the text. There it climbs through real directories, because no
+    `..` may occur only at the beginning of the text. There it climbs through real directories, because no
     member lies beyond a link; after a name, which may be a link itself, it could climb from anywhere.
 
     Raises:
@@ -72,26 +72,26 @@ _IMPLIED = Member(name="", kind=FileKind.DIRECTORY)
 
 
 class Plan:
-    """What an archive would make, as far as it was read."""
+    """The entries that an archive would create."""
 
     def __init__(self, meter: ExtractMeter) -> None:
         self._meter = meter
         self._folded: dict[str, bool] = {}
-        """Each path without regard to case and normal form, and whether it stands for a link."""
+        """Case-folded, normalized paths, and whether each is a link."""
         self.entries: dict[str, Member] = {}
-        """Members by their paths, parents first; also the directories that are only implied. A hard link
-        is as large as the file that it becomes."""
+        """Members by path, parents first, including implied directories. A hard link has the size of the
+        file that it becomes."""
         self.skipped: list[str] = []
-        """Remarks that stand for no file."""
+        """Names of members that are not files."""
 
     def add(self, member: Member) -> str:
-        """Take in one member, in the order of the archive; returns its path, empty if it makes nothing.
+        """Add one member, in the order of the archive; return its path, empty if it creates nothing.
 
         Raises:
             EscapeError: Its name or its link leads out of the archive, or it goes through a link.
-            PathError: Its name is none that we accept.
-            ArchiveError: Another member has that name, or it is a hard link to nothing known.
-            LimitError: The archive holds too much.
+            PathError: Its name is invalid.
+            ArchiveError: Another member has that name, or it is a hard link to no earlier member.
+            LimitError: The archive exceeds a limit.
         """
         self._count(member.name, member.target or "", member.same_as or "")
         if member.kind is FileKind.OTHER:
@@ -114,7 +114,7 @@ class Plan:
         return path
 
     def _original(self, member: Member, name: str) -> Member:
-        """The earlier file that *member* is a hard link to."""
+        """Return the earlier file that *member* is a hard link to."""
         original = self.entries.get(parse_name(name))
         if original is None or original.kind is not FileKind.FILE:
             raise ArchiveError(
@@ -127,7 +127,7 @@ class Plan:
         return known is not None and known.kind is FileKind.DIRECTORY
 
     def _add_parents(self, path: str) -> None:
-        """Take in the directories above *path*; nothing else may stand there."""
+        """Add the directories above *path*; no other kind of member may have their names."""
         missing: list[str] = []
         above = path.rpartition("/")[0]
         while above and not self._is_known_directory(above):
@@ -160,7 +160,7 @@ class Plan:
 
 
 def _fold(path: str) -> str:
-    """What a store would compare that does not care for case, normal form or characters without width."""
+    """Return *path* as a file system compares it that ignores case, normal form and zero-width characters."""
     if path.isascii():
         return path.lower()
     plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())

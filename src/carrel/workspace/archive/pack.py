@@ -22,32 +22,32 @@ _UNIX = 3
 
 @dataclass(frozen=True, slots=True)
 class PackEntry:
-    """One thing to be sent."""
+    """One entry to be sent."""
 
     name: str
     info: FileInfo
     target: str = ""
-    """The text of a link; empty for anything else."""
+    """Target of a link; empty for anything else."""
 
 
 class Packer(Protocol):
-    """Makes the bytes of an archive."""
+    """Encodes the entries of an archive."""
 
     def file(self, entry: PackEntry, reader: Reader) -> Iterator[bytes]:
-        """A regular file, at most as large as it was when it was opened."""
+        """Encode a regular file, at most as large as it was when it was opened."""
         ...
 
     def other(self, entry: PackEntry) -> Iterator[bytes]:
-        """A directory or a link."""
+        """Encode a directory or a link."""
         ...
 
     def end(self) -> Iterator[bytes]:
-        """What comes last."""
+        """Encode the end of the archive."""
         ...
 
 
 def _content(reader: Reader) -> Iterator[bytes]:
-    """What the file held when it was opened, or less if it shrank."""
+    """Yield the content up to the size of the file when it was opened, or less if it shrank."""
     left = reader.info.size_bytes
     for piece in reader.chunks(CHUNK_BYTES) if left else ():
         yield piece[:left]
@@ -57,13 +57,13 @@ def _content(reader: Reader) -> Iterator[bytes]:
 
 
 class TarPacker:
-    """Makes a tar archive, with pax headers where a name or a number needs one."""
+    """Encodes a tar archive, with pax headers where a name or a number needs one."""
 
     def file(self, entry: PackEntry, reader: Reader) -> Iterator[bytes]:
         size = reader.info.size_bytes
         pieces = _content(reader)
         if size <= CHUNK_BYTES:
-            # Small enough to be read first, so that the header cannot be wrong.
+            # Small enough to be read first, so that the size in the header is exact.
             whole = b"".join(pieces)
             size, pieces = len(whole), iter((whole,))
         yield _tar_header(entry, reader.info, tarfile.REGTYPE, size)
@@ -93,7 +93,7 @@ def _tar_header(entry: PackEntry, info: FileInfo, kind: bytes, size: int) -> byt
 
 
 class _Outgoing:
-    """What `ZipFile` writes to: nothing that could be gone back in."""
+    """An unseekable output file for `ZipFile`."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -103,20 +103,20 @@ class _Outgoing:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: output is not buffered."""
 
     def taken(self) -> Iterator[bytes]:
-        """What was written since the last time."""
+        """Return the output since the last call."""
         pieces, self._pieces = self._pieces, []
         return iter(pieces)
 
 
 class ZipPacker:
-    """Makes a zip archive whose sizes follow the contents."""
+    """Encodes a zip archive with the sizes after the contents."""
 
     def __init__(self) -> None:
         self._out = _Outgoing()
-        # cast: it is written to and flushed, nothing else.
+        # cast: only `write` and `flush` are called.
         self._zip = ZipFile(cast("IO[bytes]", self._out), "w", ZIP_DEFLATED)
 
     def file(self, entry: PackEntry, reader: Reader) -> Iterator[bytes]:
@@ -149,5 +149,5 @@ def _zip_row(name: str, info: FileInfo, kind: int) -> ZipInfo:
     row.create_system = _UNIX
     row.external_attr = (kind | info.mode) << 16
     row.compress_type = ZIP_DEFLATED
-    row.file_size = info.size_bytes  # so that the numbers of a large file are written wide
+    row.file_size = info.size_bytes  # so that a large file gets 64-bit sizes
     return row

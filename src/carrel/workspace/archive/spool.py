@@ -1,4 +1,4 @@
-"""An incoming archive, held in an unnamed file until all of it has been judged."""
+"""`Spool`: an incoming archive, kept in an unnamed file until all of it has been validated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ArchiveSource = BinaryIO | Iterable[bytes] | bytes
 Result = TypeVar("Result")
 
 PIECE_BYTES = 2**16
-"""What is read at once; small, because a decompressor copies what it could not use yet."""
+"""Bytes that are read at once; small, because a decompressor copies input that it cannot use yet."""
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -30,11 +30,11 @@ class Spool:
         self.size_bytes = size_bytes
 
     def read(self, offset: int, count: int) -> bytes:
-        """At most *count* bytes from *offset* on; fewer only at the end."""
+        """Read *count* bytes from *offset*; fewer only at the end."""
         return _on_host(lambda: os.pread(self._fd, count, offset))
 
     def pieces(self, offset: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Everything from *offset* to *end*, piece by piece."""
+        """Yield the bytes from *offset* to *end* in pieces."""
         end = self.size_bytes if end is None else end
         while offset < end and (piece := self.read(offset, min(PIECE_BYTES, end - offset))):
             offset += len(piece)
@@ -43,15 +43,15 @@ class Spool:
 
 @contextmanager
 def spooled(source: ArchiveSource, limit: int | None, ledger: Ledger, *, replacing: bool) -> Iterator[Spool]:
-    """Take all of *source* in, as much as fits; its own errors come out as they are.
+    """Read all of *source* into a spool; errors of the source itself are passed on unchanged.
 
-    One that is known to be too large is refused before any of it is read. In a session it is held beside the
-    drafts, and counts as one until it is complete.
+    A source that is known to be too large is refused before it is read. In a session, the spool is kept
+    beside the drafts, and counts as one until it is complete.
 
     Raises:
         LimitError: It is more than *limit* bytes.
-        QuotaError: It is more than there is room for.
-        DiskError: The host could not hold it.
+        QuotaError: It does not fit in the quota.
+        DiskError: The host could not store it.
     """
     known = _known_size(source)
     require("archive_bytes", known, limit, "has {} bytes")
@@ -69,17 +69,17 @@ def spooled(source: ArchiveSource, limit: int | None, ledger: Ledger, *, replaci
             ledger.require_spool(size, replacing=replacing)
             _store(fd, piece)
         if draft is not None:
-            # What is made of it counts from now on.
+            # From now on, the extracted files count instead.
             draft.hide()
         yield Spool(fd, size)
 
 
 def _anywhere() -> BinaryIO:
-    return TemporaryFile(buffering=0)  # is closed by the caller
+    return TemporaryFile(buffering=0)  # the caller closes it
 
 
 def _known_size(source: ArchiveSource) -> int:
-    """How large it is, as far as that is known before it is read."""
+    """Return the size that is known before the source is read, or 0."""
     if isinstance(source, bytes):
         return len(source)
     return (source.size_bytes or 0) if isinstance(source, Announced) else 0
@@ -111,7 +111,7 @@ def _write(fd: int, view: memoryview) -> int:
 
 
 def _on_host(call: Callable[[], Result]) -> Result:
-    """Make the *call*, and let nothing of the host's error out but what it means."""
+    """Make the *call*; translate errors of the host without their details."""
     try:
         return call()
     except OSError as error:

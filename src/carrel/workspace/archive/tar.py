@@ -1,7 +1,7 @@
-"""Read a tar archive member by member: ustar, pax and GNU names, nothing sparse, nothing lenient.
+"""Read a tar archive member by member, strictly: ustar, pax and GNU names, no sparse members.
 
-The standard library reads one header block here and no more: it would take extended headers of any size into
-memory and go backwards where a size is negative.
+The standard library only parses single header blocks here: it would read extended headers of any size into
+memory, and seek backwards at a negative size.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from carrel.workspace.extract_limits import ExtractMeter
 
 BLOCK = tarfile.BLOCKSIZE
 TRAILER_BYTES = MIB
-"""Most zeros that may follow the end of the archive; tapes were written in large records."""
+"""Maximum number of zero bytes after the end of the archive; tapes were written in large records."""
 DIGITS = 20
 
 _SPECIAL = {tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE}
 _FILES = {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE}
 _LABEL = b"V"
 _OURS = ("path", "linkpath", "size")
-"""What an extended header may say that matters here."""
+"""Keys of extended headers that are used here."""
 _SPARSE = "GNU.sparse."
 
 
 class Blocks:
-    """Bytes in order, as many at a time as somebody wants."""
+    """Reads exact numbers of bytes from a stream of pieces."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -38,7 +38,7 @@ class Blocks:
         self._next = 0
 
     def some(self, most: int) -> bytes:
-        """At least one and at most *most* bytes; none at the end."""
+        """Return at least one and at most *most* bytes; none at the end."""
         while self._next == len(self._piece):
             piece = next(self._pieces, None)
             if piece is None:
@@ -49,7 +49,7 @@ class Blocks:
         return found
 
     def exactly(self, count: int) -> Iterator[bytes]:
-        """The next *count* bytes, piece by piece.
+        """Yield the next *count* bytes in pieces.
 
         Raises:
             ArchiveError: The archive ends before.
@@ -64,7 +64,7 @@ class Blocks:
 
 @dataclass(slots=True)
 class _Said:
-    """What extended headers said about the member that follows."""
+    """The content of extended headers for the member that follows."""
 
     types: set[bytes]
     pax: dict[str, str]
@@ -73,12 +73,12 @@ class _Said:
 
 
 def tar_members(pieces: Iterator[bytes], meter: ExtractMeter) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Each member with its content, which is at hand until the next member is asked for.
+    """Yield each member with its content, which must be read before the next member.
 
     Raises:
-        ArchiveError: The archive is broken, contradicts itself, or holds what is not read here.
-        NotRegularError: It holds a FIFO or a device.
-        LimitError: There is more than the meter allows.
+        ArchiveError: The archive is corrupt, contradicts itself, or uses an unsupported feature.
+        NotRegularError: It contains a FIFO or a device.
+        LimitError: It exceeds a limit of the meter.
     """
     blocks = Blocks(pieces)
     said = _Said(set(), {})
@@ -98,7 +98,7 @@ def tar_members(pieces: Iterator[bytes], meter: ExtractMeter) -> Iterator[tuple[
 
 
 def _header(blocks: Blocks) -> tarfile.TarInfo | None:
-    """The next header, or `None` at the end of the archive."""
+    """Return the next header, or `None` at the end of the archive."""
     block = b"".join(blocks.exactly(BLOCK))
     if not any(block):
         return None
@@ -114,7 +114,7 @@ def _header(blocks: Blocks) -> tarfile.TarInfo | None:
 
 
 def _require_end(blocks: Blocks) -> None:
-    """Refuse what hides behind the end."""
+    """Refuse data after the end of the archive."""
     left = TRAILER_BYTES
     while left > 0:
         piece = blocks.some(left)
@@ -165,7 +165,7 @@ def _number(text: str, name: str) -> int:
 
 
 def _read_extended(header: tarfile.TarInfo, blocks: Blocks, meter: ExtractMeter, said: _Said) -> None:
-    """Take in a header that speaks of the next member, or of all."""
+    """Read an extended header for the next member, or a global one."""
     if header.type in said.types:
         raise ArchiveError("two headers say the same of one member")
     meter.add_header(header.size)
@@ -195,7 +195,7 @@ def _text(data: bytes) -> str:
 
 
 def _records(data: bytes) -> Iterator[tuple[str, str]]:
-    """The records `length key=value` of a pax header."""
+    """Yield the records `length key=value` of a pax header."""
     start = 0
     while start < len(data):
         space = data.find(b" ", start, start + DIGITS)

@@ -1,6 +1,6 @@
-"""Read a zip archive by its central directory, and believe it only where the local headers agree.
+"""Read a zip archive by its central directory, and require that the local headers agree with it.
 
-The standard library is not used here: it would take a central directory of any size into memory, and accept
+The standard library is not used here: it would read a central directory of any size into memory, and accept
 members that overlap.
 """
 
@@ -45,7 +45,7 @@ _ORDINARY = {0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
 
 
 class _Directory(NamedTuple):
-    """Where the central directory lies."""
+    """Location of the central directory."""
 
     offset: int
     end: int
@@ -54,7 +54,7 @@ class _Directory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
-    """One row of the central directory, with the place of its content."""
+    """One row of the central directory, with the location of its content."""
 
     name: str
     kind: FileKind
@@ -62,18 +62,18 @@ class _Entry:
     checksum: int
     size_bytes: int
     header: int
-    """Where its local header begins."""
+    """Offset of its local header."""
     start: int
     end: int
 
 
 def zip_members(spool: Spool, meter: ExtractMeter) -> Iterator[tuple[Member, Iterator[bytes]]]:
-    """Each member with its content.
+    """Yield each member with its content.
 
     Raises:
-        ArchiveError: The archive is broken, contradicts itself, or holds what is not read here.
-        NotRegularError: It holds a FIFO or a device.
-        LimitError: There is more than the meter allows.
+        ArchiveError: The archive is corrupt, contradicts itself, or uses an unsupported feature.
+        NotRegularError: It contains a FIFO or a device.
+        LimitError: It exceeds a limit of the meter.
     """
     directory = _find_directory(spool)
     meter.require_members(directory.members)
@@ -90,7 +90,7 @@ def zip_members(spool: Spool, meter: ExtractMeter) -> Iterator[tuple[Member, Ite
 
 
 def _find_directory(spool: Spool) -> _Directory:
-    """The one end record that reaches exactly to the end of the archive."""
+    """Find the end record that reaches exactly to the end of the archive."""
     start = max(0, spool.size_bytes - END.size - COMMENT_BYTES)
     tail = spool.read(start, spool.size_bytes - start)
     at = len(tail)
@@ -105,7 +105,7 @@ def _find_directory(spool: Spool) -> _Directory:
 def _directory(spool: Spool, at: int, fields: tuple[int, ...]) -> _Directory:
     narrow = fields[1:7]
     at, *wide = _wide_end(spool, at) or (at, *narrow)
-    if any(told not in (known, SHORT, NARROW) for told, known in zip(narrow, wide, strict=True)):
+    if any(short not in (full, SHORT, NARROW) for short, full in zip(narrow, wide, strict=True)):
         raise ArchiveError("the archive has two end records that differ")
     disk, first, here, count, size, offset = wide
     if disk or first or here != count:
@@ -116,7 +116,7 @@ def _directory(spool: Spool, at: int, fields: tuple[int, ...]) -> _Directory:
 
 
 def _wide_end(spool: Spool, at: int) -> tuple[int, ...] | None:
-    """The end record with wide numbers, if the archive has one; where it lies comes first."""
+    """Return the offset and the fields of the zip64 end record, if the archive has one."""
     found = spool.read(at - LOCATOR.size, LOCATOR.size) if at >= LOCATOR.size else b""
     if not found.startswith(LOCATOR_MARK):
         return None
@@ -173,7 +173,7 @@ def _entry(spool: Spool, meter: ExtractMeter, fields: tuple[int, ...], raw: byte
 
 
 def _name(raw: bytes, flags: int) -> str:
-    """The name as text; many writers use UTF-8 without saying so."""
+    """Decode a name; many writers use UTF-8 without setting the flag."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -197,7 +197,7 @@ def _kind(name: str, mode: int, size: int) -> FileKind:
 
 
 def _widened(extra: bytes, values: tuple[int, ...], name: str) -> list[int]:
-    """The *values* in the order of the wide extra field, which has those that do not fit."""
+    """Return *values* with those replaced that are in the zip64 extra field, in its order."""
     if NARROW not in values:
         return list(values)
     wide = _wide_field(extra, name)
@@ -227,7 +227,7 @@ def _wide_field(extra: bytes, name: str) -> bytes:
 def _require_local(
     spool: Spool, at: int, fields: tuple[int, ...], raw: bytes, sizes: tuple[int, int, int]
 ) -> int:
-    """Where the content begins, if the local header says the same as the central directory."""
+    """Return the offset of the content, if the local header agrees with the central directory."""
     name = _name(raw, fields[5])
     data = spool.read(at, LOCAL.size) if at <= spool.size_bytes else b""
     if len(data) < LOCAL.size or not data.startswith(LOCAL_MARK):
@@ -237,8 +237,8 @@ def _require_local(
     if rest[:name_length] != raw or method != fields[6] or flags & (ENCRYPTED | PATCHED):
         raise ArchiveError(f"member {name!r} is described in two ways", path=name)
     size, packed = _widened(rest[name_length:], (size, packed), name)
-    for told, known in zip((checksum, packed, size), sizes, strict=True):
-        if told != known and (told or not flags & DESCRIPTOR):
+    for local, central in zip((checksum, packed, size), sizes, strict=True):
+        if local != central and (local or not flags & DESCRIPTOR):
             raise ArchiveError(f"member {name!r} is described in two ways", path=name)
     return at + LOCAL.size + len(rest)
 
@@ -264,7 +264,7 @@ def _link_text(spool: Spool, entry: _Entry) -> str:
 
 
 def _content(spool: Spool, entry: _Entry) -> Iterator[bytes]:
-    """The content, exactly as large as it was announced, and with the right checksum."""
+    """Yield the content, and verify its declared size and checksum."""
     pieces = spool.pieces(entry.start, entry.end)
     checksum = 0
     left = entry.size_bytes
@@ -279,7 +279,7 @@ def _content(spool: Spool, entry: _Entry) -> Iterator[bytes]:
 
 
 class _Once:
-    """Gives one engine; a member is one stream."""
+    """Creates one decompressor; a member is one stream."""
 
     def __init__(self, name: str) -> None:
         self._name = name
