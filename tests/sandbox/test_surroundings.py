@@ -173,7 +173,7 @@ def test_a_directory_to_begin_in_must_be_there(sandbox: BaseSandbox, files: Path
 def test_text_that_utf_8_cannot_have_is_refused(sandbox: BaseSandbox) -> None:
     with pytest.raises(ValueError, match="the code has characters"):
         sandbox.execute("'\ud800'")
-    with pytest.raises(ValueError, match="standard input holds characters"):
+    with pytest.raises(ValueError, match="standard input has characters"):
         sandbox.execute("", stdin="\ud800")
 
 

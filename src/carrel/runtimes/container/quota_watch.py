@@ -26,7 +26,7 @@ _PAUSE_FACTOR = 10
 _TRIES = 3
 """Measurements that may fail, as they do while directories are moved, before the container is paused."""
 _FROZEN_EVERY = 20
-"""Every so many measurements, the container is paused for one."""
+"""The container is paused for one in this many measurements."""
 
 
 class QuotaWatch:

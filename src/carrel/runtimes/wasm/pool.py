@@ -145,7 +145,7 @@ class Pool:
     def abandon(self) -> None:
         """Start empty in a forked child; the processes belong to the parent."""
         for interpreter in self._opened:
-            # Also those in use: a worker sees its socket closed only when no process has the other end open.
+            # Also those in use: a worker sees its socket closed only once no process has its peer open.
             interpreter.close()
         for worker in self._workers:
             worker.abandon()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from pathlib import Path
 
@@ -242,13 +242,10 @@ class PythonRuntime:
         raise SandboxExecutionError(f"no interpreter could be opened: {problem}")
 
 
-@contextmanager
-def _open_data(policy: ExecutionPolicy) -> Iterator[Workspace | None]:
-    """Open the data directory of the policy read-only."""
+def _open_data(policy: ExecutionPolicy) -> AbstractContextManager[Workspace | None]:
+    """Open the data directory of the policy read-only, if it has one."""
     if policy.mount_data_dir is None:
-        yield None
-        return
+        return nullcontext()
     directory = Path(policy.mount_data_dir)
     rules = SandboxPolicy.for_workspace(directory, AccessMode.READ_ONLY)
-    with Workspace.open(directory, policy=rules) as workspace:
-        yield workspace
+    return Workspace.open(directory, policy=rules)
