@@ -155,7 +155,7 @@ def test_a_policy_may_come_from_a_file(carrel: Carrel, session: str) -> None:
     ("words", "status", "said"),
     [
         (("run",), 2, "Missing argument 'SESSION'"),
-        (("run", "s1"), 2, "There is no script"),
+        (("run", "s1"), 2, "Missing script"),
         (("run", "s1", "missing.py"), 1, "'missing.py' cannot be read: No such file or directory"),
         (("run", "s1", "."), 1, "'.' cannot be read: Is a directory"),
         (("run", "s1", "/workspace/missing.py"), 1, "no such file or directory"),

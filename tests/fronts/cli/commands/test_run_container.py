@@ -62,7 +62,7 @@ def test_python_is_the_images_own(environ: dict[str, str], tmp_path: Path) -> No
 
 def test_what_is_missing_is_told(environ: dict[str, str]) -> None:
     assert carrel(environ, "--container")[0] != 0
-    assert b"There is no script" in carrel(environ, "--container", "demo", "--")[2]
+    assert b"Missing script" in carrel(environ, "--container", "demo", "--")[2]
     del environ["CARREL_CONTAINER_IMAGE"]
     assert (
         b"no image for containers: set containers.image"
