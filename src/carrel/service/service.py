@@ -382,7 +382,7 @@ class Service:
         caller: Principal,
         session_id: str,
         name: str,
-        arguments: Any,  # Any: whatever JSON can say; the tool checks it
+        arguments: Any,  # Any: any JSON; the tool validates it
         *,
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,

@@ -117,7 +117,7 @@ class Application:
                     await self._answer(request)
         finally:
             self._finish(request)
-        # After `_finish`, so that a slow client holds no place meanwhile.
+        # After `_finish`, so that a slow client holds no place.
         await request.drain_body()
 
     def _request_id(self, request: Request) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from carrel.service.admission import AdmissionTicket
     from carrel.service.sessions.caller_session import CallerSession
 
-Message = MutableMapping[str, Any]  # Any: what ASGI says
+Message = MutableMapping[str, Any]  # Any: as ASGI defines
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

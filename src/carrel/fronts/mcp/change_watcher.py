@@ -1,4 +1,4 @@
-"""`ChangeWatcher`: notify subscribers that a file of a session changed, whoever changed it."""
+"""`ChangeWatcher`: notify subscribers of changes to the files of a session, by any process."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ Answer = TypeVar("Answer")
 def make_server(
     service: Service, find_client: FindClientContext, calls: ToolCalls, subscriptions: Subscriptions
 ) -> Server[None]:
-    """Create a server for the clients that *find_client* returns; whoever runs it enters its lifespan."""
+    """Create a server for the clients that *find_client* returns; its lifespan closes *subscriptions*."""
     handlers = _Handlers(service, find_client, calls, subscriptions)
 
     @asynccontextmanager

@@ -57,7 +57,7 @@ async def _rows(
 
 
 def _output_schema(profile: str) -> dict[str, Any]:
-    """What a program gets; of the tools of the reference server what that gives, and more."""
+    """Return the schema of results; in the profile of the reference server, with its `content`."""
     if profile != Profile.MCP:
         return RESULT_SCHEMA
     properties = {"content": _CONTENT, **RESULT_SCHEMA["properties"]}

@@ -145,7 +145,7 @@ def _parse(data: bytes) -> Iterator[PublicKey]:
                 continue
 
 
-def _is_weak(row: dict[str, Any]) -> bool:  # Any: whatever JSON says
+def _is_weak(row: dict[str, Any]) -> bool:  # Any: any JSON
     try:
         return row.get("kty") == "RSA" and base64_to_int(row["n"]).bit_length() < RSA_BITS
     except (KeyError, TypeError, ValueError):

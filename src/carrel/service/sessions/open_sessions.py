@@ -160,7 +160,7 @@ class OpenSessions:
         try:
             await asyncio.shield(opening)
         except SessionMissingError:
-            # The caller that began to open the session may not have asked to create it.
+            # The caller that began to open the session may not have requested to create it.
             if not (create and is_by_another):
                 raise
 

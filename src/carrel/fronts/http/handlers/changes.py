@@ -51,7 +51,7 @@ async def changes(request: Request) -> None:
     pages = service.follow(request.acting, request.session_id, since)
     # A missing session or missing records become an error response, as the stream has not begun.
     first = await anext(pages, ChangesPage([], since))
-    await send_events(request, _events(request, first, pages), have_end=False)
+    await send_events(request, _events(request, first, pages), is_finite=False)
 
 
 async def _events(

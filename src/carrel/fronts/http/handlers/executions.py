@@ -65,7 +65,7 @@ async def start(request: Request) -> None:
     )
     with execution.attached():
         if wants_events(request):
-            await send_events(request, _events(execution, 0), have_end=True)
+            await send_events(request, _events(execution, 0), is_finite=True)
         else:
             await _wait(request, execution)
 
@@ -121,7 +121,7 @@ async def watch(request: Request) -> None:
     execution = request.app.service.execution(request.acting, request.session_id, request.path_values[1])
     if wants_events(request):
         with execution.attached():
-            await send_events(request, _events(execution, last_event_id(request) or 0), have_end=True)
+            await send_events(request, _events(execution, last_event_id(request) or 0), is_finite=True)
         return
     if execution.is_done:
         body = await _render_ended(execution, await execution.result())

@@ -42,10 +42,10 @@ def text_or_bytes(data: bytes) -> dict[str, Any]:
         return {"base64": b64encode(data).decode("ascii")}
 
 
-async def send_events(request: Request, events: AsyncIterator[bytes], *, have_end: bool) -> None:
+async def send_events(request: Request, events: AsyncIterator[bytes], *, is_finite: bool) -> None:
     """Send events until they end or the client disconnects.
 
-    When the service stops, a stream that *have_end* says is finite continues to its end; others end at once.
+    When the service stops, a stream that *is_finite* continues to its end; others end at once.
 
     Raises:
         ClientDisconnected: The client disconnected.
@@ -55,7 +55,7 @@ async def send_events(request: Request, events: AsyncIterator[bytes], *, have_en
         await request.end_response()
         return
     disconnected = asyncio.ensure_future(request.wait_disconnected())
-    stopping = asyncio.ensure_future(_never() if have_end else request.app.stopping.wait())
+    stopping = asyncio.ensure_future(_never() if is_finite else request.app.stopping.wait())
     following = asyncio.ensure_future(_next(events))
     try:
         while True:
