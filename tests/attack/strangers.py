@@ -2,9 +2,6 @@
 
 Each attack opens connections, sends what it can without waiting for answers, and keeps the connections until
 the service has nothing more to do with them. What a socket does not take at once is not sent.
-
-Not covered: a gRPC client that does not acknowledge the settings of the service. Until it does, or is cut
-off, the library accepts 16 MiB of metadata in every call, which no option of it changes.
 """
 
 from __future__ import annotations
@@ -360,6 +357,30 @@ def endless_metadata(target: Target) -> None:
             send(connection, frame(CONTINUATION, part, stream=1), 200)
 
 
+def metadata_before_the_settings_are_acknowledged(target: Target) -> None:
+    """The library alone would accept 16 MiB of it in every call."""
+    piece = field_of(b"x", b"x" * 16_000)
+    for early in (b"", frame(SETTINGS, flags=ACKNOWLEDGED)):
+        for connection in target.connect(target.grpc, SOME):
+            send(connection, PREFACE + early + frame(SETTINGS))
+            for stream in range(1, 40, 2):
+                send(connection, frame(HEADERS, call_of(WRITE), stream=stream))
+                send(connection, frame(CONTINUATION, piece, stream=stream), 60)
+                send(connection, frame(CONTINUATION, flags=END_HEADERS, stream=stream))
+
+
+def tables_before_the_settings_are_acknowledged(target: Target) -> None:
+    """One byte stands for 4,000 of the table each."""
+    kept = b"\x40" + _length(1) + b"x" + _length(3900) + b"x" * 3900
+    for connection in target.connect(target.grpc, SOME):
+        send(connection, PREFACE + frame(SETTINGS))
+        send(connection, frame(HEADERS, call_of(WRITE, kept), flags=END_HEADERS, stream=1))
+        for stream in range(3, 100, 2):
+            send(
+                connection, frame(HEADERS, call_of(WRITE) + b"\xbe" * 4000, flags=END_HEADERS, stream=stream)
+            )
+
+
 def remembered_metadata(target: Target) -> None:
     """Headers that go into the table, which are named a thousand times then."""
     kept = b"\x40" + _length(1) + b"x" + _length(3900) + b"x" * 3900
@@ -414,6 +435,8 @@ GRPC_ATTACKS: tuple[Attack, ...] = (
     many_streams,
     much_metadata,
     endless_metadata,
+    metadata_before_the_settings_are_acknowledged,
+    tables_before_the_settings_are_acknowledged,
     remembered_metadata,
     streams_begun_and_ended,
     pings_and_settings,

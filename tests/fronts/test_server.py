@@ -123,22 +123,15 @@ def test_a_service_that_is_told_to_stop_finishes_what_runs(tmp_path: Path) -> No
     assert "Traceback" not in log
 
 
-def test_a_port_that_is_taken_is_told_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--port", "--grpc-port"])
+def test_a_port_that_is_taken_is_told_and_nothing_else(tmp_path: Path, option: str) -> None:
+    other = "--grpc-port" if option == "--port" else "--port"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        command = [*CARREL, str(tmp_path / "sessions"), "serve", "--port", str(port)]
+        command = [*CARREL, str(tmp_path / "sessions"), "serve", option, str(port), other, "0"]
         done = subprocess.run(command, capture_output=True, text=True, env=environ(), check=False)
     assert done.returncode == 5
     assert done.stderr == f"carrel: cannot listen at 127.0.0.1 port {port}: Address already in use\n"
-
-
-def test_a_port_of_grpc_that_is_taken_is_told_and_nothing_else(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        command = [*CARREL, str(tmp_path / "sessions"), "serve", "--port", "0", "--grpc-port", address[10:]]
-        done = subprocess.run(command, capture_output=True, text=True, env=environ(), check=False)
-    assert done.returncode == 5
-    assert done.stderr == f"carrel: gRPC cannot listen at '{address}': is it taken, or not of this machine?\n"
 
 
 @pytest.mark.parametrize("has_key", [False, True])

@@ -13,6 +13,7 @@ MCP_ROLES = "tests/fronts/mcp/test_roles.py"
 TENANTS = "tests/service/test_two_tenants.py"
 MCP_LINES = "tests/fronts/mcp/transports/test_stdio_transport.py"
 GRPC_CALLERS = "tests/fronts/grpc/test_callers.py"
+GRPC_RELAY = "tests/fronts/grpc/test_relay.py"
 TLS = "tests/fronts/test_server_tls.py"
 THREADS = "tests/service/test_thread_pools.py"
 UPLOADS = "tests/fronts/http/handlers/test_uploads.py"
@@ -315,15 +316,15 @@ MUTANTS = [
     Mutant(
         "tls: of HTTP",
         "fronts/server.py",
-        "        None if certificate is None else certificate.context,\n",
-        "        None,\n",
+        'None if certificate is None else certificate.context("http/1.1")',
+        "None",
         f"{TLS}::test_nothing_but_tls_is_spoken",
     ),
     Mutant(
         "tls: of gRPC",
-        "fronts/grpc/server.py",
-        "        if certificate is None:\n            port",
-        "        if True:\n            port",
+        "fronts/server.py",
+        'None if certificate is None else certificate.context("h2")',
+        "None",
         f"{TLS}::test_nothing_but_tls_is_spoken",
     ),
     Mutant(
@@ -484,6 +485,27 @@ MUTANTS = [
                 call = await self._let_in(context, visit)
                 return""",
         f"{GRPC_CALLERS}::test_nobody_is_refused_later_than_by_the_head_of_a_call",
+    ),
+    Mutant(
+        "grpc: settings acknowledged for the client",
+        "fronts/grpc/relay.py",
+        "            self._transport.write(SETTINGS_ACKNOWLEDGED)\n",
+        "",
+        f"{GRPC_RELAY}::test_metadata_is_limited_before_the_settings_are_acknowledged",
+    ),
+    Mutant(
+        "grpc: no other protocol",
+        "fronts/grpc/relay.py",
+        "if not self._received.startswith(PREFACE[: len(self._received)]):",
+        "if False:",
+        f"{GRPC_RELAY}::test_another_protocol_is_disconnected",
+    ),
+    Mutant(
+        "grpc: known after a key alone",
+        "fronts/grpc/dispatcher.py",
+        "            client.authenticated()\n",
+        "            pass\n",
+        f"{GRPC_RELAY}::test_a_client_is_known_once_it_has_shown_a_key",
     ),
     Mutant(
         "grpc: the size of a message",

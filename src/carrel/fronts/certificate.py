@@ -30,10 +30,9 @@ class Certificate:
         self._cert = cert
         self._key = key
         self._logger = logger
-        self.pem, self.context = _read(cert, key)
-        """The key and the chain as they stand in the files, and what a server listens with."""
-        self._newest = self.context
-        self.context.sni_callback = self._use_newest
+        self._newest: dict[str, ssl.SSLContext] = {}
+        """What new connections use, by their protocol."""
+        _read(cert, key)
 
     @classmethod
     def of(cls, settings: ServeSettings, logger: SandboxLogger) -> Certificate | None:
@@ -50,27 +49,34 @@ class Certificate:
         given, other = (TLS_CERT, TLS_KEY) if key is None else (TLS_KEY, TLS_CERT)
         raise ConfigError(f"{given.name} is {cert or key}, but {other.name} is not set; TLS needs both")
 
+    def context(self, protocol: str) -> ssl.SSLContext:
+        """Return a server's context for *protocol* (an ALPN name) that shows the newest certificate."""
+        context = self._newest[protocol] = _read(self._cert, self._key, protocol)
+
+        def use_newest(connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+            connection.context = self._newest[protocol]
+
+        context.sni_callback = use_newest  # called for clients that name no server too
+        return context
+
     def reload(self) -> None:
-        """Read the files again, for new connections; if they cannot be used, what was in use stays."""
+        """Read the files again, for new connections; if they cannot be used, keep the old certificate."""
         try:
-            self.pem, self._newest = _read(self._cert, self._key)
+            self._newest = {each: _read(self._cert, self._key, each) for each in self._newest}
         except ConfigError as error:
             self._logger.log_event("certificate.failed", logging.ERROR, problem=error.message)
         else:
             self._logger.log_event("certificate.reloaded")
-
-    def _use_newest(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
-        """Called for every connection, also of a client that names no server."""
-        connection.context = self._newest
 
 
 class _EncryptedError(Exception):
     """A key wants a password."""
 
 
-def _read(cert: Path, key: Path) -> tuple[tuple[bytes, bytes], ssl.SSLContext]:
-    """The key and the chain, and a context that shows them."""
-    chain, secret = _text(TLS_CERT.name, cert), _text(TLS_KEY.name, key)
+def _read(cert: Path, key: Path, *protocols: str) -> ssl.SSLContext:
+    """Return a context with the chain and the key that accepts *protocols*."""
+    chain = _text(TLS_CERT.name, cert)
+    _text(TLS_KEY.name, key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not _has_certificate(chain):
@@ -85,7 +91,9 @@ def _read(cert: Path, key: Path) -> tuple[tuple[bytes, bytes], ssl.SSLContext]:
         else:
             problem = f"has no key that can be used ({error.reason})"
     else:
-        return (secret.encode(), chain.encode()), context
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        return context
     raise _unusable(TLS_KEY.name, key, problem)
 
 

@@ -11,6 +11,7 @@ Not covered: how many connections a client has that is known, and how many one a
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -18,6 +19,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from carrel.errors import UnavailableError
+
+BACKLOG = 2048
+"""Most connections that wait to be accepted."""
 STRANGERS = 128
 """Most connections of clients that have not shown a key, including those in a TLS handshake."""
 GRACE_SECONDS = 1.0
@@ -52,6 +57,29 @@ def allow_much(connection: socket.socket) -> None:
     with suppress(OSError):  # it is closed already, or the kernel is older
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KNOWN_BYTES)
         connection.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a socket that listens on *host* and *port*; port 0 chooses a free one.
+
+    Raises:
+        UnavailableError: The address is unknown, taken or not one of this machine.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        return socket.create_server(address, family=family, backlog=BACKLOG)
+    except socket.gaierror:
+        raise UnavailableError(f"cannot listen at {host}: no address of that name is known") from None
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UnavailableError(f"cannot listen at {host} port {port}: {reason}") from None
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the host and port that *listener* is bound to, as in a URL."""
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class Strangers:

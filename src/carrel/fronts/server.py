@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from carrel.errors import ConfigError, UnavailableError
+from carrel.errors import ConfigError
 from carrel.fronts import event_loop
 from carrel.fronts.certificate import Certificate
 from carrel.fronts.http.app import Application
 from carrel.fronts.http.protocol import SECURITY_HEADERS, HttpProtocol
 from carrel.fronts.http.request import Request
 from carrel.fronts.http.router import Route
-from carrel.fronts.listener import Listener, Strangers
+from carrel.fronts.listener import Listener, Strangers, address_of, listen
 from carrel.fronts.request_log import LOGGER, BufferedLogHandler
 from carrel.remote import local_token
 from carrel.service.authentication.api_key import generate_key
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from carrel.fronts.grpc.server import GrpcServer
     from carrel.fronts.mcp.transports.streamable_http import McpApp
 
-BACKLOG = 2048
 KEEP_ALIVE_SECONDS = 75
 MCP = "/mcp"
 DESCRIPTORS = 2**16
@@ -170,7 +169,7 @@ async def running_server(
     settings = service.settings.serve
     certificate = Certificate.of(settings, service.logger)
     async with AsyncExitStack() as stack:
-        listener = _listener(settings.host, settings.port)
+        listener = listen(settings.host, settings.port)
         stack.callback(listener.close)
         await stack.enter_async_context(service)
         keys = KeyStore(service.tenants.own.root)
@@ -187,7 +186,7 @@ async def running_server(
             await stack.enter_async_context(mcp.running())
         http = await _started_http(app, listener, certificate)
         served = ServerInfo(
-            http=_url(settings.scheme, listener),
+            http=f"{settings.scheme}://{address_of(listener)}",
             grpc=None if grpc is None else f"{'grpcs://' if certificate else ''}{grpc.address}",
             has_callers=callers.has_callers,
             certificate=certificate,
@@ -249,7 +248,7 @@ async def _started_http(
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=app.settings.shutdown_seconds,
         ),
-        None if certificate is None else certificate.context,
+        None if certificate is None else certificate.context("http/1.1"),
     )
     # What it would tell is in our own log already.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
@@ -267,8 +266,9 @@ async def _started_grpc(
         return None
     from carrel.fronts.grpc.server import serve_grpc
 
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return await serve_grpc(service, callers, rates, f"{host}:{settings.grpc_port}", certificate)
+    listener = listen(settings.host, settings.grpc_port)
+    context = None if certificate is None else certificate.context("h2")
+    return await serve_grpc(service, callers, rates, listener, context)
 
 
 def _mcp(service: Service, callers: Authenticator, rates: RateLimiter) -> McpApp | None:
@@ -299,21 +299,3 @@ def _routes(app: McpApp) -> tuple[Route, ...]:
         )
         for method in ("GET", "POST", "DELETE")
     )
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    """A socket that listens at *host*, whose port is *port* or any if that is 0."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        return socket.create_server(address, family=family, backlog=BACKLOG)
-    except socket.gaierror:
-        raise UnavailableError(f"cannot listen at {host}: no address of that name is known") from None
-    except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise UnavailableError(f"cannot listen at {host} port {port}: {reason}") from None
-
-
-def _url(scheme: str, listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -16,6 +16,7 @@ import grpc
 
 from carrel.errors import CarrelError
 from carrel.fronts.grpc.server import GrpcServer, serve_grpc
+from carrel.fronts.listener import listen
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
 from carrel.remote.transport.grpc_channel import GrpcAddress, caller_metadata, open_channel, translate_error
@@ -111,7 +112,9 @@ def serving(sessions: Path, **variables: str) -> Iterator[Served]:
         keys = KeyStore(sessions)
         rates = RateLimiter(service.settings.serve.rate_per_minute)
         async with service:
-            server = await serve_grpc(service, Authenticator(service.settings, keys), rates, "127.0.0.1:0")
+            server = await serve_grpc(
+                service, Authenticator(service.settings, keys), rates, listen("127.0.0.1", 0)
+            )
             started.set_result((server, service, keys, asyncio.get_running_loop(), stop))
             await stop.wait()
             await server.stop(0)

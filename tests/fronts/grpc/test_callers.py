@@ -16,7 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from carrel.errors import UnauthenticatedError
-from carrel.fronts.grpc.dispatcher import MAX_READING, peer_host
+from carrel.fronts.grpc.dispatcher import MAX_READING
 from carrel.fronts.grpc.introspection import READERS
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.transport.grpc_channel import caller_metadata
@@ -89,7 +89,7 @@ def test_nobody_is_refused_later_than_by_the_head_of_a_call(guarded: Served, met
 
 def test_questions_that_do_not_come_make_room_for_others(guarded: Served) -> None:
     ask: Any = guarded.channel.stream_unary("/grpc.health.v1.Health/Check")
-    reading = guarded.server._state._reading
+    reading = guarded.server._health._reading
     sent: queue.Queue[bytes | None] = queue.Queue()
     waiting = [ask.future(iter(sent.get, None), timeout=SECONDS)]
     until(lambda: bool(reading))
@@ -224,7 +224,7 @@ def test_one_caller_leaves_room_for_others(tmp_path: Path) -> None:
         other.call("ListSessions", messages.ListSessionsRequest())
         for stream in streams:
             stream.cancel()
-        until(lambda: not served.server._door._running)
+        until(lambda: not served.server._dispatcher._running)
         greedy.call("ListSessions", messages.ListSessionsRequest())
 
 
@@ -240,12 +240,12 @@ def test_messages_of_one_caller_are_read_few_at_a_time(tmp_path: Path) -> None:
         method = f"/{messages.DESCRIPTOR.services_by_name['WorkspaceService'].full_name}/ListSessions"
         send: Any = served.channel.stream_unary(method)  # Any: takes and gives bytes
         calls = [send.future(message(), metadata=slow.metadata) for _ in range(MAX_READING + 1)]
-        until(lambda: any(turns.locked() for turns in served.server._door._reading.values()))
-        until(lambda: len(served.server._door._running) == MAX_READING + 1)
+        until(lambda: any(turns.locked() for turns in served.server._dispatcher._reading.values()))
+        until(lambda: len(served.server._dispatcher._running) == MAX_READING + 1)
         other.call("ListSessions", messages.ListSessionsRequest())
         ended.set()
         assert all(call.result(SECONDS) is not None for call in calls)
-        until(lambda: not served.server._door._reading)
+        until(lambda: not served.server._dispatcher._reading)
 
 
 def test_the_log_tells_of_every_call_and_of_no_key(served: Served, caplog: pytest.LogCaptureFixture) -> None:
@@ -261,14 +261,6 @@ def test_the_log_tells_of_every_call_and_of_no_key(served: Served, caplog: pytes
     assert lines[0]["peer"] == "127.0.0.1"
     assert len(lines[1]["session"]) == 128
     assert key not in caplog.text
-
-
-def test_the_other_side_is_known_by_its_address() -> None:
-    assert peer_host("ipv4:127.0.0.1:5") == "127.0.0.1"
-    assert peer_host("ipv6:[::1]:5") == "::1"
-    assert peer_host("ipv6:%5B::1%5D:5") == "::1"
-    assert peer_host("unix:/tmp/socket") is None
-    assert peer_host("") is None
 
 
 def test_a_place_that_other_machines_reach_needs_a_key(tmp_path: Path) -> None:

@@ -16,16 +16,14 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
-from carrel.errors import CarrelError, LimitError, StoppingError, UnavailableError
+from carrel.errors import CarrelError, LimitError, StoppingError
 from carrel.fronts.grpc import methods as methods_module
 from carrel.fronts.grpc.call import RpcCall
 from carrel.fronts.grpc.methods import METHODS
-from carrel.fronts.grpc.server import MESSAGE_BYTES, serve_grpc
+from carrel.fronts.grpc.server import MESSAGE_BYTES
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import WorkspaceServiceStub
 from carrel.remote.transport.grpc_channel import ERROR_METADATA, translate_error
-from carrel.service.authentication.authenticator import Authenticator
-from carrel.service.rate_limit import RateLimiter
 from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import SECONDS, Served, serving
 
@@ -115,18 +113,6 @@ def is_refused(served: Served) -> bool:
     except StoppingError:
         return True
     return False
-
-
-def test_a_port_that_is_taken_is_an_error(served: Served) -> None:
-    second = serve_grpc(
-        served.service,
-        Authenticator(served.service.settings, served.keys),
-        RateLimiter(None),
-        served.server.address,
-    )
-    running = asyncio.run_coroutine_threadsafe(second, served.loop)
-    with pytest.raises(UnavailableError, match=served.server.address):
-        running.result(SECONDS)
 
 
 @pytest.fixture(scope="module")

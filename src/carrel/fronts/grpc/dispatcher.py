@@ -15,7 +15,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
-from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import grpc
@@ -30,6 +29,7 @@ from carrel.fronts.grpc.call import RpcCall, stopping_error
 from carrel.fronts.grpc.call_log import CallLog
 from carrel.fronts.grpc.errors import RpcStatus
 from carrel.fronts.grpc.methods import Handler
+from carrel.fronts.grpc.relay import Relay
 from carrel.fronts.grpc.streams import next_message
 from carrel.remote.transport.grpc_channel import ROLE_METADATA
 from carrel.service.authentication.authenticator import Authenticator, single_authorization
@@ -55,8 +55,9 @@ RpcContext = grpc.aio.ServicerContext[Any, Any]  # Any: messages of all kinds
 class Dispatcher:
     """Lets calls in, and errors out as statuses."""
 
-    def __init__(self, service: Service, callers: Authenticator, rates: RateLimiter) -> None:
+    def __init__(self, service: Service, callers: Authenticator, rates: RateLimiter, relay: Relay) -> None:
         self._service = service
+        self._relay = relay
         self._callers = callers
         self._rates = rates
         self._stopping = asyncio.Event()
@@ -148,7 +149,8 @@ class Dispatcher:
         self, name: str, context: RpcContext, work: Callable[[CallLog], Awaitable[Any]]
     ) -> Any:
         """What *work* gives; what it raises becomes a status."""
-        visit = CallLog(method=name, peer=peer_host(context.peer()))
+        client = self._relay.find(context.peer())
+        visit = CallLog(method=name, peer=None if client is None else client.address)
         with visit.logged(), self._counted(visit):
             try:
                 return await work(visit)
@@ -196,6 +198,8 @@ class Dispatcher:
             authorization=_authorization(metadata),
             peer_is_local=self._callers.is_local(visit.peer, metadata),
         )
+        if (client := self._relay.find(context.peer())) is not None:
+            client.authenticated()
         visit.caller = caller
         visit.ticket.assign(caller)
         set_current_tenant(caller)
@@ -295,11 +299,3 @@ def _value(metadata: list[tuple[str, str]], name: str) -> str | None:
 
 def _authorization(metadata: list[tuple[str, str]]) -> str | None:
     return single_authorization([value for name, value in metadata if name == "authorization"])
-
-
-def peer_host(peer: str) -> str | None:
-    """The address in *peer*, as gRPC names the other side; `None` if it has none."""
-    kind, _, rest = peer.partition(":")
-    if kind not in ("ipv4", "ipv6"):
-        return None
-    return unquote(rest).rpartition(":")[0].strip("[]") or None
