@@ -30,7 +30,7 @@ EMPTY_SETTINGS = bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 SETTINGS_ACKNOWLEDGED = bytes([0, 0, 0, SETTINGS, ACKNOWLEDGEMENT, 0, 0, 0, 0])
 PREFACE_SECONDS = 10
 """How long a client may take to send the preface."""
-BUFFER_BYTES = 2**16
+BUFFER_BYTES = 2**18
 """How much is held for a client that does not read; before it has authenticated, `STRANGER_BYTES`."""
 LIBRARY_BYTES = 2**18
 """How much the library may read at once of a client that has authenticated."""
