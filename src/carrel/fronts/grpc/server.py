@@ -23,8 +23,8 @@ from carrel.values import MIB
 
 SERVICES = tuple(service.full_name for service in messages.DESCRIPTOR.services_by_name.values())
 
-PENDING = 512
-"""Most calls that wait for the event loop; from half of it on some are refused."""
+PENDING = 256
+"""Most calls that wait for the event loop; a call takes some 50 KB meanwhile, whoever makes it."""
 MESSAGE_BYTES = 4 * MIB
 """Largest message, which gRPC holds in memory as a whole; larger content is streamed."""
 CONNECTIONS = 1024
@@ -70,7 +70,7 @@ async def serve_grpc(
             ("grpc.max_send_message_length", -1),
             ("grpc.max_concurrent_streams", STREAMS),
             ("grpc.max_allowed_incoming_connections", CONNECTIONS),
-            ("grpc.server.max_pending_requests", PENDING // 2),
+            ("grpc.server.max_pending_requests", PENDING),
             ("grpc.server.max_pending_requests_hard_limit", PENDING),
             # Without this a stream's window grows with the connection's traffic, even for unknown callers.
             ("grpc.http2.bdp_probe", 0),
