@@ -538,7 +538,7 @@ MUTANTS = [
     Mutant(
         "strangers: bounded",
         "fronts/listener.py",
-        "return len(self._connections) >= STRANGERS",
+        "return len(self._connections) >= self._limit",
         "return False",
         f"{STRANGERS}::test_of_too_many_strangers_the_first_is_disconnected",
     ),

@@ -23,7 +23,7 @@ from carrel.errors import UnavailableError
 
 BACKLOG = 2048
 """Most connections that wait to be accepted."""
-STRANGERS = 128
+STRANGERS = 64
 """Most connections of clients that have not shown a key, including those in a TLS handshake."""
 GRACE_SECONDS = 1.0
 """How long a stranger stays in any case."""
@@ -85,7 +85,8 @@ def address_of(listener: socket.socket) -> str:
 class Strangers:
     """The connections of clients that are not known, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = STRANGERS if limit is None else limit
         self._loop = asyncio.get_running_loop()
         self._connections: dict[object, tuple[float, Callable[[], object]]] = {}
         """When each came, and how to disconnect it."""
@@ -95,7 +96,7 @@ class Strangers:
     @property
     def are_too_many(self) -> bool:
         """Whether there may be no more."""
-        return len(self._connections) >= STRANGERS
+        return len(self._connections) >= self._limit
 
     def add(self, connection: object, disconnect: Callable[[], object]) -> None:
         """Know of one more, or how to disconnect it now."""
@@ -111,7 +112,7 @@ class Strangers:
     def disconnect_first(self) -> None:
         """Disconnect some of those that came first, if they had their time."""
         until = self._loop.time() - GRACE_SECONDS
-        for connection, (came, disconnect) in list(self._connections.items())[: max(1, STRANGERS // 4)]:
+        for connection, (came, disconnect) in list(self._connections.items())[: max(1, self._limit // 4)]:
             if came <= until:
                 disconnect()
                 self.discard(connection)

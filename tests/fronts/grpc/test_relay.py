@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.errors import UnavailableError
-from carrel.fronts.grpc.relay import PREFACE, SETTINGS_ACKNOWLEDGED, AcknowledgementFilter
+from carrel.fronts.grpc.relay import PREFACE, SETTINGS_ACKNOWLEDGED, AcknowledgementFilter, ClientConnection
 from carrel.fronts.listener import listen
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from tests.attack.strangers import (
@@ -120,16 +120,19 @@ def test_a_preface_may_come_byte_by_byte(guarded: Served) -> None:
         assert received(connection, until_has=SETTINGS_ACKNOWLEDGED).endswith(SETTINGS_ACKNOWLEDGED)
 
 
-def test_a_client_that_hangs_up_is_forgotten(guarded: Served) -> None:
-    clients = guarded.server._relay.clients
-    before = set(clients)
-    for said in (b"", PREFACE[:9], PREFACE, PREFACE + frame(SETTINGS)):
-        connection = connected(guarded)
+def ports(clients: Iterable[ClientConnection]) -> set[int]:
+    """From which ports they come."""
+    return {client._transport.get_extra_info("peername")[1] for client in list(clients)}
+
+
+@pytest.mark.parametrize("said", [b"", PREFACE[:9], PREFACE, PREFACE + frame(SETTINGS)])
+def test_a_client_that_hangs_up_is_forgotten(guarded: Served, said: bytes) -> None:
+    relay = guarded.server._relay
+    with connected(guarded) as connection:
+        port = connection.getsockname()[1]
         connection.sendall(said)
-        until(lambda: clients > before)
-        connection.close()
-        until(lambda: clients == before)
-    assert set(guarded.server._relay._by_name.values()) <= before
+        until(lambda: port in ports(relay.clients))
+    until(lambda: port not in ports(relay.clients) | ports(relay._by_name.values()))
 
 
 def test_a_client_is_known_once_it_has_shown_a_key(guarded: Served) -> None:

@@ -28,6 +28,8 @@ SETTINGS, ACKNOWLEDGEMENT = 4, 1
 """The type of a settings frame, and the flag that makes it an acknowledgement."""
 EMPTY_SETTINGS = bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 SETTINGS_ACKNOWLEDGED = bytes([0, 0, 0, SETTINGS, ACKNOWLEDGEMENT, 0, 0, 0, 0])
+UNAUTHENTICATED = 32
+"""Most connections at one time without a call that has shown a key; the library may hold 500 KB for each."""
 PREFACE_SECONDS = 10
 """How long a client may take to send the preface."""
 BUFFER_BYTES = 2**18
@@ -47,7 +49,7 @@ class Relay:
         self.clients: set[ClientConnection] = set()
         """All connections from clients."""
         self._loop = asyncio.get_running_loop()
-        self._strangers = Strangers()
+        self._strangers = Strangers(UNAUTHENTICATED)
         self._by_name: dict[str, ClientConnection] = {}
         """The clients that are connected to the library, by the names of their sockets there."""
         self._socket: socket.socket | None = None
@@ -139,6 +141,8 @@ class ClientConnection(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle
         self._is_known = False
+        self._is_library_full = False
+        self._is_client_full = False
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.address: str | None = None
         """The client's IP address."""
@@ -171,6 +175,7 @@ class ClientConnection(asyncio.Protocol):
                 self._library.set_write_buffer_limits(BUFFER_BYTES)
                 connection = self._library.get_extra_info("socket")
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LIBRARY_BYTES)
+            self._read_if_possible()
 
     def data_received(self, data: bytes) -> None:
         if self._library is not None:
@@ -200,7 +205,7 @@ class ClientConnection(asyncio.Protocol):
         self._library = library
         received, self._received = self._received[len(PREFACE) :], b""
         library.write(self._filter.feed(received))
-        self._transport.resume_reading()
+        self._read_if_possible()
 
     def send(self, data: bytes) -> None:
         """Send what the library has to say."""
@@ -216,23 +221,36 @@ class ClientConnection(asyncio.Protocol):
         """Close the connection at once."""
         self._transport.abort()
 
-    # Flow control: whoever does not read makes the other side wait.
+    # Flow control: each side waits while the other does not read.
 
     def pause_reading(self) -> None:
-        """Read nothing more from the client until `resume_reading`."""
+        """The library does not read: read nothing from the client until `resume_reading`."""
+        self._is_library_full = True
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read from the client again."""
-        self._transport.resume_reading()
+        """The library reads again."""
+        self._is_library_full = False
+        self._read_if_possible()
 
     def pause_writing(self) -> None:
+        self._is_client_full = True
         if self._library is not None:
             self._library.pause_reading()
+        if not self._is_known:
+            # The library queues an answer to every refused call, however many there are.
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._is_client_full = False
         if self._library is not None:
             self._library.resume_reading()
+        self._read_if_possible()
+
+    def _read_if_possible(self) -> None:
+        is_waiting = self._is_client_full and not self._is_known
+        if self._library is not None and not self._is_library_full and not is_waiting:
+            self._transport.resume_reading()
 
 
 class LibraryConnection(asyncio.Protocol):
