@@ -17,7 +17,7 @@ from pathlib import Path
 IMAGE = Path("docs/images/demo.svg")
 COLUMNS, LINES = 80, 45
 CHARACTER, LINE = 8.4, 18
-"""How wide and how high, in pixels, with letters of 14 pixels."""
+"""Width and height of a character in pixels, at a font size of 14."""
 MARGIN, BAR = 18, 34
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 BACKGROUND, FRAME, INK = "#10151c", "#2b3440", "#c9d3de"
@@ -27,7 +27,7 @@ STYLES = {
     "33": 'fill="#e8c874"',
     "36": 'fill="#6fd3e3"',
 }
-"""What the demo uses: titles, refusals, notes and commands."""
+"""The SGR codes used by the demo: titles, refusals, notes and commands."""
 STYLED = re.compile(r"\x1b\[(\d+)m(.*?)\x1b\[0m")
 
 
@@ -55,7 +55,7 @@ def shown(command: list[str]) -> list[str]:
 
 
 def everything(controller: int) -> bytes:
-    """All that is shown until nobody has the terminal any more."""
+    """Read the terminal until the last process has closed it."""
     text = b""
     while True:
         try:

@@ -1,9 +1,9 @@
-"""Run a command and say how it gets on; its own words are shown only if it fails.
+"""Run a command and report its progress; its output is shown only if it fails.
 
-python3 scripts/progress.py WHAT COMMAND...
+python3 scripts/progress.py NAME COMMAND...
 
-On a terminal this is one line that moves, with the time and the last thing that the command said; elsewhere
-it is a line now and then. It needs nothing but Python, since it is used before anything is installed.
+On a terminal this is one line, redrawn with the elapsed time and the last line of output; elsewhere it is a
+line every few seconds. It needs nothing but Python, since it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -18,43 +18,44 @@ import time
 from io import FileIO
 
 LINE_SECONDS = 10
-"""How often a log hears that it goes on."""
-MOVE_SECONDS = 0.2
+"""Interval between progress lines when standard error is not a terminal."""
+REDRAW_SECONDS = 0.2
 CLEAR_LINE = "\r\x1b[K"
 NO_TEXT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^ -~]")
-NO_NEWS = ("WARNING", "[notice]", "Looking in ")
+IGNORED = ("WARNING", "[notice]", "Looking in ")
+"""Prefixes of output lines that are not shown as progress."""
 
 
-class Line:
-    """What is said while the command runs."""
+class ProgressLine:
+    """Prints the progress while the command runs."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._moves = sys.stderr.isatty()
-        self._began = time.monotonic()
-        self._span = -1
-        """Which of the spans of time the last line of a log was about."""
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_terminal = sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._last_interval = -1
+        """Number of the interval of the last line printed to a log."""
 
-    def tell(self, news: str) -> None:
-        """Say how long it takes by now, and the news."""
-        seconds = int(time.monotonic() - self._began)
-        text = f"{self._what}: {seconds} s" + (f", {news}" if news else "")
-        if self._moves:
-            # One column is left free: a line that fills a terminal may move on to the next.
+    def update(self, output: str) -> None:
+        """Print the elapsed time and the last line of output."""
+        seconds = int(time.monotonic() - self._started)
+        text = f"{self._name}: {seconds} s" + (f", {output}" if output else "")
+        if self._is_terminal:
+            # One column stays free: a line that fills a terminal may wrap.
             columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
             self._write(f"{CLEAR_LINE}{text[: columns - 1]}")
-        elif seconds // LINE_SECONDS > self._span:
+        elif seconds // LINE_SECONDS > self._last_interval:
             self._write(f"{text}\n")
-            self._span = seconds // LINE_SECONDS
+            self._last_interval = seconds // LINE_SECONDS
 
     def end(self, outcome: str) -> None:
-        """Say what came of it."""
+        """Print the outcome."""
         self.clear()
-        self._write(f"{self._what}: {outcome} {time.monotonic() - self._began:.0f} s\n")
+        self._write(f"{self._name}: {outcome} {time.monotonic() - self._started:.0f} s\n")
 
     def clear(self) -> None:
-        """Take away the line that moves."""
-        if self._moves:
+        """Clear the line on a terminal."""
+        if self._is_terminal:
             self._write(CLEAR_LINE)
 
     def _write(self, text: str) -> None:
@@ -63,19 +64,19 @@ class Line:
 
 
 def main() -> int:
-    """Run what the command line says; returns its exit status."""
+    """Run the command of the command line; return its exit status."""
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    what, *command = sys.argv[1:]
-    line = Line(what)
+    name, *command = sys.argv[1:]
+    line = ProgressLine(name)
     try:
-        status, said = run(command, line)
+        status, output = run(command, line)
     except OSError as error:
         line.clear()
-        sys.exit(f"{what}: {error}")
+        sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
         line.clear()
-        # As the signal would have done, so that a shell does not go on with its next command.
+        # End by the signal itself, so that a shell does not continue with its next command.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
         raise
@@ -83,39 +84,39 @@ def main() -> int:
         line.end("done in")
         return 0
     line.clear()
-    sys.stderr.write(said)
+    sys.stderr.write(output)
     line.end(f"failed with status {status} after")
     return status if status > 0 else 128 - status
 
 
-def run(command: list[str], line: Line) -> tuple[int, str]:
-    """Run *command* to its end; its status, and all that it said."""
+def run(command: list[str], line: ProgressLine) -> tuple[int, str]:
+    """Run *command*; return its status and its output."""
     reading, writing = os.pipe()
     with open(reading, "rb", buffering=0) as source:
         with open(writing, "wb") as sink:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
         with child:
-            said = follow(source, line)
-    return child.returncode, said.decode(errors="replace")
+            output = follow(source, line)
+    return child.returncode, output.decode(errors="replace")
 
 
-def follow(source: FileIO, line: Line) -> bytes:
-    """Tell what comes from *source* up to its end; all of it."""
-    said = b""
+def follow(source: FileIO, line: ProgressLine) -> bytes:
+    """Read *source* to its end, reporting the progress; return all output."""
+    output = b""
     while True:
-        line.tell(news(said))
-        if select.select([source], [], [], MOVE_SECONDS)[0]:
+        line.update(last_line(output))
+        if select.select([source], [], [], REDRAW_SECONDS)[0]:
             if not (data := source.read(2**16)):
-                return said
-            said += data
+                return output
+            output += data
 
 
-def news(said: bytes) -> str:
-    """The last thing said, without what nobody needs to know while all is well."""
-    whole, _, _ = said[-4096:].rpartition(b"\n")
-    for text in reversed(whole.decode(errors="replace").splitlines()):
+def last_line(output: bytes) -> str:
+    """The last complete line of output that is worth showing."""
+    complete, _, _ = output[-4096:].rpartition(b"\n")
+    for text in reversed(complete.decode(errors="replace").splitlines()):
         plain = NO_TEXT.sub("", text).strip()
-        if plain and not plain.startswith(NO_NEWS):
+        if plain and not plain.startswith(IGNORED):
             return plain
     return ""
 
