@@ -166,4 +166,4 @@ def test_a_session_that_cannot_be_one_is_refused(capsys: pytest.CaptureFixture[s
 
 def test_a_role_that_nobody_configured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["mcp", "--role", "develper"]) == 2
-    assert "there is no role 'develper'; there are: developer" in capsys.readouterr().err
+    assert "unknown role 'develper'; the configured roles are: developer" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from carrel.values import MIB
 
 SERVICES = tuple(service.full_name for service in messages.DESCRIPTOR.services_by_name.values())
 
-PENDING = 256
+PENDING = 128
 """Most calls that wait for the event loop; a call takes some 50 KB meanwhile, whoever makes it."""
 MESSAGE_BYTES = 4 * MIB
 """Largest message, which gRPC holds in memory as a whole; larger content is streamed."""

@@ -156,8 +156,8 @@ def test_a_policy_may_come_from_a_file(carrel: Carrel, session: str) -> None:
     [
         (("run",), 2, "Missing argument 'SESSION'"),
         (("run", "s1"), 2, "Missing script"),
-        (("run", "s1", "missing.py"), 1, "'missing.py' cannot be read: No such file or directory"),
-        (("run", "s1", "."), 1, "'.' cannot be read: Is a directory"),
+        (("run", "s1", "missing.py"), 1, "cannot read 'missing.py': No such file or directory"),
+        (("run", "s1", "."), 1, "cannot read '.': Is a directory"),
         (("run", "s1", "/workspace/missing.py"), 1, "no such file or directory"),
         (("run", "../x", "-c", "1"), 2, "session id"),
         (("run", "s1", "--memory-mb", "1", "-c", "1"), 2, "--memory-mb': 1 is not in the range 40<=x<=4096"),

@@ -101,7 +101,7 @@ def test_where_nothing_was_to_be_done_there_was_no_bar() -> None:
 def test_what_is_there_is_not_made_again(carrel: Carrel, guest_cache: Path) -> None:
     answer = carrel("setup", "--fuel", env={"CARREL_CACHE": str(guest_cache)})
     assert (answer.status, answer.lines) == (0, [f"compiled guest: {guest_cache / 'guest'}"])
-    assert answer.err == "guest: already compiled\nguest with fuel: already there\n"
+    assert answer.err == "guest: already compiled\nguest with fuel: already compiled\n"
     assert not carrel.sessions.exists()
     assert os.listdir(carrel.here) == []
 

@@ -74,7 +74,7 @@ def test_an_engine_with_the_image_is_well(patient: Patient) -> None:
     assert f" at {address} on " in lines[0]
     assert lines[1:] == [
         "ok limits memory, processes and processors are limited, system calls are filtered",
-        f"ok image {BUSYBOX} is there",
+        f"ok image {BUSYBOX} is available",
         "ok tools bash and python_executor run in containers",
     ]
     document = patient.doctor("--json", **variables).json["containers"]
@@ -131,7 +131,7 @@ def test_an_engine_that_refuses_is_told_in_its_own_words(patient: Patient, tmp_p
     with answering(tmp_path, http("403 Forbidden", {"message": "not you"})) as address:
         found = ill(patient, CARREL_CONTAINER_ENGINE=address)
     assert found["problem"] == "the Docker engine refuses this user (not you)"
-    assert "let this user use its socket" in found["remedy"]
+    assert "give this user access to its socket" in found["remedy"]
 
 
 def test_an_engine_that_is_slow_is_told(patient: Patient, tmp_path: Path) -> None:
