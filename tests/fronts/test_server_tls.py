@@ -296,8 +296,8 @@ CERT, KEY = "serve.tls_cert must name a PEM file: CERT ", "serve.tls_key must na
 AUTHORITY = Authority()
 CHAIN, SECRET = AUTHORITY.issue(400)
 PROBLEMS = {
-    "no certificate": (None, SECRET, CERT + "is not there"),
-    "no key": (CHAIN, None, KEY + "is not there"),
+    "no certificate": (None, SECRET, CERT + "does not exist"),
+    "no key": (CHAIN, None, KEY + "does not exist"),
     "a certificate that is none": (b"nonsense", SECRET, CERT + "has no certificate that can be read"),
     "a certificate in DER": (b"\x30\x82\xff", SECRET, CERT + "is not UTF-8 text"),
     "an empty certificate": (b"", SECRET, CERT + "has no certificate that can be read"),
@@ -308,7 +308,7 @@ PROBLEMS = {
     "an encrypted key": (
         CHAIN,
         AUTHORITY.issue(2, BestAvailableEncryption(b"word"))[1],
-        KEY + "is encrypted, and nobody can be asked for its password",
+        KEY + "is encrypted; a password cannot be entered here",
     ),
 }
 

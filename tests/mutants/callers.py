@@ -478,11 +478,11 @@ MUTANTS = [
     Mutant(
         "grpc: the caller before the message",
         "fronts/grpc/dispatcher.py",
-        """                call = await self._let_in(context, visit)
-                request = await self._only(requests, call, visit)
+        """                call = await self._authenticate(context, log)
+                request = await self._read_single(requests, call, log)
                 return""",
         """                request = await next_message(aiter(requests))
-                call = await self._let_in(context, visit)
+                call = await self._authenticate(context, log)
                 return""",
         f"{GRPC_CALLERS}::test_nobody_is_refused_later_than_by_the_head_of_a_call",
     ),
@@ -545,14 +545,14 @@ MUTANTS = [
     Mutant(
         "strangers: have their time",
         "fronts/listener.py",
-        "if came <= until:",
+        "if accepted <= until:",
         "if True:",
         f"{STRANGERS}::test_strangers_that_come_at_once_wait_for_each_other",
     ),
     Mutant(
         "strangers: handshakes counted",
         "fronts/listener.py",
-        "        self._strangers.add(protocol, task.cancel)\n",
+        "        self._unauthenticated.add(protocol, task.cancel)\n",
         "",
         f"{STRANGERS}::test_a_handshake_is_one_of_a_stranger",
     ),
@@ -560,7 +560,7 @@ MUTANTS = [
         "strangers: no others are disconnected",
         "fronts/http/protocol.py",
         """        \"\"\"Lift the limits for strangers; called when the client has authenticated.\"\"\"
-        self._strangers.discard(self)
+        self._unauthenticated.discard(self)
 """,
         "",
         f"{STRANGERS}::test_of_too_many_strangers_the_first_is_disconnected",

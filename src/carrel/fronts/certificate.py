@@ -1,6 +1,6 @@
 """The TLS certificate of the service: checked before use, and reloaded on SIGHUP.
 
-Not covered: who may read the file of the key, and when a certificate expires.
+Not covered: the permissions of the key file, and the expiry of the certificate.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _MISMATCHES = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH")
 
 
 class Certificate:
-    """A certificate with its key, for HTTP and gRPC; a connection keeps the one that it began with."""
+    """A certificate and its key, for HTTP and gRPC; a connection keeps the one it was opened with."""
 
     def __init__(self, cert: Path, key: Path, logger: SandboxLogger) -> None:
-        """Use the chain in the file *cert* and the private key in the file *key*.
+        """Use the certificate chain in *cert* and the private key in *key*.
 
         Raises:
-            ConfigError: They cannot be used.
+            ConfigError: A file cannot be used.
         """
         self._cert = cert
         self._key = key
@@ -36,10 +36,10 @@ class Certificate:
 
     @classmethod
     def of(cls, settings: ServeSettings, logger: SandboxLogger) -> Certificate | None:
-        """The one that is configured, if one is.
+        """Return the configured certificate, or `None`.
 
         Raises:
-            ConfigError: It cannot be used.
+            ConfigError: A file cannot be used, or only one is configured.
         """
         cert, key = settings.tls_cert, settings.tls_key
         if cert is not None and key is not None:
@@ -70,7 +70,7 @@ class Certificate:
 
 
 class _EncryptedError(Exception):
-    """A key wants a password."""
+    """A private key is encrypted."""
 
 
 def _read(cert: Path, key: Path, *protocols: str) -> ssl.SSLContext:
@@ -84,7 +84,7 @@ def _read(cert: Path, key: Path, *protocols: str) -> ssl.SSLContext:
     try:
         context.load_cert_chain(cert, key, _refuse_password)
     except _EncryptedError:
-        problem = "is encrypted, and nobody can be asked for its password"
+        problem = "is encrypted; a password cannot be entered here"
     except ssl.SSLError as error:
         if error.reason in _MISMATCHES:
             problem = f"does not have the key of the certificate in {cert}"
@@ -103,7 +103,7 @@ def _text(setting: str, file: Path) -> str:
     except UnreadableDocumentError as error:
         raise _unusable(setting, file, str(error)) from None
     if text is None:
-        raise _unusable(setting, file, "is not there")
+        raise _unusable(setting, file, "does not exist")
     return text
 
 

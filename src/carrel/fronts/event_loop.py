@@ -1,4 +1,4 @@
-"""The event loop that a front runs in, and the timeout of one request."""
+"""The event loop of the service, and the timeout of a request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run *main* to its end, in the quickest loop that is installed."""
+    """Run *main* to completion, on uvloop if it is installed."""
     factory = None
     if find_spec("uvloop"):
         import uvloop
@@ -24,10 +24,10 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def with_timeout(work: Awaitable[T], seconds: int) -> T:
-    """What *work* gives.
+    """Await *work* and return its result.
 
     Raises:
-        LimitError: It took longer than so many *seconds*.
+        LimitError: It took longer than *seconds*.
     """
     deadline = asyncio.timeout(seconds)
     try:

@@ -1,11 +1,11 @@
-"""Accepts connections, and bounds those of clients that are not known.
+"""Accept connections, and limit those of clients that have not authenticated.
 
-A client is a stranger until a request of it has shown a key; a TLS handshake is one of a stranger too. While
-there are too many strangers no connection is accepted, and those that came first are disconnected if they are
-not known after a moment: clients that say nothing keep nobody out, and many that come at once are all served.
-What is read of a stranger at once is bounded by the receive buffer of its connection.
+A connection counts as unauthenticated until a request on it has shown a key, TLS handshakes included. While
+there are too many, no connection is accepted, and the oldest are closed unless they authenticate within a
+moment: silent clients cannot keep others out, and a burst of clients is served in turn. The receive buffer of
+an unauthenticated connection is small.
 
-Not covered: how many connections a client has that is known, and how many one address has.
+Not covered: the number of authenticated connections of a client, and the number per address.
 """
 
 from __future__ import annotations
@@ -22,40 +22,40 @@ from typing import Any
 from carrel.errors import UnavailableError
 
 BACKLOG = 2048
-"""Most connections that wait to be accepted."""
-STRANGERS = 64
-"""Most connections of clients that have not shown a key, including those in a TLS handshake."""
+"""Most connections that the kernel keeps waiting to be accepted."""
+MAX_UNAUTHENTICATED = 64
+"""Most connections of clients that have not shown a key, TLS handshakes included."""
 GRACE_SECONDS = 1.0
-"""How long a stranger stays in any case."""
-LOOK_SECONDS = 0.1
-"""How often strangers are disconnected while there are too many; what others have sent is read in between."""
-STRANGER_BYTES = 2**14
-"""The receive buffer of a stranger's connection, of which the kernel makes twice as much."""
-KNOWN_BYTES = 2**20
-"""That of others to begin with; the kernel has limits of its own."""
+"""How long an unauthenticated connection is kept in any case."""
+CHECK_SECONDS = 0.1
+"""Interval at which the oldest connections are closed while there are too many."""
+UNAUTHENTICATED_BYTES = 2**14
+"""Receive buffer of an unauthenticated connection; the kernel doubles it."""
+AUTHENTICATED_BYTES = 2**20
+"""Initial receive buffer of an authenticated connection, within the kernel's limits."""
 SO_BUF_LOCK = 72
-"""The option that says which buffers of a socket the kernel may not change: from Linux 5.14 on."""
+"""Socket option that fixes buffer sizes, from Linux 5.14 on."""
 HANDSHAKE_SECONDS = 10
-"""How long a TLS handshake may take."""
-ACCEPTED = 64
-"""Most connections that are accepted before others get their turn in the event loop."""
+"""Time limit of a TLS handshake."""
+ACCEPT_BATCH = 64
+"""Most connections accepted before the event loop serves others."""
 PAUSE_SECONDS = 1
-"""How long none is accepted when there is no file descriptor left for one."""
+"""How long accepting pauses when the process has no file descriptor left."""
 
-INTRODUCE = "carrel.introduce"
-"""Where the scope of a request has what `introduce` calls."""
+MARK_AUTHENTICATED = "carrel.mark_authenticated"
+"""Key in the ASGI scope of a request for the function that `mark_authenticated` calls."""
 
 
-def introduce(scope: Mapping[str, Any]) -> None:  # Any: what ASGI has in it
-    """Tell the connection of a request that its client is known."""
-    if (known := scope.get(INTRODUCE)) is not None:
+def mark_authenticated(scope: Mapping[str, Any]) -> None:  # Any: what ASGI has in it
+    """Mark the connection of a request as authenticated."""
+    if (known := scope.get(MARK_AUTHENTICATED)) is not None:
         known()
 
 
-def allow_much(connection: socket.socket) -> None:
-    """Let a client that is known send as much at once as the kernel lets it."""
+def raise_buffer_limits(connection: socket.socket) -> None:
+    """Raise the receive buffer of an authenticated connection to the kernel's own limits."""
     with suppress(OSError):  # it is closed already, or the kernel is older
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, KNOWN_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AUTHENTICATED_BYTES)
         connection.setsockopt(socket.SOL_SOCKET, SO_BUF_LOCK, 0)
 
 
@@ -82,82 +82,82 @@ def address_of(listener: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class Strangers:
-    """The connections of clients that are not known, in the order in which they came."""
+class UnauthenticatedConnections:
+    """Connections of clients that have not authenticated, oldest first."""
 
     def __init__(self, limit: int | None = None) -> None:
-        self._limit = STRANGERS if limit is None else limit
+        self._limit = MAX_UNAUTHENTICATED if limit is None else limit
         self._loop = asyncio.get_running_loop()
         self._connections: dict[object, tuple[float, Callable[[], object]]] = {}
-        """When each came, and how to disconnect it."""
+        """When each was accepted, and how to close it."""
         self.on_room: Callable[[], None] | None = None
-        """Called when there are not too many any more."""
+        """Called when another connection may be accepted."""
 
     @property
     def are_too_many(self) -> bool:
-        """Whether there may be no more."""
+        """Whether no more may be accepted."""
         return len(self._connections) >= self._limit
 
-    def add(self, connection: object, disconnect: Callable[[], object]) -> None:
-        """Know of one more, or how to disconnect it now."""
-        came, _ = self._connections.get(connection, (self._loop.time(), None))
-        self._connections[connection] = came, disconnect
+    def add(self, connection: object, close: Callable[[], object]) -> None:
+        """Add a connection, or replace how it is closed."""
+        accepted, _ = self._connections.get(connection, (self._loop.time(), None))
+        self._connections[connection] = accepted, close
 
     def discard(self, connection: object) -> None:
-        """Forget one that has ended, or whose client is known now."""
+        """Remove a connection that has ended or authenticated."""
         self._connections.pop(connection, None)
         if self.on_room is not None and not self.are_too_many:
             self.on_room()
 
-    def disconnect_first(self) -> None:
-        """Disconnect some of those that came first, if they had their time."""
+    def close_oldest(self) -> None:
+        """Close some of the oldest connections whose grace period is over."""
         until = self._loop.time() - GRACE_SECONDS
-        for connection, (came, disconnect) in list(self._connections.items())[: max(1, self._limit // 4)]:
-            if came <= until:
-                disconnect()
+        for connection, (accepted, close) in list(self._connections.items())[: max(1, self._limit // 4)]:
+            if accepted <= until:
+                close()
                 self.discard(connection)
 
 
 class Listener:
-    """Accepts connections; has the methods of `asyncio.Server` that uvicorn calls."""
+    """Accept connections; has the methods of `asyncio.Server` that uvicorn calls."""
 
     def __init__(
         self,
         listener: socket.socket,
         protocol: Callable[[], asyncio.BaseProtocol],
-        strangers: Strangers,
+        unauthenticated: UnauthenticatedConnections,
         context: ssl.SSLContext | None,
     ) -> None:
-        """Accept connections at once, over TLS if there is a *context*."""
+        """Start accepting, over TLS if there is a *context*."""
         self._listener = listener
         self._protocol = protocol
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._context = context
         self._handshake_seconds = None if context is None else HANDSHAKE_SECONDS
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._handshakes: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
-        """While nothing is accepted, the next time to look."""
+        """While accepting is paused, when to check again."""
         listener.setblocking(False)
-        # Every connection begins with it.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, STRANGER_BYTES)
+        # Connections inherit it.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, UNAUTHENTICATED_BYTES)
         self._resume()
 
     def close(self) -> None:
-        """Accept no more, and end the handshakes."""
+        """Stop accepting, and cancel the handshakes."""
         self._pause()
-        for task in self._beginning:
+        for task in self._handshakes:
             task.cancel()
 
     async def wait_closed(self) -> None:
-        """Wait for the end of the handshakes."""
-        if self._beginning:
-            await asyncio.wait(self._beginning)
+        """Wait until the handshakes have ended."""
+        if self._handshakes:
+            await asyncio.wait(self._handshakes)
 
     def _pause(self) -> None:
-        """Accept nothing; whoever comes is kept waiting by the kernel."""
+        """Stop accepting; the kernel keeps new connections waiting."""
         self._loop.remove_reader(self._listener)
-        self._strangers.on_room = None
+        self._unauthenticated.on_room = None
         if self._timer is not None:
             self._timer.cancel()
 
@@ -167,17 +167,17 @@ class Listener:
 
     def _wait_for_room(self) -> None:
         self._pause()
-        self._strangers.on_room = self._resume
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._make_room)
+        self._unauthenticated.on_room = self._resume
+        self._timer = self._loop.call_later(CHECK_SECONDS, self._make_room)
 
     def _make_room(self) -> None:
-        self._strangers.disconnect_first()
-        if self._strangers.are_too_many:
+        self._unauthenticated.close_oldest()
+        if self._unauthenticated.are_too_many:
             self._wait_for_room()
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED):
-            if self._strangers.are_too_many:
+        for _ in range(ACCEPT_BATCH):
+            if self._unauthenticated.are_too_many:
                 self._wait_for_room()
                 return
             try:
@@ -185,19 +185,19 @@ class Listener:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:
-                # There is no descriptor left.
+                # No descriptor is left.
                 self._pause()
                 self._timer = self._loop.call_later(PAUSE_SECONDS, self._resume)
                 return
-            self._begin(connection)
+            self._start_handshake(connection)
 
-    def _begin(self, connection: socket.socket) -> None:
+    def _start_handshake(self, connection: socket.socket) -> None:
         protocol = self._protocol()
         task = self._loop.create_task(self._handshake(connection, protocol))
-        self._beginning.add(task)
-        task.add_done_callback(partial(self._begun, connection))
-        # Until the protocol itself says how, when it is connected.
-        self._strangers.add(protocol, task.cancel)
+        self._handshakes.add(task)
+        task.add_done_callback(partial(self._handshake_done, connection))
+        # The protocol replaces this when it is connected.
+        self._unauthenticated.add(protocol, task.cancel)
 
     async def _handshake(self, connection: socket.socket, protocol: asyncio.BaseProtocol) -> None:
         try:
@@ -208,10 +208,10 @@ class Listener:
                 ssl_handshake_timeout=self._handshake_seconds,
             )
         except (OSError, asyncio.CancelledError):
-            # The client knows as well that it failed.
-            self._strangers.discard(protocol)
+            # The client notices the failure too.
+            self._unauthenticated.discard(protocol)
 
-    def _begun(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
-        self._beginning.discard(task)
-        if task.cancelled():  # before it had the connection
+    def _handshake_done(self, connection: socket.socket, task: asyncio.Task[None]) -> None:
+        self._handshakes.discard(task)
+        if task.cancelled():  # before the protocol took the connection
             connection.close()

@@ -28,7 +28,7 @@ from carrel.fronts.http.app import Application
 from carrel.fronts.http.protocol import SECURITY_HEADERS, HttpProtocol
 from carrel.fronts.http.request import Request
 from carrel.fronts.http.router import Route
-from carrel.fronts.listener import Listener, Strangers, address_of, listen
+from carrel.fronts.listener import Listener, UnauthenticatedConnections, address_of, listen
 from carrel.fronts.request_log import LOGGER, BufferedLogHandler
 from carrel.remote import local_token
 from carrel.service.authentication.api_key import generate_key
@@ -57,30 +57,32 @@ class ServerInfo:
     http: str
     """A URL."""
     grpc: str | None
-    """Host and port, after `grpcs://` if it is spoken over TLS."""
+    """Host and port, prefixed with `grpcs://` if the service speaks TLS."""
     has_callers: bool
-    """Whether there may be anybody whom it knows; if not, somebody has to be given a key."""
+    """Whether anyone can authenticate; if not, a key must be created."""
     certificate: Certificate | None = None
-    """What it shows, if it speaks TLS."""
+    """The certificate, if the service speaks TLS."""
     token_problem: str | None = None
-    """Why there is no local token, if one was to be stored."""
+    """Why the local token could not be stored."""
 
 
 class _UvicornServer(uvicorn.Server):
-    """Leaves signals to whoever runs it, and lets our own listener accept connections."""
+    """uvicorn without signal handling, and with our own listener."""
 
     def __init__(self, config: uvicorn.Config, context: ssl.SSLContext | None) -> None:
         super().__init__(config)
         self._context = context
-        self._strangers = Strangers()
+        self._unauthenticated = UnauthenticatedConnections()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        listeners = [Listener(each, self._protocol, self._strangers, self._context) for each in sockets or ()]
-        self.servers = listeners  # type: ignore[assignment]  # only their ends are used
+        listeners = [
+            Listener(each, self._protocol, self._unauthenticated, self._context) for each in sockets or ()
+        ]
+        self.servers = listeners  # type: ignore[assignment]  # only their closing methods are used
         self.started = True
 
     def _protocol(self) -> HttpProtocol:
@@ -88,18 +90,18 @@ class _UvicornServer(uvicorn.Server):
             config=self.config,
             server_state=self.server_state,
             app_state={},
-            strangers=self._strangers,
+            unauthenticated=self._unauthenticated,
         )
 
 
 def run(service: Service, on_start: Callable[[ServerInfo], None], *, tokens: Path | None = None) -> None:
-    """Serve until SIGTERM or SIGINT; *on_start* is told where, and *tokens* is where a local one is stored.
+    """Serve until SIGTERM or SIGINT, and store a local token in *tokens*; reload the certificate on SIGHUP.
 
-    On SIGHUP, a service that speaks TLS reads its certificate again.
+    *on_start* is called with the addresses once the service accepts connections.
 
     Raises:
         ConfigError: The certificate cannot be used.
-        UnavailableError: A port cannot be listened at.
+        UnavailableError: A port cannot be opened.
     """
     _allow_descriptors()
     tune_allocator()
@@ -108,7 +110,7 @@ def run(service: Service, on_start: Callable[[ServerInfo], None], *, tokens: Pat
 
 
 def _allow_descriptors() -> None:
-    """Let this process have as many connections and sessions open as the host allows, within reason."""
+    """Raise the limit of open files, up to `DESCRIPTORS`."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -118,10 +120,10 @@ def _allow_descriptors() -> None:
 def tune_allocator() -> None:
     """Let the allocator return large blocks to the system, and use one heap for all threads.
 
-    By default glibc keeps freed blocks of up to 32 MiB between small ones in use, in a heap per thread, where
-    they are seldom used again: the largest requests of all times would stay in memory.
+    By default glibc keeps freed blocks of up to 32 MiB in a heap per thread, where they are rarely reused, so
+    that memory stays at its peak.
     """
-    # Another C library has no such function, or does nothing.
+    # Other C libraries have no such function, or ignore it.
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_THRESHOLD, 2**20)
@@ -129,7 +131,7 @@ def tune_allocator() -> None:
 
 
 def log_requests(*, enabled: bool) -> None:
-    """Write each request on standard error, or none."""
+    """Log requests to standard error, or none."""
     logger = logging.getLogger(LOGGER)
     logger.propagate = False
     logger.setLevel(logging.INFO if enabled else logging.CRITICAL)
@@ -139,32 +141,32 @@ def log_requests(*, enabled: bool) -> None:
 async def _serve_until_signal(
     service: Service, on_start: Callable[[ServerInfo], None], tokens: Path | None
 ) -> None:
-    told = asyncio.Event()
+    stop_requested = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told.set)
-    async with running_server(service, tokens=tokens) as served:
-        # What was loaded stays, so that nobody need look through it again for what is not used any more.
+        loop.add_signal_handler(number, stop_requested.set)
+    async with running_server(service, tokens=tokens) as info:
+        # Loaded modules stay; the garbage collector need not traverse them.
         gc.collect()
         gc.freeze()
-        if served.certificate is not None:
-            loop.add_signal_handler(signal.SIGHUP, served.certificate.reload)
-        on_start(served)
-        await told.wait()
+        if info.certificate is not None:
+            loop.add_signal_handler(signal.SIGHUP, info.certificate.reload)
+        on_start(info)
+        await stop_requested.wait()
 
 
 @asynccontextmanager
 async def running_server(
     service: Service, *, more_routes: tuple[Route, ...] = (), tokens: Path | None = None
 ) -> AsyncIterator[ServerInfo]:
-    """Serve meanwhile; afterwards what runs is finished or, after the time for that, cancelled.
+    """Serve while the block runs; then finish running requests, or cancel them after `shutdown_seconds`.
 
-    A program that embeds the service may answer at *more_routes* of its own. With a directory *tokens*,
-    a local token is stored there for as long as it runs.
+    A program that embeds the service may add *more_routes*. With a directory *tokens*, a local token is
+    stored there while the service runs.
 
     Raises:
         ConfigError: The certificate cannot be used.
-        UnavailableError: A port cannot be listened at.
+        UnavailableError: A port cannot be opened.
     """
     settings = service.settings.serve
     certificate = Certificate.of(settings, service.logger)
@@ -180,21 +182,21 @@ async def running_server(
         mcp = _mcp(service, callers, rates)
         routes = more_routes if mcp is None else (*more_routes, *_routes(mcp))
         app = Application(service, callers, rates, more_routes=routes)
-        grpc = await _started_grpc(service, callers, rates, certificate)
+        grpc = await _start_grpc(service, callers, rates, certificate)
         if mcp is not None:
-            # As late as can be: what fails meanwhile comes out in a group of errors.
+            # As late as possible: errors inside its task group are wrapped in an exception group.
             await stack.enter_async_context(mcp.running())
-        http = await _started_http(app, listener, certificate)
-        served = ServerInfo(
+        http = await _start_http(app, listener, certificate)
+        info = ServerInfo(
             http=f"{settings.scheme}://{address_of(listener)}",
             grpc=None if grpc is None else f"{'grpcs://' if certificate else ''}{grpc.address}",
             has_callers=callers.has_callers,
             certificate=certificate,
         )
         if token is not None and tokens is not None:
-            served = _store_token(stack, served, tokens, token)
+            info = _store_token(stack, info, tokens, token)
         try:
-            yield served
+            yield info
         finally:
             if mcp is not None:
                 mcp.stop()
@@ -203,20 +205,20 @@ async def running_server(
             )
 
 
-def _store_token(stack: AsyncExitStack, served: ServerInfo, tokens: Path, token: str) -> ServerInfo:
-    """Let clients of this user find the token meanwhile."""
-    ports = [int(each.rpartition(":")[2]) for each in (served.http, served.grpc) if each is not None]
+def _store_token(stack: AsyncExitStack, info: ServerInfo, tokens: Path, token: str) -> ServerInfo:
+    """Store the token for clients of this user until the stack is closed."""
+    ports = [int(each.rpartition(":")[2]) for each in (info.http, info.grpc) if each is not None]
     try:
         stack.enter_context(local_token.stored(tokens, token, *ports))
     except OSError as error:
-        return replace(served, token_problem=os.strerror(error.errno or 0))
+        return replace(info, token_problem=os.strerror(error.errno or 0))
     except ConfigError as error:
-        return replace(served, token_problem=error.message)
-    return served
+        return replace(info, token_problem=error.message)
+    return info
 
 
 class _HttpServer:
-    """The HTTP front while it runs."""
+    """The running HTTP front."""
 
     def __init__(self, app: Application, server: _UvicornServer, running: asyncio.Task[None]) -> None:
         self._app = app
@@ -224,14 +226,14 @@ class _HttpServer:
         self._running = running
 
     async def stop(self) -> None:
-        """Take no more requests, and wait until those that run have ended or were cancelled."""
+        """Accept no more requests, and wait until the running ones have ended or been cancelled."""
         self._app.stopping.set()
         self._server.should_exit = True
         await self._running
         self._app.log.flush()
 
 
-async def _started_http(
+async def _start_http(
     app: Application, listener: socket.socket, certificate: Certificate | None
 ) -> _HttpServer:
     server = _UvicornServer(
@@ -250,7 +252,7 @@ async def _started_http(
         ),
         None if certificate is None else certificate.context("http/1.1"),
     )
-    # What it would tell is in our own log already.
+    # Our own log has what uvicorn would report.
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
     running = asyncio.create_task(server.serve([listener]))
     while not server.started and not running.done():
@@ -258,7 +260,7 @@ async def _started_http(
     return _HttpServer(app, server, running)
 
 
-async def _started_grpc(
+async def _start_grpc(
     service: Service, callers: Authenticator, rates: RateLimiter, certificate: Certificate | None
 ) -> GrpcServer | None:
     settings = service.settings.serve
@@ -280,7 +282,7 @@ def _mcp(service: Service, callers: Authenticator, rates: RateLimiter) -> McpApp
 
 
 def _routes(app: McpApp) -> tuple[Route, ...]:
-    """Where MCP is spoken; the application itself finds out who calls."""
+    """Return the routes of MCP, whose application authenticates callers itself."""
 
     async def delegate(call: Request) -> None:
         await call.delegate(app)

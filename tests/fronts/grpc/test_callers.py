@@ -240,12 +240,12 @@ def test_messages_of_one_caller_are_read_few_at_a_time(tmp_path: Path) -> None:
         method = f"/{messages.DESCRIPTOR.services_by_name['WorkspaceService'].full_name}/ListSessions"
         send: Any = served.channel.stream_unary(method)  # Any: takes and gives bytes
         calls = [send.future(message(), metadata=slow.metadata) for _ in range(MAX_READING + 1)]
-        until(lambda: any(turns.locked() for turns in served.server._dispatcher._reading.values()))
+        until(lambda: any(turns.locked() for turns in served.server._dispatcher._read_slots.values()))
         until(lambda: len(served.server._dispatcher._running) == MAX_READING + 1)
         other.call("ListSessions", messages.ListSessionsRequest())
         ended.set()
         assert all(call.result(SECONDS) is not None for call in calls)
-        until(lambda: not served.server._dispatcher._reading)
+        until(lambda: not served.server._dispatcher._read_slots)
 
 
 def test_the_log_tells_of_every_call_and_of_no_key(served: Served, caplog: pytest.LogCaptureFixture) -> None:

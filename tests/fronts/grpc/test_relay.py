@@ -136,7 +136,7 @@ def test_a_client_that_hangs_up_is_forgotten(guarded: Served, said: bytes) -> No
 
 
 def test_a_client_is_known_once_it_has_shown_a_key(guarded: Served) -> None:
-    unknown = guarded.server._relay._strangers._connections
+    unknown = guarded.server._relay._unauthenticated._connections
     with grpc.insecure_channel(guarded.server.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         call: Any = channel.unary_unary("/grpc.health.v1.Health/Check")  # Any: bytes for bytes
         before = len(unknown)

@@ -25,7 +25,7 @@ def narrow(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Front]:
     """A service that takes two strangers."""
-    monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "MAX_UNAUTHENTICATED", 2)
     monkeypatch.setattr(listener, "GRACE_SECONDS", 0)
     with secure(tmp_path) if request.param == "tls" else served(tmp_path / "sessions") as front:
         yield front
@@ -82,7 +82,7 @@ def test_of_too_many_strangers_the_first_is_disconnected(narrow: Front) -> None:
 def test_strangers_that_come_at_once_wait_for_each_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "MAX_UNAUTHENTICATED", 2)
     monkeypatch.setattr(listener, "GRACE_SECONDS", 3600)
     monkeypatch.setattr(listener, "LOOK_SECONDS", 0)
     with served(tmp_path / "sessions") as front, ExitStack() as stack:
@@ -95,7 +95,7 @@ def test_strangers_that_come_at_once_wait_for_each_other(
 
 
 def test_a_handshake_is_one_of_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "STRANGERS", 2)
+    monkeypatch.setattr(listener, "MAX_UNAUTHENTICATED", 2)
     monkeypatch.setattr(listener, "GRACE_SECONDS", 0)
     monkeypatch.setattr(listener, "HANDSHAKE_SECONDS", 3600)
     with secure(tmp_path) as front, ExitStack() as stack:

@@ -1,12 +1,12 @@
 """`Dispatcher`: authenticate, limit, log and answer every call.
 
-To the library every method is a stream, also one that takes a single message: a message of a stream is not
-read before it is asked for, which is after the caller is known. Until then gRPC holds one window of it.
+All methods are registered as streams, even those with a single message: a message of a stream is read only
+when the handler asks for it, which is after the caller has authenticated. Until then gRPC holds at most one
+flow-control window of it.
 
-Not covered: the name that the service was called by. The library does not tell the `:authority` of a call,
-so the rule for `Host` cannot hold here. No web page gets here by a name of its own all the same: what a
-browser says of the page is refused as over HTTP, and nothing is answered without `te: trailers`, which no
-page can send.
+Not covered: the host name in a call. The library does not expose `:authority`, so the check of `Host` does
+not exist here. Web pages are kept out all the same: the headers by which browsers identify a page are refused
+as over HTTP, and no call is answered without `te: trailers`, which no page can send.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from carrel.service.service import Service
 from carrel.service.thread_pools import set_current_tenant
 
 STALLED_SECONDS = 60
-"""How long a client may take to take the next piece."""
+"""How long a client may take to read the next message."""
 LAST_SECONDS = 1.0
-"""How long a call that is ended may take to tell so."""
+"""How long a cancelled call may take to send its status."""
 
 MAX_READING = 4
-"""Most messages of one caller that are read at one time: each takes several times its size."""
+"""Most messages read at one time for one caller: each takes several times its size in memory."""
 MAX_FIELDS = 2**14
-"""Most fields of a message, each argument and each variable of the environment counted."""
+"""Most fields of a message; each argument and each environment variable counts."""
 _FIXED_BYTES = {1: 8, 5: 4}
-"""Sizes of numbers by their wire type; of a type that does not exist, the parser reports it."""
+"""Size of fixed-size fields by wire type; the parser reports unknown types."""
 
 RpcContext = grpc.aio.ServicerContext[Any, Any]  # Any: messages of all kinds
 
 
 class Dispatcher:
-    """Lets calls in, and errors out as statuses."""
+    """Authenticates calls, passes them to their handlers, and turns errors into statuses."""
 
     def __init__(self, service: Service, callers: Authenticator, rates: RateLimiter, relay: Relay) -> None:
         self._service = service
@@ -62,116 +62,116 @@ class Dispatcher:
         self._rates = rates
         self._stopping = asyncio.Event()
         self._running: set[asyncio.Task[Any]] = set()
-        self._reading: WeakValueDictionary[tuple[str | None, str], asyncio.Semaphore] = WeakValueDictionary()
-        """Who may read a message now, by tenant and name of the caller."""
+        self._read_slots: WeakValueDictionary[tuple[str | None, str], asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )
+        """Limits concurrent reading, by tenant and name of the caller."""
 
     async def close(self, grace: float) -> None:
-        """Let nobody in any more; what still runs after *grace* seconds is ended, and told why."""
+        """Refuse new calls, and cancel those that still run after *grace* seconds with the reason."""
         self._stopping.set()
-        late = await _ended(self._running, grace)
+        late = await _wait_for(self._running, grace)
         for task in late:
             task.cancel()
-        await _ended(late, LAST_SECONDS)
+        await _wait_for(late, LAST_SECONDS)
 
-    async def require_known(self, name: str, context: RpcContext) -> None:
-        """Do nothing if somebody calls who is known; otherwise the call *name* ends here."""
-        await self._answered(name, context, lambda visit: self._let_in(context, visit))
+    async def require_authenticated(self, name: str, context: RpcContext) -> None:
+        """End the call of method *name* unless its caller authenticates."""
+        await self._answer(name, context, lambda log: self._authenticate(context, log))
 
     def handler(self, method: MethodDescriptor, function: Handler) -> grpc.RpcMethodHandler[Any, Any]:
-        """What answers *method*: *function*, which is given calls by somebody who is known."""
+        """Return the handler of *method*, which passes authenticated calls to *function*."""
         parse, render = _parser(method), GetMessageClass(method.output_type).SerializeToString
         name = f"/{method.containing_service.full_name}/{method.name}"
         if method.server_streaming:
             return grpc.stream_stream_rpc_method_handler(
-                self._outflow(name, function), request_deserializer=parse, response_serializer=render
+                self._server_stream(name, function), request_deserializer=parse, response_serializer=render
             )
-        answer = self._inflow if method.client_streaming else self._unary
+        answer = self._client_stream if method.client_streaming else self._unary
         return grpc.stream_unary_rpc_method_handler(
             answer(name, function), request_deserializer=parse, response_serializer=render
         )
 
     def _unary(self, name: str, function: Handler) -> Callable[[Any, RpcContext], Awaitable[Any]]:
         async def answer(requests: Any, context: RpcContext) -> Any:
-            async def work(visit: CallLog) -> Any:
-                call = await self._let_in(context, visit)
-                request = await self._only(requests, call, visit)
+            async def work(log: CallLog) -> Any:
+                call = await self._authenticate(context, log)
+                request = await self._read_single(requests, call, log)
                 return await with_timeout(
                     function(call, request), self._service.settings.serve.timeout_seconds
                 )
 
-            return await self._answered(name, context, work)
+            return await self._answer(name, context, work)
 
         return answer
 
-    def _inflow(self, name: str, function: Handler) -> Callable[[Any, RpcContext], Awaitable[Any]]:
+    def _client_stream(self, name: str, function: Handler) -> Callable[[Any, RpcContext], Awaitable[Any]]:
         async def answer(requests: Any, context: RpcContext) -> Any:
-            async def work(visit: CallLog) -> Any:
-                call = await self._let_in(context, visit)
+            async def work(log: CallLog) -> Any:
+                call = await self._authenticate(context, log)
                 return await function(call, aiter(requests))
 
-            return await self._answered(name, context, work)
+            return await self._answer(name, context, work)
 
         return answer
 
-    def _outflow(self, name: str, function: Handler) -> Callable[[Any, RpcContext], Awaitable[None]]:
+    def _server_stream(self, name: str, function: Handler) -> Callable[[Any, RpcContext], Awaitable[None]]:
         async def answer(requests: Any, context: RpcContext) -> None:
-            async def work(visit: CallLog) -> None:
-                call = await self._let_in(context, visit)
-                request = await self._only(requests, call, visit)
+            async def work(log: CallLog) -> None:
+                call = await self._authenticate(context, log)
+                request = await self._read_single(requests, call, log)
                 known = self._callers.revalidating(_authorization(_metadata(context)))
                 async with known, aclosing(function(call, request)) as messages:
                     async for message in messages:
                         await _send(context, message)
 
-            await self._answered(name, context, work)
+            await self._answer(name, context, work)
 
         return answer
 
-    async def _only(self, requests: Any, call: RpcCall, visit: CallLog) -> Any:  # Any: messages
-        """The one message of a call; gRPC holds no more than a window of it before its turn comes.
+    async def _read_single(self, requests: Any, call: RpcCall, log: CallLog) -> Any:  # Any: messages
+        """Read the single message of a call; until its turn gRPC holds at most one window of it.
 
         Raises:
-            RequestError: There is none, or it cannot be read.
-            LimitError: It does not come, or has too many fields.
+            RequestError: The message is missing or malformed.
+            LimitError: It does not arrive in time, or has too many fields.
         """
         caller = (call.caller.tenant, call.caller.name)
-        turns = self._reading.setdefault(caller, asyncio.Semaphore(MAX_READING))
+        turns = self._read_slots.setdefault(caller, asyncio.Semaphore(MAX_READING))
         async with turns:
             request = await next_message(aiter(requests))
         if request is None:
             raise RequestError("the call ended without a message")
         if isinstance(request, CarrelError):
             raise request
-        visit.session_id = getattr(request, "session_id", "")
+        log.session_id = getattr(request, "session_id", "")
         return request
 
-    async def _answered(
-        self, name: str, context: RpcContext, work: Callable[[CallLog], Awaitable[Any]]
-    ) -> Any:
-        """What *work* gives; what it raises becomes a status."""
+    async def _answer(self, name: str, context: RpcContext, work: Callable[[CallLog], Awaitable[Any]]) -> Any:
+        """Return the result of *work*, or abort the call with the status of its error."""
         client = self._relay.find(context.peer())
-        visit = CallLog(method=name, peer=None if client is None else client.address)
-        with visit.logged(), self._counted(visit):
+        log = CallLog(method=name, peer=None if client is None else client.address)
+        with log.logged(), self._tracked(log):
             try:
-                return await work(visit)
+                return await work(log)
             except CarrelError as error:
                 refused = error
             except asyncio.CancelledError:
                 if context.cancelled() or not self._stopping.is_set():
-                    visit.status = grpc.StatusCode.CANCELLED.name
+                    log.status = grpc.StatusCode.CANCELLED.name
                     raise
                 refused = stopping_error()
             except Exception as error:
-                # A mistake of ours, which no caller can do anything about; what it was is for the log.
+                # A bug: its details belong in the log, not in the answer.
                 self._service.logger.log_failure("grpc.failed", error, method=name)
                 refused = CarrelError("the service failed unexpectedly")
             refusal = RpcStatus.of(refused, _value(_metadata(context), "user-agent") or "")
-            visit.status, visit.code = refusal.status.name, refused.code
+            log.status, log.code = refusal.status.name, refused.code
         return await context.abort(refusal.status, refusal.details, refusal.metadata)
 
     @contextmanager
-    def _counted(self, visit: CallLog) -> Iterator[None]:
-        """Know of a call while it runs."""
+    def _tracked(self, log: CallLog) -> Iterator[None]:
+        """Register the call while it runs."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  # for the type checker
         self._running.add(task)
@@ -179,29 +179,29 @@ class Dispatcher:
             yield
         finally:
             self._running.discard(task)
-            if visit.ticket is not None:
-                visit.ticket.release()
+            if log.ticket is not None:
+                log.ticket.release()
 
-    async def _let_in(self, context: RpcContext, visit: CallLog) -> RpcCall:
-        """The call, once it is known who makes it.
+    async def _authenticate(self, context: RpcContext, log: CallLog) -> RpcCall:
+        """Authenticate and admit the caller, and return the call.
 
         Raises:
-            UnauthenticatedError: Nobody that we know.
-            LimitError: The caller calls too often, or there is no place.
-            StoppingError: The service is about to end.
+            UnauthenticatedError: The key is missing or invalid.
+            LimitError: The caller calls too often, or too many calls are running.
+            StoppingError: The service is stopping.
         """
         if self._stopping.is_set():
             raise stopping_error()
-        visit.ticket = self._service.admission.admit()
+        log.ticket = self._service.admission.admit()
         metadata = _metadata(context)
         caller = await self._callers.authenticate(
             authorization=_authorization(metadata),
-            peer_is_local=self._callers.is_local(visit.peer, metadata),
+            peer_is_local=self._callers.is_local(log.peer, metadata),
         )
         if (client := self._relay.find(context.peer())) is not None:
             client.authenticated()
-        visit.caller = caller
-        visit.ticket.assign(caller)
+        log.caller = caller
+        log.ticket.assign(caller)
         set_current_tenant(caller)
         self._rates.take(caller)
         return RpcCall(
@@ -212,13 +212,13 @@ class Dispatcher:
         )
 
 
-async def _ended(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.Task[Any]]:
-    """Those of *tasks* that have not ended after so many *seconds*."""
+async def _wait_for(tasks: set[asyncio.Task[Any]], seconds: float) -> set[asyncio.Task[Any]]:
+    """Wait at most *seconds* for *tasks*, and return those that still run."""
     return (await asyncio.wait(tasks, timeout=seconds))[1] if tasks else set()
 
 
 def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | CarrelError]:
-    """Reads a message; what cannot be read is told where the call is answered, not by the library."""
+    """Return a parser that returns its errors, so that the dispatcher reports them instead of the library."""
     kind = GetMessageClass(method.input_type)
 
     def parse(data: bytes) -> Message | CarrelError:
@@ -226,7 +226,7 @@ def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | CarrelError
             require_few_fields(data)
             return kind.FromString(data)
         except (DecodeError, IndexError):
-            return RequestError(f"the bytes are no {method.input_type.name}")
+            return RequestError(f"the message is not a valid {method.input_type.name}")
         except LimitError as error:
             return error
 
@@ -234,11 +234,11 @@ def _parser(method: MethodDescriptor) -> Callable[[bytes], Message | CarrelError
 
 
 def require_few_fields(data: bytes) -> None:
-    """Refuse a message with so many elements of lists and maps that parsing it would block the event loop.
+    """Refuse a message with so many repeated fields that parsing it would block the event loop.
 
     Raises:
         LimitError: It has more than `MAX_FIELDS`.
-        IndexError: It ends in the middle of a number.
+        IndexError: It is truncated.
     """
     position = 0
     for _ in range(MAX_FIELDS):
@@ -259,10 +259,10 @@ def require_few_fields(data: bytes) -> None:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number that begins at *position*, and where the next field begins.
+    """Return the varint at *position* and the position after it.
 
     Raises:
-        IndexError: It does not end.
+        IndexError: It is truncated.
     """
     value = 0
     for shift in range(0, 70, 7):
@@ -283,12 +283,12 @@ async def _send(context: RpcContext, message: Message) -> None:
             "time",
             limit=STALLED_SECONDS,
             asked=None,
-            message=f"nothing was taken for {STALLED_SECONDS} s",
+            message=f"the client read nothing for {STALLED_SECONDS} s",
         ) from None
 
 
 def _metadata(context: RpcContext) -> list[tuple[str, str]]:
-    """What the call says of itself, as texts."""
+    """Return the metadata of a call as text."""
     metadata = context.invocation_metadata() or ()
     return [(name, value if isinstance(value, str) else value.decode("latin-1")) for name, value in metadata]
 

@@ -19,7 +19,12 @@ from tempfile import TemporaryDirectory
 
 import grpc.aio
 
-from carrel.fronts.listener import STRANGER_BYTES, Listener, Strangers, allow_much
+from carrel.fronts.listener import (
+    UNAUTHENTICATED_BYTES,
+    Listener,
+    UnauthenticatedConnections,
+    raise_buffer_limits,
+)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """What every HTTP/2 client sends first."""
@@ -49,7 +54,7 @@ class Relay:
         self.clients: set[ClientConnection] = set()
         """All connections from clients."""
         self._loop = asyncio.get_running_loop()
-        self._strangers = Strangers(UNAUTHENTICATED)
+        self._unauthenticated = UnauthenticatedConnections(UNAUTHENTICATED)
         self._by_name: dict[str, ClientConnection] = {}
         """The clients that are connected to the library, by the names of their sockets there."""
         self._socket: socket.socket | None = None
@@ -76,7 +81,7 @@ class Relay:
             finally:
                 os.close(opened)
         self._listener = Listener(
-            listener, lambda: ClientConnection(self, self._strangers), self._strangers, context
+            listener, lambda: ClientConnection(self, self._unauthenticated), self._unauthenticated, context
         )
 
     async def close(self) -> None:
@@ -107,7 +112,7 @@ class Relay:
         try:
             connection.setblocking(False)
             # The library reads at once what the buffer of the other side holds.
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, STRANGER_BYTES)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNAUTHENTICATED_BYTES)
             connection.bind("")  # the kernel chooses a name that no other socket has
             name: str = connection.getsockname()[1:].decode("ascii")
             await self._loop.sock_connect(connection, f"/proc/self/fd/{self._library_socket}")
@@ -128,9 +133,9 @@ class Relay:
 class ClientConnection(asyncio.Protocol):
     """A connection from a client."""
 
-    def __init__(self, relay: Relay, strangers: Strangers) -> None:
+    def __init__(self, relay: Relay, unauthenticated: UnauthenticatedConnections) -> None:
         self._relay = relay
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._library: asyncio.Transport | None = None
@@ -151,13 +156,13 @@ class ClientConnection(asyncio.Protocol):
         self._transport = transport
         self.address = (transport.get_extra_info("peername") or (None,))[0]
         self._relay.clients.add(self)
-        self._strangers.add(self, transport.abort)
-        transport.set_write_buffer_limits(STRANGER_BYTES)
+        self._unauthenticated.add(self, transport.abort)
+        transport.set_write_buffer_limits(UNAUTHENTICATED_BYTES)
         self._timer = self._loop.call_later(PREFACE_SECONDS, transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self._strangers.discard(self)
+        self._unauthenticated.discard(self)
         self._relay.forget(self, self._name)
         if self._library is not None:
             self._library.abort()
@@ -168,9 +173,9 @@ class ClientConnection(asyncio.Protocol):
         """Raise the limits of this connection, because a call on it has shown a valid key."""
         if not self._is_known and not self._transport.is_closing():
             self._is_known = True
-            self._strangers.discard(self)
+            self._unauthenticated.discard(self)
             self._transport.set_write_buffer_limits(BUFFER_BYTES)
-            allow_much(self._transport.get_extra_info("socket"))
+            raise_buffer_limits(self._transport.get_extra_info("socket"))
             if self._library is not None:
                 self._library.set_write_buffer_limits(BUFFER_BYTES)
                 connection = self._library.get_extra_info("socket")
@@ -264,7 +269,7 @@ class LibraryConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a Unix socket
         self._transport = transport
-        transport.set_write_buffer_limits(STRANGER_BYTES)
+        transport.set_write_buffer_limits(UNAUTHENTICATED_BYTES)
         transport.write(PREFACE + EMPTY_SETTINGS)
 
     def data_received(self, data: bytes) -> None:

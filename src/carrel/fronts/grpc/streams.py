@@ -13,16 +13,16 @@ from carrel.fs.nonblocking import blocking
 from carrel.service.sessions.caller_session import CallerSession
 
 STALLED_SECONDS = 60
-"""How long a client may take for the next message."""
+"""Time limit for the next message of a client."""
 
 T = TypeVar("T")
 
 
 async def next_message(messages: AsyncIterator[T]) -> T | None:
-    """The next message of a client; `None` at the end.
+    """Return the next message of a client; `None` at the end.
 
     Raises:
-        LimitError: It does not come.
+        LimitError: It does not arrive in time.
     """
     try:
         async with asyncio.timeout(STALLED_SECONDS):
@@ -32,18 +32,18 @@ async def next_message(messages: AsyncIterator[T]) -> T | None:
             "time",
             limit=STALLED_SECONDS,
             asked=None,
-            message=f"nothing came for {STALLED_SECONDS} s; nothing was done",
+            message=f"no message arrived for {STALLED_SECONDS} s; nothing was changed",
         ) from None
 
 
 def slices(data: bytes, size: int) -> Iterator[bytes]:
-    """*data* in pieces of at most *size* bytes."""
+    """Split *data* into pieces of at most *size* bytes."""
     return (data[start : start + size] for start in range(0, len(data), size))
 
 
 @asynccontextmanager
 async def closing_stream(items: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
-    """Iterate *items*, whose work ends with the block, however that is left."""
+    """Iterate over *items*, and close them when the block ends."""
     try:
         yield items
     finally:
@@ -55,9 +55,9 @@ Result = TypeVar("Result")
 
 
 class UploadStream:
-    """The messages of one stream: a start, then data, then the end.
+    """The messages of an upload: a start, data, and an end.
 
-    A connection that breaks can look like a stream that was finished, so the end is a message of its own.
+    A broken connection can look like a finished stream, so the end is a message of its own.
     """
 
     def __init__(self, requests: AsyncIterator[Any]) -> None:  # Any: messages with such parts
@@ -67,10 +67,10 @@ class UploadStream:
         self._is_stopped = False
 
     async def start(self) -> Any:  # Any: what the first message holds
-        """What the first message says.
+        """Return the start in the first message.
 
         Raises:
-            RequestError: It is no start.
+            RequestError: The first message is not a start.
         """
         request = await self._next()
         if request.WhichOneof("part") != "start":
@@ -80,7 +80,7 @@ class UploadStream:
     async def into(
         self, call: RpcCall, desk: CallerSession, work: Callable[[Iterator[bytes]], Result]
     ) -> Result:
-        """What *work* makes of the data, in a thread; if the call is ended, it fails."""
+        """Run *work* on the data in a thread and return its result; if the call is cancelled, it fails."""
         service = call.service
         working = service.run_in_thread(desk, lambda: work(self._pieces()), threads=service.waiting_threads)
         running = asyncio.ensure_future(working)
@@ -89,18 +89,18 @@ class UploadStream:
         except asyncio.CancelledError:
             self._stop()
             running.cancel()
-            # Until it has let go of what it was about to make.
+            # Wait until it has removed what it was about to create.
             await asyncio.wait([running])
             raise
 
     def _stop(self) -> None:
-        """Wake the thread, which may wait for a client that sends nothing."""
+        """Wake the thread, which may be waiting for a silent client."""
         self._is_stopped = True
         if self._reading is not None:
             self._reading.cancel()
 
     def _pieces(self) -> Iterator[bytes]:
-        """The data, for the thread that waits for it."""
+        """Yield the data, in the thread."""
         while (piece := self._awaited()) is not None:
             yield piece
 
@@ -109,7 +109,7 @@ class UploadStream:
             return asyncio.run_coroutine_threadsafe(self._piece(), self._loop).result()
 
     async def _piece(self) -> bytes | None:
-        """The next data; `None` at the end."""
+        """Return the next data; `None` at the end."""
         self._reading = asyncio.current_task()
         request = await self._next()
         match request.WhichOneof("part"):
@@ -124,7 +124,7 @@ class UploadStream:
             raise asyncio.CancelledError
         request = await next_message(self._requests)
         if request is None:
-            raise RequestError("the stream ended without saying so; nothing was done")
+            raise RequestError("the stream ended without an end message; nothing was changed")
         if isinstance(request, CarrelError):
             raise request
         return request

@@ -30,7 +30,7 @@ from carrel.fronts.http.request import (
 from carrel.fronts.http.router import Route, Router
 from carrel.fronts.http.routes import ROUTES
 from carrel.fronts.http.traces import Traces
-from carrel.fronts.listener import introduce
+from carrel.fronts.listener import mark_authenticated
 from carrel.service.authentication.authenticator import Authenticator
 from carrel.service.principal import Principal
 from carrel.service.rate_limit import RateLimiter
@@ -198,7 +198,7 @@ class Application:
     def _handle_for(self, caller: Principal, route: Route, request: Request) -> PendingResponse:
         """Handle the request of an authenticated caller, within its limits."""
         request.caller = caller
-        introduce(request.scope)
+        mark_authenticated(request.scope)
         self._rates.take(caller)
         if request.ticket is not None:
             request.ticket.assign(caller)

@@ -13,7 +13,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from carrel.errors import RequestError
 from carrel.fronts.http.request import JSON, encode
-from carrel.fronts.listener import INTRODUCE, STRANGER_BYTES, Strangers, allow_much
+from carrel.fronts.listener import (
+    MARK_AUTHENTICATED,
+    UNAUTHENTICATED_BYTES,
+    UnauthenticatedConnections,
+    raise_buffer_limits,
+)
 from carrel.remote.json_codec import render_error
 
 HEAD_SECONDS = 30
@@ -47,9 +52,11 @@ class _TooManyFieldsError(Exception):
 class HttpProtocol(HttpToolsProtocol):
     """One connection."""
 
-    def __init__(self, *args: Any, strangers: Strangers, **kwargs: Any) -> None:  # Any: those of uvicorn
+    def __init__(
+        self, *args: Any, unauthenticated: UnauthenticatedConnections, **kwargs: Any
+    ) -> None:  # Any: those of uvicorn
         super().__init__(*args, **kwargs)
-        self._strangers = strangers
+        self._unauthenticated = unauthenticated
         self._is_known = False
         self._unparsed = b""
         self._position = 0
@@ -74,12 +81,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
-        self._strangers.add(self, transport.abort)
-        transport.set_write_buffer_limits(STRANGER_BYTES)
+        self._unauthenticated.add(self, transport.abort)
+        transport.set_write_buffer_limits(UNAUTHENTICATED_BYTES)
         self._start_head_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._strangers.discard(self)
+        self._unauthenticated.discard(self)
         self._stop_head_timer()
         self._stop_stall_timer()
         super().connection_lost(exc)
@@ -209,18 +216,18 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._stop_head_timer()
-        self.scope[INTRODUCE] = self._introduce  # type: ignore[literal-required]  # ours
+        self.scope[MARK_AUTHENTICATED] = self._mark_authenticated  # type: ignore[literal-required]  # ours
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         self._body_left = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
 
-    def _introduce(self) -> None:
+    def _mark_authenticated(self) -> None:
         """Lift the limits for strangers; called when the client has authenticated."""
-        self._strangers.discard(self)
+        self._unauthenticated.discard(self)
         if not self._is_known:
             self._is_known = True
             self.transport.set_write_buffer_limits(WRITE_BYTES)
-            allow_much(self.transport.get_extra_info("socket"))
+            raise_buffer_limits(self.transport.get_extra_info("socket"))
 
     def on_body(self, body: bytes) -> None:
         self._overhead_bytes = 0

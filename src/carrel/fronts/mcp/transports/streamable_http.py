@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from carrel.errors import CarrelError, LimitError, RequestError, StoppingError, UnauthenticatedError
 from carrel.fronts.json_document import ValueCounter
-from carrel.fronts.listener import introduce
+from carrel.fronts.listener import mark_authenticated
 from carrel.fronts.mcp import progress
 from carrel.fronts.mcp.client_context import DEFAULT_PROFILES, SESSION_PROFILE, ClientContext
 from carrel.fronts.mcp.server import RequestContext, make_server
@@ -165,7 +165,7 @@ class McpApp:
             authorization=single_authorization(headers.getlist("authorization")),
             peer_is_local=self._callers.is_local(None if peer is None else peer[0], headers.items()),
         )
-        introduce(scope)
+        mark_authenticated(scope)
         self._rates.take(caller)
         return _parse_query(caller, QueryParams(scope["query_string"]))
 
