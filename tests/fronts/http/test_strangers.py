@@ -84,7 +84,7 @@ def test_strangers_that_come_at_once_wait_for_each_other(
 ) -> None:
     monkeypatch.setattr(listener, "MAX_UNAUTHENTICATED", 2)
     monkeypatch.setattr(listener, "GRACE_SECONDS", 3600)
-    monkeypatch.setattr(listener, "LOOK_SECONDS", 0)
+    monkeypatch.setattr(listener, "CHECK_SECONDS", 0)
     with served(tmp_path / "sessions") as front, ExitStack() as stack:
         first, second, third = (stack.enter_context(connected(front)) for _ in range(3))
         third.sendall(KNOWN)
