@@ -408,7 +408,7 @@ def test_what_is_gone_meanwhile_is_left_out_and_told(form: str, error: type[Carr
         files.error = error("gone")
         data, left_out = made(workspace, form=form)
         assert [item.path for item in left_out] == ["f", "l"]
-        assert {item.reason for item in left_out} == {"it was removed meanwhile"}
+        assert {item.reason for item in left_out} == {"it was removed in the meantime"}
         assert extract(workspace, [data], "to").files == 0
 
 

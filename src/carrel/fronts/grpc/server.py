@@ -24,7 +24,7 @@ from carrel.values import MIB
 SERVICES = tuple(service.full_name for service in messages.DESCRIPTOR.services_by_name.values())
 
 PENDING = 128
-"""Most calls that wait for the event loop; a call takes some 50 KB meanwhile, whoever makes it."""
+"""Most calls that wait for the event loop; each takes some 50 KB, authenticated or not."""
 MESSAGE_BYTES = 4 * MIB
 """Largest message, which gRPC holds in memory as a whole; larger content is streamed."""
 CONNECTIONS = 1024

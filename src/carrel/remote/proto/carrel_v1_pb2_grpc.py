@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class SandboxServiceStub:
-    """The tools for agents, and what comes or goes in pieces.
+    """Tools for agents, and streams.
     """
 
     def __init__(self, channel):
@@ -133,12 +133,12 @@ class SandboxServiceStub:
 
 
 class SandboxServiceServicer:
-    """The tools for agents, and what comes or goes in pieces.
+    """Tools for agents, and streams.
     """
 
     def FileRead(self, request, context):
-        """One tool each, under the names of its arguments. Sessions that are missing are made. Whatever goes wrong
-        with the call is in the answer; a status is for callers who are not known or ask too often.
+        """One method per tool, with the tool's arguments. Missing sessions are created. Errors of the tool are in the
+        answer; a status reports missing authentication or too many calls.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -187,35 +187,35 @@ class SandboxServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CallTool(self, request, context):
-        """Any tool of any profile.
+        """Call any tool of any profile.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTools(self, request, context):
-        """The tools that the caller may use, as a model is told of them.
+        """List the tools that the caller may use, with descriptions and schemas for a model.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FileReadStream(self, request, context):
-        """A file of any size: first what it is, then its bytes.
+        """Read a file of any size: the first message has its properties, the others its content.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FileWriteStream(self, request_iterator, context):
-        """A file of any size: first what to write, then its bytes, then the end. It is there as a whole or not at all.
+        """Write a file of any size: a start, the content, and an end. It is written completely or not at all.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ExecuteCommandStream(self, request, context):
-        """What a command or code prints, as it prints it, and at last its result. Whoever goes away ends it.
+        """Run a command or code, and stream its output, then its result. Cancelling the call stops it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,35 +228,35 @@ class SandboxServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def CancelExecution(self, request, context):
-        """Stops one of those two, which then tells its result.
+        """Stop a running command or code, which then reports its result.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Changes(self, request, context):
-        """What was changed or refused, and with `follow` what is from now on.
+        """Stream the journal: changes and refusals, with `follow` new ones too.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Walk(self, request, context):
-        """A directory and all beneath it, parents first.
+        """List a directory recursively, parents first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Archive(self, request, context):
-        """A directory or a file as an archive.
+        """Download a directory or a file as an archive.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Extract(self, request_iterator, context):
-        """The members of an archive: first where to, then its bytes, then the end.
+        """Extract an archive: a start with the target, the content, and an end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -369,7 +369,7 @@ def add_SandboxServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SandboxService:
-    """The tools for agents, and what comes or goes in pieces.
+    """Tools for agents, and streams.
     """
 
     @staticmethod
@@ -887,7 +887,7 @@ class SandboxService:
 
 
 class WorkspaceServiceStub:
-    """Sessions, and the operations of a workspace.
+    """Sessions and workspace operations.
     """
 
     def __init__(self, channel):
@@ -939,7 +939,7 @@ class WorkspaceServiceStub:
 
 
 class WorkspaceServiceServicer:
-    """Sessions, and the operations of a workspace.
+    """Sessions and workspace operations.
     """
 
     def CreateSession(self, request, context):
@@ -949,7 +949,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def EnsureSession(self, request, context):
-        """The session; it is made if it is missing.
+        """Return the session, and create it if it is missing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -974,7 +974,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ResetSession(self, request, context):
-        """Its files are gone, the session stays.
+        """Delete all files of the session, and keep the session.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -987,7 +987,7 @@ class WorkspaceServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Call(self, request, context):
-        """One operation of a workspace: stat, list, read_text, write, edit, move and so on.
+        """Call a workspace operation: stat, list, read_text, write, edit, move and so on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1045,7 +1045,7 @@ def add_WorkspaceServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class WorkspaceService:
-    """Sessions, and the operations of a workspace.
+    """Sessions and workspace operations.
     """
 
     @staticmethod

@@ -162,7 +162,7 @@ class Database:
 
     def __del__(self) -> None:
         if self._process == os.getpid():
-            # A fork waits for this lock: SQLite would be locked forever in a child that is forked meanwhile.
+            # A fork waits for this lock: SQLite would be locked forever in a child forked while it is held.
             with self._lock:
                 self._disconnect()
 

@@ -174,7 +174,7 @@ def _problem(name: str, info: FileInfo, target: str) -> str | None:
     try:
         require_link(name, target)
     except PathError:
-        return "the link could lead out of the archive" if target else "it was removed meanwhile"
+        return "the link could lead out of the archive" if target else "it was removed in the meantime"
     return None
 
 
@@ -197,7 +197,7 @@ def _packed(source: _Source, packer: Packer) -> Iterator[bytes]:
         try:
             reader = source.reader(entry.name)
         except _GONE:
-            source.leave_out(entry.name, "it was removed meanwhile")
+            source.leave_out(entry.name, "it was removed in the meantime")
             continue
         yield from packer.file(entry, reader)
     yield from packer.end()
