@@ -401,7 +401,7 @@ def test_what_a_container_has_not_is_refused(box: ContainerSandbox, shared_conta
     for policy in (ExecutionPolicy(fuel_budget=1), ExecutionPolicy(mount_data_dir="/etc")):
         place = box._source
         sandbox = ContainerSandbox(place, engine=contained.runtime, policy=policy)
-        with pytest.raises(PolicyValidationError, match="not offered in a container"):
+        with pytest.raises(PolicyValidationError, match="not supported in a container"):
             sandbox.run(["true"])
     with pytest.raises(ValueError, match="stateful is not offered"):
         ContainerSandbox(box._source, engine=contained.runtime, stateful=True)
