@@ -15,6 +15,7 @@ import asyncio
 import os
 import socket
 import ssl
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 
 import grpc.aio
@@ -71,13 +72,15 @@ class Relay:
         `close` closes *listener* too.
         """
         self._socket = listener
+        # The library removes this path when it stops, when the descriptor may be that of another directory.
+        name = token_hex(16)
         with TemporaryDirectory(prefix="carrel-grpc-") as directory:
             opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
                 # Short enough for the address of a Unix socket, however long the path of the directory is.
-                server.add_insecure_port(f"unix:/proc/self/fd/{opened}/socket")
+                server.add_insecure_port(f"unix:/proc/self/fd/{opened}/{name}")
                 await server.start()
-                self._library_socket = os.open("socket", os.O_PATH | os.O_CLOEXEC, dir_fd=opened)
+                self._library_socket = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=opened)
             finally:
                 os.close(opened)
         self._listener = Listener(
