@@ -240,7 +240,7 @@ def test_a_program_never_leads_the_engine_outside(operation: Operation) -> None:
 
 def test_a_container_that_somebody_else_froze_is_not_relied_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would go on when they let it, in the middle of a step."""
-    monkeypatch.setattr(archive_primitives, "FREEZE_SECONDS", 0)
+    monkeypatch.setattr(archive_primitives, "PAUSE_SECONDS", 0)
     slot = take_slot("container")
     ours, theirs = (ArchivePrimitives(slot.container, slot.root) for _ in range(2))
     files = ContainerFiles(slot.container, slot.root, primitives=ours)

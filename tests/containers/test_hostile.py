@@ -127,7 +127,7 @@ def test_blocks_that_are_reserved_without_a_size_count(contained: Contained) -> 
     sandbox = contained.new(limits=Limits(disk_bytes=5 * MIB))
     code = (
         "import ctypes, time\nfile = open('f', 'w')\n"
-        "size = ctypes.c_long(64 << 20)\n"
+        "size = ctypes.c_long(16 << 20)\n"
         # It is interrupted when the container is frozen to be counted.
         "while ctypes.CDLL(None).fallocate(file.fileno(), 1, ctypes.c_long(0), size): pass\n"
         "time.sleep(1000)"
@@ -135,7 +135,7 @@ def test_blocks_that_are_reserved_without_a_size_count(contained: Contained) -> 
     result = sandbox.execute(code, timeout_seconds=60)
     assert result.trap_reason is TrapReason.QUOTA, result.stderr
     with contained.open(sandbox) as workspace:
-        assert workspace.usage().disk_bytes >= 64 * MIB
+        assert workspace.usage().disk_bytes >= 16 * MIB
         workspace.remove("f")
         assert workspace.usage().disk_bytes == 0
     said(sandbox.run(["true"]))
@@ -160,7 +160,7 @@ def test_nothing_is_frozen_for_a_look_before_the_program_has_begun(
     shared_container: Shared, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The engine would wait for the frozen beginning of a program for ever, and so would all who ask it."""
-    monkeypatch.setattr(quota_watch, "_LEAST_SECONDS", 0)
+    monkeypatch.setattr(quota_watch, "_MIN_PAUSE_SECONDS", 0)
     monkeypatch.setattr(quota_watch, "_FROZEN_EVERY", 1)
     sandbox = shared_container.empty()
     for _ in range(5):
