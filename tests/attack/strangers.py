@@ -18,9 +18,9 @@ from pathlib import Path
 
 from carrel.values import MIB
 
-CONNECTIONS = 600
+CONNECTIONS = 120
 """More than a service takes."""
-SOME = 200
+SOME = 80
 FEW = 20
 CONNECT_SECONDS = 30
 IDLE_LOOKS = 5

@@ -13,11 +13,11 @@ from tests.attack.strangers import GRPC_ATTACKS, HTTP_ATTACKS, TLS_ATTACKS, Atta
 from tests.conformance.server import Server
 from tests.fronts.test_server_tls import Authority, write
 
-pytestmark = [pytest.mark.attack, pytest.mark.thorough]
+pytestmark = [pytest.mark.attack, pytest.mark.thorough, pytest.mark.timeout(900)]
 
 ONE_BYTES = 50 * MIB
 """What one attack may make the service grow by."""
-ALL_BYTES, ALL_BYTES_OF_TLS = 50 * MIB, 128 * MIB
+ALL_BYTES, ALL_BYTES_OF_TLS = 50 * MIB, 80 * MIB
 """The same of all of them one after the other, and then at once; OpenSSL does not give back all it frees."""
 
 
