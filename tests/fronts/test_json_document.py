@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 
 import pytest
 
 from carrel.errors import LimitError
-from carrel.fronts.json_document import MAX_VALUES, ValueCounter
+from carrel.fronts.json_document import MAX_VALUES, ValueCounter, convert_document
 
 DOCUMENT = {"a": [1, [], {}, 'x",[{', "\\", '\\"', "é,"], "b": {"c": "{[,"}}
 COUNT = 2 + 6 + 2 + 1 + 1
@@ -34,3 +36,20 @@ def test_a_string_is_no_value_after_the_first_however_long() -> None:
     count = ValueCounter()
     count.add(b'["' + rb"[,\"\\" * MAX_VALUES + b'"]')
     assert count.count == 1
+
+
+def test_large_documents_are_converted_one_at_a_time() -> None:
+    running: list[int] = []
+    most: list[int] = []
+
+    def convert() -> None:
+        running.append(1)
+        most.append(len(running))
+        threading.Event().wait(0.01)  # long enough for another one to begin, if it could
+        running.pop()
+
+    async def convert_all() -> None:
+        await asyncio.gather(*(convert_document(2**20, convert) for _ in range(4)))
+
+    asyncio.run(convert_all())
+    assert most == [1, 1, 1, 1]

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import Callable
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from carrel.errors import LimitError
 from carrel.values import MIB
@@ -17,6 +18,9 @@ MAX_VALUES = 2**17
 _LARGE_BYTES = 2**17
 """Size from which documents are decoded and encoded in a thread."""
 
+_LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+"""One per event loop. A conversion holds the interpreter lock for tens of milliseconds; several at once would
+keep the event loop waiting for all of them."""
 T = TypeVar("T")
 
 
@@ -58,7 +62,13 @@ async def convert_document(size_bytes: int, convert: Callable[[], T]) -> T:
     """Return the result of *convert*, which decodes or encodes a document; in a thread if it is large."""
     if size_bytes < _LARGE_BYTES:
         return convert()
-    return await asyncio.to_thread(_without_collection, convert)
+    async with _one_at_a_time():
+        return await asyncio.to_thread(_without_collection, convert)
+
+
+def _one_at_a_time() -> asyncio.Lock:
+    """Return the lock under which large documents are converted."""
+    return _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 def _without_collection(convert: Callable[[], T]) -> T:
