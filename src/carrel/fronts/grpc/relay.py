@@ -39,7 +39,7 @@ UNAUTHENTICATED = 32
 PREFACE_SECONDS = 10
 """How long a client may take to send the preface."""
 BUFFER_BYTES = 2**18
-"""How much is held for a client that does not read; before it has authenticated, `STRANGER_BYTES`."""
+"""How much is held for a client that does not read; before it has authenticated, `UNAUTHENTICATED_BYTES`."""
 LIBRARY_BYTES = 2**18
 """How much the library may read at once of a client that has authenticated."""
 CLOSE_SECONDS = 2
@@ -216,7 +216,7 @@ class ClientConnection(asyncio.Protocol):
         self._read_if_possible()
 
     def send(self, data: bytes) -> None:
-        """Send what the library has to say."""
+        """Send *data* of the library to the client."""
         self._transport.write(data)
 
     def close(self) -> None:
