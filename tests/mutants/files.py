@@ -482,7 +482,7 @@ MUTANTS = [
     Mutant(
         "archive: a member that climbs",
         "workspace/archive/members.py",
-        'if ".." in where.parts:',
+        'if ".." in parsed.parts:',
         "if False:",
         MEMBER,
     ),

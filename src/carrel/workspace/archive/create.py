@@ -89,13 +89,13 @@ def archive(
         ChangedError: While iterating: a large file shrank, so that a tar archive cannot be finished.
     """
     kind = ArchiveFormat(format)
-    files, where = workspace.gate.permit(Access.READ, path)
-    source = _Source(files, where, workspace.gate.limits, kind, left_out)
-    source.survey()
-    workspace.gate.log("archive", where, format=kind)
+    files, parsed = workspace.gate.permit(Access.READ, path)
+    source = _Source(files, parsed, workspace.gate.limits, kind, left_out)
+    source.check()
+    workspace.gate.log("archive", parsed, format=kind)
     if kind is ArchiveFormat.ZIP:
-        return _together(_packed(source, ZipPacker()))
-    return _together(_compressed(_packed(source, TarPacker()), kind))
+        return _batched(_packed(source, ZipPacker()))
+    return _batched(_compressed(_packed(source, TarPacker()), kind))
 
 
 class _Source:
@@ -104,23 +104,23 @@ class _Source:
     def __init__(
         self,
         files: Files,
-        where: ParsedPath,
+        path: ParsedPath,
         limits: Limits,
         format: ArchiveFormat,
         left_out: Callable[[LeftOut], None] | None,
     ) -> None:
         self._files = files
-        self._where = where
+        self._path = path
         self._limits = limits
         self._format = format
         self._left_out = left_out
-        self._top = files.stat(where, Links.FOLLOW)
+        self._top = files.stat(path, Links.FOLLOW)
 
-    def survey(self) -> None:
+    def check(self) -> None:
         """Raise the errors that make the archive impossible, before any of it is sent."""
         if self._top.kind is FileKind.OTHER:
             raise NotRegularError(
-                f"{self._where.requested!r} is not a regular file", path=self._where.requested
+                f"{self._path.requested!r} is not a regular file", path=self._path.requested
             )
         for _ in self._found():
             pass
@@ -140,14 +140,14 @@ class _Source:
             self._left_out(LeftOut(path=name, reason=reason))
 
     def reader(self, name: str) -> Reader:
-        """Open the file called *name*."""
-        return self._files.reader(child(self._where, name) if self._top.is_directory else self._where)
+        """Open the file *name*."""
+        return self._files.reader(child(self._path, name) if self._top.is_directory else self._path)
 
     def _found(self) -> Iterator[tuple[str, FileInfo]]:
         if not self._top.is_directory:
-            yield self._where.parts[-1], self._top
+            yield self._path.parts[-1], self._top
             return
-        for info in self._files.walk(self._where, self._limits, unreadable=OnUnreadable.REFUSE):
+        for info in self._files.walk(self._path, self._limits, unreadable=OnUnreadable.REFUSE):
             name = below(self._top, info)
             if self._format is ArchiveFormat.ZIP:
                 _require_utf8(name)
@@ -156,7 +156,7 @@ class _Source:
     def _text(self, name: str) -> str:
         """Return the target of the link *name*; empty if it is gone or no longer a link."""
         try:
-            return self._files.stat(child(self._where, name), Links.KEEP).target or ""
+            return self._files.stat(child(self._path, name), Links.KEEP).target or ""
         except _GONE:
             return ""
 
@@ -231,7 +231,7 @@ def _compressor(format: ArchiveFormat) -> _Compressor:
     return lzma.LZMACompressor()
 
 
-def _together(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _batched(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the same bytes in larger pieces."""
     waiting: list[bytes] = []
     size = 0

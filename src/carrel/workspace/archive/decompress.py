@@ -93,7 +93,7 @@ def decompressed(pieces: Iterable[bytes], start: Callable[[], Decompressor]) -> 
             if found:
                 yield found
     if not engine.eof:
-        raise ArchiveError("the archive ends too early: its compressed data is not complete")
+        raise ArchiveError("the archive ends too early: its compressed data is incomplete")
 
 
 def _expand(engine: Decompressor, data: bytes) -> bytes:
@@ -101,5 +101,5 @@ def _expand(engine: Decompressor, data: bytes) -> bytes:
         return engine.decompress(data, PIECE_BYTES)
     except Exception:
         # `zlib.error`, `lzma.LZMAError`, `OSError` of bz2 and the like all mean the same here.
-        problem = "the compressed data of the archive is broken, or asks for too much memory"
+        problem = "the compressed data of the archive is corrupt, or needs too much memory"
     raise ArchiveError(problem)

@@ -102,17 +102,17 @@ def extract(
         ExistsError: A path of a member exists already.
     """
     wanted = None if format is None else ArchiveFormat(format)
-    ceilings = limits or ExtractLimits()
-    place = _Target(workspace, path)
-    place.missing()  # so that a place that cannot be is refused before the source is read
+    limits = limits or ExtractLimits()
+    target = _Target(workspace, path)
+    target.missing()  # so that an impossible path is refused before the source is read
     ledger = workspace.gate.ledger
-    with spooled(source, ceilings.archive_bytes, ledger, replacing=overwrite) as spool:
-        archive = _Archive(spool, wanted or _detect(spool), ceilings)
-        plan = archive.judge(place)
-        extraction = _Extraction(place, plan, overwrite=overwrite)
+    with spooled(source, limits.archive_bytes, ledger, replacing=overwrite) as spool:
+        archive = _Archive(spool, wanted or _detect(spool), limits)
+        plan = archive.validate(target)
+        extraction = _Extraction(target, plan, overwrite=overwrite)
         extraction.require_room()
         done = extraction.run(archive.members(archive.meter()))
-    workspace.gate.log("extract", place.target, file_count=done.files, size_bytes=done.size_bytes)
+    workspace.gate.log("extract", target.path, file_count=done.files, size_bytes=done.size_bytes)
     return done
 
 
@@ -135,13 +135,13 @@ class _Archive:
     def meter(self) -> ExtractMeter:
         return ExtractMeter(self.limits, self.spool.size_bytes)
 
-    def judge(self, place: _Target) -> Plan:
+    def validate(self, target: _Target) -> Plan:
         """Read and validate the whole archive without writing; return the plan."""
         meter = self.meter()
         plan = Plan(meter)
         for member, content in self.members(meter):
             if path := plan.add(member):
-                place.require_permitted(path, plan.entries[path].size_bytes)
+                target.require_permitted(path, plan.entries[path].size_bytes)
             deque(content, maxlen=0)
         return plan
 
@@ -185,10 +185,10 @@ class _Target:
             AccessError: Its rule does not allow writing.
         """
         self.workspace = workspace
-        self.target = workspace.gate.permit(Access.WRITE, path)[1]
-        where = parse_any(self.target.requested)  # the one answer of a path object
-        self._root = "/" if where.absolute else ""
-        self._parts = where.parts
+        self.path = workspace.gate.permit(Access.WRITE, path)[1]
+        requested = parse_any(self.path.requested)  # not `path` again: an object may return another
+        self._root = "/" if requested.absolute else ""
+        self._parts = requested.parts
 
     def at(self, path: str) -> str:
         """Return the workspace path of the member *path*."""
@@ -205,14 +205,14 @@ class _Target:
         gate = self.workspace.gate
         gate.require_size(size_bytes, gate.permit(Access.WRITE, self.at(path))[1])
 
-    def stat(self, place: str, links: Links) -> FileInfo:
-        """Return the metadata of *place*; a refusal is recorded as one of the extraction, not here.
+    def stat(self, path: str, links: Links) -> FileInfo:
+        """Return the metadata of *path*; a refusal is recorded as one of the extraction, not here.
 
         Raises:
             MissingError: It does not exist.
         """
-        files, where = self.workspace.gate.permit(Access.READ, place)
-        return files.stat(where, links)
+        files, parsed = self.workspace.gate.permit(Access.READ, path)
+        return files.stat(parsed, links)
 
     def missing(self) -> list[str]:
         """Return the missing directories on the path, from the top down.
@@ -221,18 +221,18 @@ class _Target:
             NotDirectoryError: One of them exists and is not a directory.
         """
         found: list[str] = []
-        for count in range(len(self.target.parts)):
+        for count in range(len(self.path.parts)):
             parts = self._parts[: len(self._parts) - count]
-            place = self._root + "/".join(parts)
+            path = self._root + "/".join(parts)
             try:
-                kind = self.stat(place, Links.FOLLOW).kind
+                kind = self.stat(path, Links.FOLLOW).kind
             except MissingError:
                 if parts[-1] == "..":
                     raise
-                found.append(place)
+                found.append(path)
                 continue
             if kind is not FileKind.DIRECTORY:
-                raise NotDirectoryError(f"{place!r} is not a directory", path=place)
+                raise NotDirectoryError(f"{path!r} is not a directory", path=path)
             break
         return found[::-1]
 
@@ -240,18 +240,18 @@ class _Target:
 class _Extraction:
     """Creates the entries of a plan, and removes them after a failure."""
 
-    def __init__(self, place: _Target, plan: Plan, *, overwrite: bool) -> None:
-        self._place = place
-        self._workspace = place.workspace
+    def __init__(self, target: _Target, plan: Plan, *, overwrite: bool) -> None:
+        self._target = target
+        self._workspace = target.workspace
         self._plan = plan
         self._overwrite = overwrite
         self._directories: list[str] = []
         """Directories to create, parents first."""
-        self._there: set[str] = set()
+        self._existing: set[str] = set()
         """Paths of members that exist already and are kept or replaced."""
         self._replaced_bytes = 0
         """Sum of the sizes of the files that are replaced."""
-        self._made: list[str] = []
+        self._created: list[str] = []
 
     # Before anything is created
 
@@ -262,35 +262,35 @@ class _Extraction:
             ExistsError: A path of a member exists already.
             LimitError: The members do not fit in the quota.
         """
-        self._directories = self._place.missing()
+        self._directories = self._target.missing()
         above = len(self._directories)
         absent = {""} if above else set()
         for path, member in self._plan.entries.items():
             if path.rpartition("/")[0] not in absent and not self._is_absent(path, member):
-                self._there.add(path)
+                self._existing.add(path)
                 continue
             absent.add(path)
             if member.kind is FileKind.DIRECTORY:
-                self._directories.append(self._place.at(path))
+                self._directories.append(self._target.at(path))
         size = sum(member.size_bytes for member in self._plan.entries.values())
         try:
             self._workspace.gate.require_room(
                 more_bytes=size - self._replaced_bytes,
-                more_entries=above + len(self._plan.entries) - len(self._there),
+                more_entries=above + len(self._plan.entries) - len(self._existing),
             )
         except QuotaError as error:
-            error.path = error.filename = self._place.target.requested
+            error.path = error.filename = self._target.path.requested
             raise
 
     def _is_absent(self, path: str, member: Member) -> bool:
         """Whether *path* does not exist; an existing entry must be of the same kind to be replaced."""
-        place = self._place.at(path)
+        location = self._target.at(path)
         try:
-            found = self._place.stat(place, Links.KEEP)
+            found = self._target.stat(location, Links.KEEP)
         except MissingError:
             return True
         if found.kind is not member.kind or not (self._overwrite or found.is_directory):
-            raise ExistsError(f"{place!r} already exists: a {found.kind} is there", path=place)
+            raise ExistsError(f"{location!r} already exists: a {found.kind} is there", path=location)
         if found.is_file and found.links == 1:
             self._replaced_bytes += found.size_bytes
         return False
@@ -300,11 +300,11 @@ class _Extraction:
     def run(self, members: Members) -> Extracted:
         """Create all members, or none."""
         try:
-            for place in self._directories:
-                self._workspace.mkdir(place, parents=False)
-                self._made.append(place)
-            sizes = [self._make_file(*found) for found in members if found[0].kind is FileKind.FILE]
-            links = [self._make_link(*found) for found in self._links()]
+            for directory in self._directories:
+                self._workspace.mkdir(directory, parents=False)
+                self._created.append(directory)
+            sizes = [self._create_file(*found) for found in members if found[0].kind is FileKind.FILE]
+            links = [self._create_link(*found) for found in self._links()]
         except BaseException:
             self._undo()
             raise
@@ -316,18 +316,18 @@ class _Extraction:
             skipped=tuple(self._plan.skipped),
         )
 
-    def _make_file(self, member: Member, content: Iterable[bytes]) -> int:
+    def _create_file(self, member: Member, content: Iterable[bytes]) -> int:
         """Write one file; return its size."""
         path = parse_name(member.name)
-        place = self._place.at(path)
-        is_new = path not in self._there
+        location = self._target.at(path)
+        is_new = path not in self._existing
         if member.same_as is not None:
-            original = self._place.at(parse_name(member.same_as))
-            self._workspace.copy(original, place, overwrite=not is_new)
+            original = self._target.at(parse_name(member.same_as))
+            self._workspace.copy(original, location, overwrite=not is_new)
         else:
-            self._workspace.write_chunks(place, content, overwrite=not is_new, parents=False)
+            self._workspace.write_chunks(location, content, overwrite=not is_new, parents=False)
         if is_new:
-            self._made.append(place)
+            self._created.append(location)
         return self._plan.entries[path].size_bytes
 
     def _links(self) -> Iterator[tuple[str, str]]:
@@ -335,22 +335,22 @@ class _Extraction:
             if member.target is not None:
                 yield path, member.target
 
-    def _make_link(self, path: str, target: str) -> str:
+    def _create_link(self, path: str, target: str) -> str:
         """Create one link; return its path."""
-        is_new = path not in self._there
+        is_new = path not in self._existing
         gate = self._workspace.gate
-        files, where = gate.permit(Access.WRITE, self._place.at(path))
-        files.link(where, target, existing=Existing.REFUSE if is_new else Existing.REPLACE)
+        files, parsed = gate.permit(Access.WRITE, self._target.at(path))
+        files.link(parsed, target, existing=Existing.REFUSE if is_new else Existing.REPLACE)
         if is_new:
-            self._made.append(where.requested)
-        gate.log("link", where, target=target)
-        return where.requested
+            self._created.append(parsed.requested)
+        gate.log("link", parsed, target=target)
+        return parsed.requested
 
     def _undo(self) -> None:
         """Remove everything that was created, except directories to which others have added entries."""
         gate = self._workspace.gate
-        for place in reversed(self._made):
+        for path in reversed(self._created):
             with suppress(CarrelError):
-                files, where = gate.permit(Access.WRITE, place)
-                uncancellable(files).remove(where)
-                gate.log("delete", where, recursive=False)
+                files, parsed = gate.permit(Access.WRITE, path)
+                uncancellable(files).remove(parsed)
+                gate.log("delete", parsed, recursive=False)

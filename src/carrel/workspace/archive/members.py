@@ -34,20 +34,20 @@ def parse_name(name: str, *, directory: bool = False) -> str:
     """Return the normalized name of a member; empty for the root of the archive.
 
     Raises:
-        EscapeError: It holds `..`.
-        PathError: It is absolute, empty, too long, ends in a slash without being a directory, or holds a
+        EscapeError: It contains `..`.
+        PathError: It is absolute, empty, too long, ends in a slash without being a directory, or contains a
             drive letter, a backslash or a NUL.
     """
-    where = parse(name)
-    if ".." in where.parts:
+    parsed = parse(name)
+    if ".." in parsed.parts:
         raise EscapeError(f"member {name[:80]!r} would lead out of the archive", path=name)
     if "\\" in name:
-        raise PathError(f"member {name[:80]!r} holds a backslash", path=name)
-    if where.must_dir and not directory:
-        raise PathError(f"member {name[:80]!r} is named like a directory, but is none", path=name)
-    if not where.parts:
+        raise PathError(f"member {name[:80]!r} contains a backslash", path=name)
+    if parsed.must_dir and not directory:
+        raise PathError(f"member {name[:80]!r} ends in a slash but is not a directory", path=name)
+    if not parsed.parts:
         return ""
-    return parse(where.text).text
+    return parse(parsed.text).text
 
 
 def require_link(path: str, text: str) -> None:
@@ -58,14 +58,14 @@ def require_link(path: str, text: str) -> None:
 
     Raises:
         EscapeError: The text is absolute, climbs above the archive, or climbs again after a name.
-        PathError: It is empty, too long or holds a drive letter, a backslash or a NUL.
+        PathError: It is empty, too long or contains a drive letter, a backslash or a NUL.
     """
-    where = parse_any(text)
-    names = dropwhile(lambda part: part == "..", where.parts)
-    if where.absolute or escapes(parse(path), text) or ".." in names:
+    parsed = parse_any(text)
+    names = dropwhile(lambda part: part == "..", parsed.parts)
+    if parsed.absolute or escapes(parse(path), text) or ".." in names:
         raise EscapeError(f"the link {path[:80]!r} could lead out of the archive", path=path)
     if "\\" in text:
-        raise PathError(f"the text of the link {path[:80]!r} holds a backslash", path=path)
+        raise PathError(f"the target of the link {path[:80]!r} contains a backslash", path=path)
 
 
 _IMPLIED = Member(name="", kind=FileKind.DIRECTORY)

@@ -59,7 +59,7 @@ def spooled(source: ArchiveSource, limit: int | None, ledger: Ledger, *, replaci
     with ExitStack() as undo:
         draft = _on_host(ledger.spool)
         if draft is None:
-            fd = undo.enter_context(_on_host(_anywhere)).fileno()
+            fd = undo.enter_context(_on_host(_temporary_file)).fileno()
         else:
             fd = undo.enter_context(draft).fd
         size = 0
@@ -74,7 +74,7 @@ def spooled(source: ArchiveSource, limit: int | None, ledger: Ledger, *, replaci
         yield Spool(fd, size)
 
 
-def _anywhere() -> BinaryIO:
+def _temporary_file() -> BinaryIO:
     return TemporaryFile(buffering=0)  # the caller closes it
 
 
@@ -116,4 +116,4 @@ def _on_host(call: Callable[[], Result]) -> Result:
         return call()
     except OSError as error:
         kind = DiskFullError if error.errno in _FULL else DiskError
-    raise kind("the host could not hold the archive while it was judged")
+    raise kind("the host could not store the archive to validate it")

@@ -24,7 +24,7 @@ DIGITS = 20
 _SPECIAL = {tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE}
 _FILES = {tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE}
 _LABEL = b"V"
-_OURS = ("path", "linkpath", "size")
+_USED_KEYS = ("path", "linkpath", "size")
 """Keys of extended headers that are used here."""
 _SPARSE = "GNU.sparse."
 
@@ -37,14 +37,14 @@ class Blocks:
         self._piece = b""
         self._next = 0
 
-    def some(self, most: int) -> bytes:
-        """Return at least one and at most *most* bytes; none at the end."""
+    def some(self, max_bytes: int) -> bytes:
+        """Return at least one and at most *max_bytes* bytes; none at the end."""
         while self._next == len(self._piece):
             piece = next(self._pieces, None)
             if piece is None:
                 return b""
             self._piece, self._next = piece, 0
-        found = self._piece[self._next : self._next + most]
+        found = self._piece[self._next : self._next + max_bytes]
         self._next += len(found)
         return found
 
@@ -63,7 +63,7 @@ class Blocks:
 
 
 @dataclass(slots=True)
-class _Said:
+class _Extended:
     """The content of extended headers for the member that follows."""
 
     types: set[bytes]
@@ -81,19 +81,19 @@ def tar_members(pieces: Iterator[bytes], meter: ExtractMeter) -> Iterator[tuple[
         LimitError: It exceeds a limit of the meter.
     """
     blocks = Blocks(pieces)
-    said = _Said(set(), {})
+    extended = _Extended(set(), {})
     while header := _header(blocks):
-        if header.type in _EXTENDED:
-            _read_extended(header, blocks, meter, said)
+        if header.type in _EXTENDED_TYPES:
+            _read_extended(header, blocks, meter, extended)
             continue
-        member = _member(header, said)
-        said = _Said(set(), {})
+        member = _member(header, extended)
+        extended = _Extended(set(), {})
         content = blocks.exactly(member.size_bytes)
         yield member, content
         deque(content, maxlen=0)
         _skip_padding(blocks, member.size_bytes)
-    if said.types:
-        raise ArchiveError("the archive ends after a header that speaks of another member")
+    if extended.types:
+        raise ArchiveError("the archive ends after an extended header, before its member")
     _require_end(blocks)
 
 
@@ -107,7 +107,7 @@ def _header(blocks: Blocks) -> tarfile.TarInfo | None:
     except (tarfile.TarError, ValueError):
         header = None
     if header is None:
-        raise ArchiveError("this is no archive that is read here, or a header in it is broken")
+        raise ArchiveError("not a supported archive, or a header is corrupt")
     if header.size < 0:
         raise ArchiveError(f"member {header.name!r} has a negative size", path=header.name)
     return header
@@ -121,7 +121,7 @@ def _require_end(blocks: Blocks) -> None:
         if not piece:
             return
         if any(piece):
-            raise ArchiveError("something follows the end of the archive")
+            raise ArchiveError("data follows the end of the archive")
         left -= len(piece)
     if blocks.some(1):
         raise ArchiveError("too much padding follows the end of the archive")
@@ -134,16 +134,16 @@ def _skip_padding(blocks: Blocks, size: int) -> None:
 # Members
 
 
-def _member(header: tarfile.TarInfo, said: _Said) -> Member:
-    name = said.pax.get("path") or said.name or header.name
-    target = said.pax.get("linkpath") or said.target or header.linkname
-    size = _number(said.pax["size"], name) if "size" in said.pax else header.size
+def _member(header: tarfile.TarInfo, extended: _Extended) -> Member:
+    name = extended.pax.get("path") or extended.name or header.name
+    target = extended.pax.get("linkpath") or extended.target or header.linkname
+    size = _number(extended.pax["size"], name) if "size" in extended.pax else header.size
     if header.type in _FILES:
         return Member(name=name, kind=FileKind.FILE, size_bytes=size)
     if header.type in _SPECIAL:
         raise NotRegularError(f"member {name!r} is a FIFO or a device", path=name)
     if size:
-        raise ArchiveError(f"member {name!r} has a content, but is no file", path=name)
+        raise ArchiveError(f"member {name!r} has content but is not a file", path=name)
     if header.type == tarfile.DIRTYPE:
         return Member(name=name, kind=FileKind.DIRECTORY)
     if header.type == tarfile.SYMTYPE:
@@ -152,42 +152,42 @@ def _member(header: tarfile.TarInfo, said: _Said) -> Member:
         return Member(name=name, kind=FileKind.FILE, same_as=target)
     if header.type == _LABEL:
         return Member(name=name, kind=FileKind.OTHER)
-    raise ArchiveError(f"member {name!r} is of a kind that is not read here", path=name)
+    raise ArchiveError(f"member {name!r} has an unsupported type", path=name)
 
 
 def _number(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS):
-        raise ArchiveError(f"the size of member {name!r} is no number", path=name)
+        raise ArchiveError(f"the size of member {name!r} is not a number", path=name)
     return int(text)
 
 
 # Extended headers
 
 
-def _read_extended(header: tarfile.TarInfo, blocks: Blocks, meter: ExtractMeter, said: _Said) -> None:
+def _read_extended(header: tarfile.TarInfo, blocks: Blocks, meter: ExtractMeter, extended: _Extended) -> None:
     """Read an extended header for the next member, or a global one."""
-    if header.type in said.types:
-        raise ArchiveError("two headers say the same of one member")
+    if header.type in extended.types:
+        raise ArchiveError("a member has two extended headers of the same type")
     meter.add_header(header.size)
     data = b"".join(blocks.exactly(header.size))
     _skip_padding(blocks, header.size)
     if header.type == tarfile.XGLTYPE:
         meter.add_member()
-        if any(key in _OURS or key.startswith(_SPARSE) for key, _ in _records(data)):
-            raise ArchiveError("a global header speaks of names or sizes")
+        if any(key in _USED_KEYS or key.startswith(_SPARSE) for key, _ in _records(data)):
+            raise ArchiveError("a global header sets names or sizes")
         return
-    said.types.add(header.type)
+    extended.types.add(header.type)
     if header.type == tarfile.XHDTYPE:
-        said.pax = dict(_records(data))
-        if any(key.startswith(_SPARSE) for key in said.pax):
-            raise ArchiveError("sparse members are not read here")
+        extended.pax = dict(_records(data))
+        if any(key.startswith(_SPARSE) for key in extended.pax):
+            raise ArchiveError("sparse members are not supported")
     elif header.type == tarfile.GNUTYPE_LONGNAME:
-        said.name = _text(data)
+        extended.name = _text(data)
     else:
-        said.target = _text(data)
+        extended.target = _text(data)
 
 
-_EXTENDED = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
+_EXTENDED_TYPES = {tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK}
 
 
 def _text(data: bytes) -> str:
@@ -202,9 +202,9 @@ def _records(data: bytes) -> Iterator[tuple[str, str]]:
         digits = data[start:space] if space >= 0 else b""
         end = start + int(digits) if digits.isdigit() else 0
         if not space < end <= len(data) or data[end - 1 : end] != b"\n":
-            raise ArchiveError("an extended header of the archive is broken")
+            raise ArchiveError("an extended header of the archive is corrupt")
         key, equals, value = data[space + 1 : end - 1].partition(b"=")
         if not equals:
-            raise ArchiveError("an extended header of the archive is broken")
+            raise ArchiveError("an extended header of the archive is corrupt")
         yield key.decode("utf-8", "replace"), value.decode("utf-8", "surrogateescape")
         start = end

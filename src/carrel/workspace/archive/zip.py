@@ -23,10 +23,10 @@ from carrel.workspace.extract_limits import ExtractMeter
 
 END = Struct("<4s4H2LH")
 END_MARK = b"PK\5\6"
-LOCATOR = Struct("<4sLQL")
-LOCATOR_MARK = b"PK\6\7"
-WIDE_END = Struct("<4sQ2H2L4Q")
-WIDE_END_MARK = b"PK\6\6"
+ZIP64_LOCATOR = Struct("<4sLQL")
+ZIP64_LOCATOR_MARK = b"PK\6\7"
+ZIP64_END = Struct("<4sQ2H2L4Q")
+ZIP64_END_MARK = b"PK\6\6"
 CENTRAL = Struct("<4s4B4H3L5H2L")
 CENTRAL_MARK = b"PK\1\2"
 LOCAL = Struct("<4s2B4H3L2H")
@@ -37,9 +37,9 @@ STORED, DEFLATED = 0, 8
 DESCRIPTOR, UTF8 = 0x8, 0x800
 ENCRYPTED = 0x1 | 0x40 | 0x2000
 PATCHED = 0x20
-WIDE_EXTRA = 1
-NARROW = 0xFFFFFFFF
-SHORT = 0xFFFF
+ZIP64_EXTRA = 1
+MAX_UINT32, MAX_UINT16 = 0xFFFFFFFF, 0xFFFF
+"""Values that stand for a number in a zip64 record or field."""
 COMMENT_BYTES = 2**16
 _ORDINARY = {0, stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK}
 
@@ -99,34 +99,34 @@ def _find_directory(spool: Spool) -> _Directory:
             fields = END.unpack_from(tail, at)
             if at + END.size + fields[7] == len(tail):
                 return _directory(spool, start + at, fields)
-    raise ArchiveError("the archive ends too early, or is no zip archive")
+    raise ArchiveError("the archive ends too early, or is not a zip archive")
 
 
 def _directory(spool: Spool, at: int, fields: tuple[int, ...]) -> _Directory:
-    narrow = fields[1:7]
-    at, *wide = _wide_end(spool, at) or (at, *narrow)
-    if any(short not in (full, SHORT, NARROW) for short, full in zip(narrow, wide, strict=True)):
+    short = fields[1:7]
+    at, *full = _zip64_end(spool, at) or (at, *short)
+    if any(one not in (other, MAX_UINT16, MAX_UINT32) for one, other in zip(short, full, strict=True)):
         raise ArchiveError("the archive has two end records that differ")
-    disk, first, here, count, size, offset = wide
+    disk, first, here, count, size, offset = full
     if disk or first or here != count:
-        raise ArchiveError("zip archives in several parts are not read here")
+        raise ArchiveError("multi-part zip archives are not supported")
     if offset + size != at:
-        raise ArchiveError("the central directory of the archive is not where it should be")
+        raise ArchiveError("the central directory of the archive is not at its declared offset")
     return _Directory(offset, at, count)
 
 
-def _wide_end(spool: Spool, at: int) -> tuple[int, ...] | None:
+def _zip64_end(spool: Spool, at: int) -> tuple[int, ...] | None:
     """Return the offset and the fields of the zip64 end record, if the archive has one."""
-    found = spool.read(at - LOCATOR.size, LOCATOR.size) if at >= LOCATOR.size else b""
-    if not found.startswith(LOCATOR_MARK):
+    found = spool.read(at - ZIP64_LOCATOR.size, ZIP64_LOCATOR.size) if at >= ZIP64_LOCATOR.size else b""
+    if not found.startswith(ZIP64_LOCATOR_MARK):
         return None
-    _, _, offset, disks = LOCATOR.unpack(found)
-    data = spool.read(offset, WIDE_END.size) if offset < at else b""
-    if disks > 1 or len(data) < WIDE_END.size or not data.startswith(WIDE_END_MARK):
-        raise ArchiveError("the end record of the archive is broken")
-    _, length, _, _, disk, first, here, count, size, start = WIDE_END.unpack(data)
-    if offset + 12 + length != at - LOCATOR.size:
-        raise ArchiveError("the end record of the archive is broken")
+    _, _, offset, disks = ZIP64_LOCATOR.unpack(found)
+    data = spool.read(offset, ZIP64_END.size) if offset < at else b""
+    if disks > 1 or len(data) < ZIP64_END.size or not data.startswith(ZIP64_END_MARK):
+        raise ArchiveError("the end record of the archive is corrupt")
+    _, length, _, _, disk, first, here, count, size, start = ZIP64_END.unpack(data)
+    if offset + 12 + length != at - ZIP64_LOCATOR.size:
+        raise ArchiveError("the end record of the archive is corrupt")
     return offset, disk, first, here, count, size, start
 
 
@@ -135,7 +135,7 @@ def _entries(spool: Spool, directory: _Directory, meter: ExtractMeter) -> Iterat
     for _ in range(directory.members):
         data = spool.read(at, CENTRAL.size)
         if len(data) < CENTRAL.size or not data.startswith(CENTRAL_MARK) or at >= directory.end:
-            raise ArchiveError("the central directory of the archive is broken")
+            raise ArchiveError("the central directory of the archive is corrupt")
         fields = CENTRAL.unpack(data)
         lengths = fields[12:15]
         meter.add_header(CENTRAL.size + sum(lengths))
@@ -143,7 +143,7 @@ def _entries(spool: Spool, directory: _Directory, meter: ExtractMeter) -> Iterat
         at += CENTRAL.size + sum(lengths)
         yield _entry(spool, meter, fields, rest[: lengths[0]], rest[lengths[0] : sum(lengths[:2])])
     if at != directory.end:
-        raise ArchiveError("the central directory of the archive is broken")
+        raise ArchiveError("the central directory of the archive is corrupt")
 
 
 def _entry(spool: Spool, meter: ExtractMeter, fields: tuple[int, ...], raw: bytes, extra: bytes) -> _Entry:
@@ -154,10 +154,10 @@ def _entry(spool: Spool, meter: ExtractMeter, fields: tuple[int, ...], raw: byte
     if flags & (ENCRYPTED | PATCHED):
         raise ArchiveError(f"member {name!r} is encrypted or patched", path=name)
     if method not in (STORED, DEFLATED):
-        raise ArchiveError(f"member {name!r} is compressed in a way that is not read here", path=name)
-    size, packed, header = _widened(extra, (size, packed, header), name)
+        raise ArchiveError(f"member {name!r} has an unsupported compression method", path=name)
+    size, packed, header = _with_zip64(extra, (size, packed, header), name)
     if method == STORED and size != packed:
-        raise ArchiveError(f"member {name!r} has two sizes", path=name)
+        raise ArchiveError(f"the sizes of member {name!r} differ", path=name)
     start = _require_local(spool, header, fields, raw, (checksum, packed, size))
     meter.add_header(start - header)
     return _Entry(
@@ -179,7 +179,7 @@ def _name(raw: bytes, flags: int) -> str:
     except UnicodeDecodeError:
         text = raw.decode("cp437")
     if flags & UTF8:
-        raise ArchiveError(f"the name of member {text!r} is not UTF-8, although it says so", path=text)
+        raise ArchiveError(f"the name of member {text!r} is not UTF-8, although its flag is set", path=text)
     return text
 
 
@@ -192,33 +192,33 @@ def _kind(name: str, mode: int, size: int) -> FileKind:
     if kind != stat.S_IFDIR and not name.endswith("/"):
         return FileKind.FILE
     if size:
-        raise ArchiveError(f"member {name!r} has a content, but is no file", path=name)
+        raise ArchiveError(f"member {name!r} has content but is not a file", path=name)
     return FileKind.DIRECTORY
 
 
-def _widened(extra: bytes, values: tuple[int, ...], name: str) -> list[int]:
+def _with_zip64(extra: bytes, values: tuple[int, ...], name: str) -> list[int]:
     """Return *values* with those replaced that are in the zip64 extra field, in its order."""
-    if NARROW not in values:
+    if MAX_UINT32 not in values:
         return list(values)
-    wide = _wide_field(extra, name)
+    numbers = _zip64_field(extra, name)
     found = []
     for value in values:
-        if value == NARROW:
-            if len(wide) < 8:
-                raise ArchiveError(f"a number of member {name!r} is missing", path=name)
-            value, wide = int.from_bytes(wide[:8], "little"), wide[8:]  # noqa: PLW2901  # its wide form
+        if value == MAX_UINT32:
+            if len(numbers) < 8:
+                raise ArchiveError(f"the zip64 field of member {name!r} is incomplete", path=name)
+            value, numbers = int.from_bytes(numbers[:8], "little"), numbers[8:]  # noqa: PLW2901  # its zip64 form
         found.append(value)
     return found
 
 
-def _wide_field(extra: bytes, name: str) -> bytes:
+def _zip64_field(extra: bytes, name: str) -> bytes:
     at = 0
     while at + FIELD.size <= len(extra):
         kind, length = FIELD.unpack_from(extra, at)
         at += FIELD.size + length
-        if kind == WIDE_EXTRA and at <= len(extra):
+        if kind == ZIP64_EXTRA and at <= len(extra):
             return extra[at - length : at]
-    raise ArchiveError(f"a number of member {name!r} is missing", path=name)
+    raise ArchiveError(f"the zip64 field of member {name!r} is incomplete", path=name)
 
 
 # Local headers
@@ -231,15 +231,15 @@ def _require_local(
     name = _name(raw, fields[5])
     data = spool.read(at, LOCAL.size) if at <= spool.size_bytes else b""
     if len(data) < LOCAL.size or not data.startswith(LOCAL_MARK):
-        raise ArchiveError(f"member {name!r} is not where it should be", path=name)
+        raise ArchiveError(f"the local header of member {name!r} is not at its declared offset", path=name)
     flags, method, _, _, checksum, packed, size, name_length, extra_length = LOCAL.unpack(data)[3:]
     rest = spool.read(at + LOCAL.size, name_length + extra_length)
     if rest[:name_length] != raw or method != fields[6] or flags & (ENCRYPTED | PATCHED):
-        raise ArchiveError(f"member {name!r} is described in two ways", path=name)
-    size, packed = _widened(rest[name_length:], (size, packed), name)
+        raise ArchiveError(f"member {name!r} has two different headers", path=name)
+    size, packed = _with_zip64(rest[name_length:], (size, packed), name)
     for local, central in zip((checksum, packed, size), sizes, strict=True):
         if local != central and (local or not flags & DESCRIPTOR):
-            raise ArchiveError(f"member {name!r} is described in two ways", path=name)
+            raise ArchiveError(f"member {name!r} has two different headers", path=name)
     return at + LOCAL.size + len(rest)
 
 
@@ -259,7 +259,7 @@ def _require_apart(entries: list[_Entry], directory: _Directory) -> None:
 
 def _link_text(spool: Spool, entry: _Entry) -> str:
     if entry.size_bytes >= PATH_BYTES:
-        raise ArchiveError(f"the text of the link {entry.name!r} is too long", path=entry.name)
+        raise ArchiveError(f"the target of the link {entry.name!r} is too long", path=entry.name)
     return b"".join(_content(spool, entry)).decode("utf-8", "surrogateescape")
 
 
@@ -275,7 +275,7 @@ def _content(spool: Spool, entry: _Entry) -> Iterator[bytes]:
         checksum = zlib.crc32(piece, checksum)
         yield piece
     if left or checksum != entry.checksum:
-        raise ArchiveError(f"the content of member {entry.name!r} is not what was announced", path=entry.name)
+        raise ArchiveError(f"the size or checksum of member {entry.name!r} is wrong", path=entry.name)
 
 
 class _Once:
@@ -287,6 +287,6 @@ class _Once:
 
     def __call__(self) -> Decompressor:
         if self._used:
-            raise ArchiveError(f"member {self._name!r} goes on after its end", path=self._name)
+            raise ArchiveError(f"member {self._name!r} continues after its end", path=self._name)
         self._used = True
         return Inflater(RAW)
