@@ -69,23 +69,25 @@ def _encode(text: str, path: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
         start = error.start
-    raise TextError(f"cannot edit {path!r}: character {start} of the text is no whole character", path=path)
+    raise TextError(
+        f"cannot edit {path!r}: character {start} of the text is an unpaired surrogate", path=path
+    )
 
 
 def _list_lines(content: bytes, text: bytes) -> str:
     """List the numbers of the first lines on which *text* begins."""
     numbers: list[str] = []
     number, at = 1, 0
-    place = content.find(text)
-    while place >= 0:
+    offset = content.find(text)
+    while offset >= 0:
         if len(numbers) == LISTED_LINES:
             return f"lines {', '.join(numbers)} and more"
-        number += content.count(b"\n", at, place)
+        number += content.count(b"\n", at, offset)
         numbers.append(str(number))
-        at = place
+        at = offset
         # Each line is listed once; some contain the text a million times.
-        line_end = content.find(b"\n", place)
-        place = -1 if line_end < 0 else content.find(text, line_end + 1)
+        line_end = content.find(b"\n", offset)
+        offset = -1 if line_end < 0 else content.find(text, line_end + 1)
     return f"line{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
@@ -102,14 +104,14 @@ class _Hunk(NamedTuple):
 
     begin: int
     end: int
-    places: list[int]
+    offsets: list[int]
 
 
 def _diff(content: bytes, before: bytes, after: bytes, path: str) -> str:
     rendered = [f"--- {path}\n+++ {path}\n"]
     size = counted_to = first = shift = 0
-    for begin, end, places in _hunks(content, before):
-        grown = max(0, len(places) * (len(after) - len(before)))
+    for begin, end, offsets in _hunks(content, before):
+        grown = max(0, len(offsets) * (len(after) - len(before)))
         lines = content.count(b"\n", begin, end)
         if end - begin + grown > _HUNK_BYTES or lines > DIFF_CHARACTERS:
             hunk = ""
@@ -117,7 +119,7 @@ def _diff(content: bytes, before: bytes, after: bytes, path: str) -> str:
             first += content.count(b"\n", counted_to, begin)
             counted_to = begin
             old = content[begin:end]
-            new = _rewritten(old, [place - begin for place in places], before, after)
+            new = _rewritten(old, [offset - begin for offset in offsets], before, after)
             hunk, more = _render_hunk(old, new, first, shift)
             shift += more
             size += len(hunk)
@@ -132,31 +134,31 @@ def _hunks(content: bytes, text: bytes) -> Iterator[_Hunk]:
     """Yield the lines around each *text*; the last hunk is incomplete if it is too long for a diff."""
     hunk: _Hunk | None = None
     line_end = 0
-    for place in _places(content, text):
-        last = place + len(text) - 1
-        if hunk is not None and (hunk.end - hunk.begin > _HUNK_BYTES or len(hunk.places) > DIFF_CHARACTERS):
+    for offset in _offsets(content, text):
+        last = offset + len(text) - 1
+        if hunk is not None and (hunk.end - hunk.begin > _HUNK_BYTES or len(hunk.offsets) > DIFF_CHARACTERS):
             break
         if hunk is not None and last < line_end:
             # In the same line as the previous one; there may be very many.
-            hunk.places.append(place)
+            hunk.offsets.append(offset)
             continue
-        begin, line_end = _line_begin(content, place), _line_end(content, last)
+        begin, line_end = _line_begin(content, offset), _line_end(content, last)
         end = line_end
         for _ in range(CONTEXT_LINES):
             begin = _line_begin(content, begin - 1) if begin else 0
             end = _line_end(content, end)
         if hunk is not None and begin <= hunk.end:
             hunk = hunk._replace(end=max(hunk.end, end))
-            hunk.places.append(place)
+            hunk.offsets.append(offset)
             continue
         if hunk is not None:
             yield hunk
-        hunk = _Hunk(begin, end, [place])
+        hunk = _Hunk(begin, end, [offset])
     if hunk is not None:
         yield hunk
 
 
-def _places(content: bytes, text: bytes) -> Iterator[int]:
+def _offsets(content: bytes, text: bytes) -> Iterator[int]:
     at = content.find(text)
     while at >= 0:
         yield at
@@ -173,12 +175,12 @@ def _line_end(content: bytes, at: int) -> int:
     return len(content) if end < 0 else end + 1
 
 
-def _rewritten(old: bytes, places: list[int], before: bytes, after: bytes) -> bytes:
+def _rewritten(old: bytes, offsets: list[int], before: bytes, after: bytes) -> bytes:
     pieces: list[bytes] = []
     at = 0
-    for place in places:
-        pieces += (old[at:place], after)
-        at = place + len(before)
+    for offset in offsets:
+        pieces += (old[at:offset], after)
+        at = offset + len(before)
     return b"".join([*pieces, old[at:]])
 
 

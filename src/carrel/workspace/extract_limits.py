@@ -75,9 +75,9 @@ class ExtractMeter:
         require("extracted_bytes", size_bytes, self._limits.extracted_bytes, "expands to {} bytes")
         ratio = self._limits.ratio
         if ratio is not None and size_bytes > HARMLESS_BYTES:
-            most = max(HARMLESS_BYTES, ratio * self._archive_bytes)
+            limit = max(HARMLESS_BYTES, ratio * self._archive_bytes)
             require(
-                "archive_ratio", size_bytes, most, f"of {self._archive_bytes} bytes expands to {{}} bytes"
+                "archive_ratio", size_bytes, limit, f"of {self._archive_bytes} bytes expands to {{}} bytes"
             )
 
 

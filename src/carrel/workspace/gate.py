@@ -107,7 +107,7 @@ Owner = TypeVar("Owner", bound=Gated)
 def gated(
     operation: str,
 ) -> Callable[[Callable[Concatenate[Owner, Params], Result]], Callable[Concatenate[Owner, Params], Result]]:
-    """Record every refusal of the operation before the caller sees it."""
+    """Record every refusal of *operation* before the caller sees it."""
 
     def decorate(
         method: Callable[Concatenate[Owner, Params], Result],

@@ -99,8 +99,8 @@ CONTEXT_LINES = 20
 """Maximum number of context lines on each side of a match."""
 BINARY_BYTES = 8192
 """A file with a NUL among this many first bytes is binary."""
-NEAR_BYTES = 2**12
-"""Up to this many bytes, plain text is found faster without RE2."""
+SMALL_BYTES = 2**12
+"""Contents up to this size, in bytes, are searched for plain text faster without RE2."""
 _WALK_LIMITS = frozenset({"limit.depth", "limit.list_entries", "limit.walk_entries"})
 
 
@@ -159,7 +159,8 @@ class Query:
         try:
             text = self.text.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise PatternError("the search query holds half a character, which no file can") from None
+            problem = "the search query contains an unpaired surrogate, which no file can hold"
+            raise PatternError(problem) from None
         try:
             pattern = re2.compile(b"(?m)" + text if self.regex else text, options)
         except re2.error as error:
@@ -174,11 +175,11 @@ class Query:
         if self.regex or not text.isascii():
             return lambda content: False
         if not self.ignore_case:
-            return lambda content: len(content) <= NEAR_BYTES and text not in content
+            return lambda content: len(content) <= SMALL_BYTES and text not in content
         lowered = text.lower()
         # Beyond ASCII, RE2 folds more cases than `lower` does.
         return lambda content: (
-            len(content) <= NEAR_BYTES and content.isascii() and lowered not in content.lower()
+            len(content) <= SMALL_BYTES and content.isascii() and lowered not in content.lower()
         )
 
 
@@ -319,15 +320,15 @@ class _Lines:
         self._characters = characters
         self.number = max(1, number)
         self.start = line_start(content, self.number - 1)
-        """Where the line begins."""
+        """Offset of the line."""
 
     def go_to(self, offset: int) -> None:
-        """Go on to the line that holds the byte at *offset*."""
+        """Move forward to the line that contains the byte at *offset*."""
         self.number += self._content.count(b"\n", self.start, offset)
         self.start = max(self.start, self._content.rfind(b"\n", self.start, offset) + 1)
 
     def column_of(self, offset: int) -> int:
-        """The character of the line, counted from 1, that begins at *offset*."""
+        """Return the position of *offset* in the line, in characters counted from 1."""
         return len(self._content[self.start : offset].decode("utf-8", "replace")) + 1
 
     def text(self) -> str:

@@ -78,15 +78,15 @@ def line_window(
     if start < 1 or (count is not None and count < 0):
         raise ValueError(f"a window starts at line 1 and has no negative size: {start}, {count}")
     window = _Window(start, sys.maxsize if count is None else start + count)
-    ceiling = sys.maxsize if limit is None else limit
+    max_bytes = sys.maxsize if limit is None else limit
     for chunk in chunks:
         window.take(chunk)
-        if window.size > ceiling:
+        if window.size > max_bytes:
             raise LimitError(
                 "read_bytes",
-                limit=ceiling,
+                limit=max_bytes,
                 asked=window.size,
-                message=f"the lines asked for in {path!r} are more than {ceiling} bytes, the limit of a read",
+                message=f"the requested lines of {path!r} exceed {max_bytes} bytes, the limit of a read",
                 path=path,
             )
     text = decode(b"".join(window.pieces), encoding, path)
@@ -103,7 +103,7 @@ def line_window(
 
 
 class _Window:
-    """Collects the lines from *start* up to, without, *end*."""
+    """Collects the lines from *start* to before *end*."""
 
     def __init__(self, start: int, end: int) -> None:
         self.start = start

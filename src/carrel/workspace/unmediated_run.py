@@ -79,7 +79,7 @@ class UnmediatedRun:
 
     @property
     def bypass(self) -> UnmediatedAccess | None:
-        """The directory of the host; `None` for files that are elsewhere."""
+        """Access to the directory on the host; `None` for files that are elsewhere."""
         return self.files.unmediated_access()
 
     def require_room(self) -> None:
@@ -132,12 +132,12 @@ class UnmediatedRun:
             WalkCancelledError: The walk was cancelled; the run must not start.
         """
         self._position = self._gate.position()
-        self._before = self._survey()
+        self._before = self._read_state()
         checkpoint()
         self._gate.ledger.begin_unmediated()
 
     def mark_dirty(self) -> None:
-        """Let the next one to look count again."""
+        """Let the next caller count the files."""
         with self._gate.ledger as ledger:
             ledger.charge(0, 0)
             ledger.mark_dirty()
@@ -151,7 +151,7 @@ class UnmediatedRun:
         """Record the changes in the journal, and count the files."""
         # Before the records, which must not name changes that a power loss took.
         self._gate.ledger.flush_unmediated()
-        changes = self._record(self._survey())
+        changes = self._record(self._read_state())
         # Without a quota, there may be more entries than a count allows.
         with suppress(LimitError, WalkCancelledError):
             changes.problem = self.problem(self._gate.ledger.end_unmediated())
@@ -190,12 +190,12 @@ class UnmediatedRun:
                     found.add(event)
         return found
 
-    def _survey(self) -> TreeState:
-        bypass = self.bypass
+    def _read_state(self) -> TreeState:
+        access = self.bypass
         for _ in range(_TRIES):
             # Fails if directories are moved during the walk.
             with suppress(CarrelError):
-                return self._walk() if bypass is None else bypass.read_state(MAX_STATE_ENTRIES)
+                return self._walk() if access is None else access.read_state(MAX_STATE_ENTRIES)
         return TreeState(is_whole=False)
 
     def _walk(self) -> TreeState:

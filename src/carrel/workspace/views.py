@@ -31,7 +31,7 @@ class Location(NamedTuple):
     rule: int | None
     """The rule that decides about the path; `None` if no rule covers it."""
     area: int
-    """The workspace, the number of another rule, or the host."""
+    """`WORKSPACE_ROOT`, the index of another rule, `HOST_ROOT`, or a directory of a view."""
     path: ParsedPath
     """The path relative to the root of the area."""
 
@@ -212,7 +212,7 @@ class View:
         self.roots = roots
         self.within = within
         self.check = check
-        self._sub_roots = [roots.workspace.subtree(names) for names in within or ()]
+        self._subtrees = [roots.workspace.subtree(names) for names in within or ()]
         self._checked: dict[int, CancellableFiles] = {}
         self.filter = None if within is None else ViewFilter(roots.table, within)
         """Restricts the view to *within*, if that is given."""
@@ -233,7 +233,7 @@ class View:
             ClosedError: The workspace was closed.
         """
         area = location.area
-        found = self._sub_roots[_FIRST - area] if area <= _FIRST else self.roots.files(location)
+        found = self._subtrees[_FIRST - area] if area <= _FIRST else self.roots.files(location)
         if self.check is None:
             return found
         checked = self._checked.get(area)
@@ -253,7 +253,7 @@ def parse_within(paths: Iterable[str], mount: str) -> tuple[NameParts, ...]:
         ValueError: One is empty, leads out, or is absolute and not beneath *mount*.
     """
     if isinstance(paths, str):
-        raise TypeError("the paths must come in a list, not as one str")
+        raise TypeError("the paths must be a list of str, not one str")
     found = {_names(path, parts_of(mount)) for path in paths}
     if () in found:
         return ()
