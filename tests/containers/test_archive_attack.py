@@ -149,7 +149,7 @@ def test_a_hole_is_not_copied_to_the_host_nor_waited_for(
     files: ContainerFiles, inside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It costs a program nothing, and the engine sends every byte of it."""
-    monkeypatch.setattr(archive, "MOST_BYTES", 4 * MIB)
+    monkeypatch.setattr(archive, "MAX_RESPONSE_BYTES", 4 * MIB)
     (inside / "d").mkdir()
     (inside / "d" / "small").write_bytes(b"text")
     huge = inside / "d" / "huge"
@@ -199,7 +199,7 @@ def test_what_was_swapped_after_it_was_looked_at_is_left_alone(
         top.mkdir()
         (top / "f").write_text("text")
     steps, parts = _primitives(files), (b"d", b"f")
-    found = steps.look(parts, Links.KEEP)
+    found = steps.stat(parts, Links.KEEP)
     assert isinstance(found, FoundEntry)
     (inside / swapped).rename(inside / "away")
     (inside / swapped).symlink_to(f"{slot.outer}/{swapped}")
@@ -258,11 +258,11 @@ def test_what_was_seen_while_a_container_was_let_go_on_is_not_told() -> None:
     (slot.base / "ws" / "f").write_text("text")
     with pytest.raises(BlockingIOError):
         _let_go_on(slot, steps)
-    assert steps.look((b"f",), Links.KEEP)
+    assert steps.stat((b"f",), Links.KEEP)
 
 
 def _let_go_on(slot: Slot, steps: ArchivePrimitives) -> None:
     """Look at a file, as part of a step in whose middle somebody lets the container go on."""
     with steps._paused():
-        assert steps.look((b"f",), Links.KEEP)
+        assert steps.stat((b"f",), Links.KEEP)
         slot.container.unpause()

@@ -169,10 +169,10 @@ def test_an_image_without_a_shell_is_named(engine: Engine, make: Make) -> None:
 def test_archives_go_in_and_out_of_what_never_ran(engine: Engine, make: Make) -> None:
     container = make(image=STATIC, command=None, mount=Volume(name="carrel-test-never-ran"))
     try:
-        found = container.look("/workspace")
+        found = container.stat("/workspace")
         assert found is not None
         assert found.name == "workspace"
-        assert container.look("/workspace/nothing") is None
+        assert container.stat("/workspace/nothing") is None
         assert b"".join(container.get_archive("/workspace")).startswith(b"workspace/")
     finally:
         container.remove()

@@ -289,15 +289,15 @@ def test_a_volume_in_memory_holds_exactly_what_it_may(containers: Containers) ->
 def test_a_hold_is_shared_by_all_and_alone_only_by_the_last(tmp_path: Path) -> None:
     file = tmp_path / "deep" / "one.lock"
     first, second = UsageLock.share(file), UsageLock.share(file)
-    assert not first.alone()
+    assert not first.try_exclusive()
     with exclusive_usage_lock(file) as nobody:
         assert nobody is None
     second.release()
-    assert first.alone()
-    first.share_again()
+    assert first.try_exclusive()
+    first.make_shared()
     third = UsageLock.share(file)
     third.release()
-    first.release(forget=first.alone())
+    first.release(remove_file=first.try_exclusive())
     assert not file.exists()
     with exclusive_usage_lock(file) as mine:
         assert mine is not None

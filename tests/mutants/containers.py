@@ -322,7 +322,7 @@ MUTANTS = [
     Mutant(
         "container: other settings",
         "containers/manager.py",
-        "if not lock.alone():",
+        "if not lock.try_exclusive():",
         "if False:",
         f"{KEEPER}::test_other_settings_wait_for_those_who_use_the_container",
     ),

@@ -73,7 +73,7 @@ class Container:
         Raises:
             ContainerError: The container does not exist.
         """
-        with self._translated("looking at it"):
+        with self._translated("inspecting it"):
             found = self.engine.api.inspect_container(self.id)
         state = found["State"]
         return ContainerState(
@@ -90,7 +90,7 @@ class Container:
 
     def volume(self) -> Volume | None:
         """Return the volume at `/workspace`, which its user owns; `None` if it is not a volume."""
-        with self._translated("looking at it"):
+        with self._translated("inspecting it"):
             found = self.engine.api.inspect_container(self.id)
         for mount in found["Mounts"]:
             if mount["Destination"] == WORKSPACE and mount["Type"] == "volume":
@@ -193,8 +193,8 @@ class Container:
             path = self.engine.api._url("/containers/{0}/exec", self.id)
             response = self.engine.api._post_json(path, data=body)
             exec_id = str(self.engine.api._result(response, json=True)["Id"])
-        line = self.engine.hijack(f"/exec/{exec_id}/start", {"Detach": False, "Tty": False})
-        return ExecStream(self.engine, exec_id, line)
+        connection = self.engine.hijack(f"/exec/{exec_id}/start", {"Detach": False, "Tty": False})
+        return ExecStream(self.engine, exec_id, connection)
 
     # Archives
 
@@ -206,13 +206,13 @@ class Container:
         """Extract a tar stream into the directory *path*, with the owners in the archive."""
         url = self.engine.api._url("/containers/{0}/archive", self.id)
         parameters = {"path": path, "noOverwriteDirNonDir": "true"}
-        with self._translated("storing in it"):
+        with self._translated("extracting an archive into it"):
             self.engine.api._raise_for_status(self.engine.api._put(url, params=parameters, data=tar))
 
-    def look(self, path: str) -> PathStat | None:
+    def stat(self, path: str) -> PathStat | None:
         """Return what Docker reports about *path*, without following a link; `None` if it does not exist."""
         url = self.engine.api._url("/containers/{0}/archive", self.id) + f"?path={quote(path, safe='/')}"
-        with self._translated("looking into it"):
+        with self._translated("inspecting a path in it"):
             response = self.engine.api.head(url, timeout=self.engine.timeout_seconds)
             if response.status_code == 404 and "X-Docker-Container-Path-Stat" not in response.headers:
                 self.state()

@@ -76,7 +76,7 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """Return version and features of the engine."""
-        with translate_docker_errors("asking about it"):
+        with translate_docker_errors("reading its version and features"):
             version, info = self.api.version(), self.api.info()
         return {
             "version": version.get("Version"),
@@ -92,7 +92,7 @@ class Engine:
     def has_image(self, image: str) -> bool:
         """Whether the engine has an image of that name."""
         try:
-            with translate_docker_errors(f"looking for {image!r}"):
+            with translate_docker_errors(f"inspecting the image {image!r}"):
                 self.api.inspect_image(image)
         except ContainerError as error:
             if error.problem in ("image", "missing"):
@@ -106,7 +106,7 @@ class Engine:
         Raises:
             ContainerError: The image does not exist.
         """
-        with translate_docker_errors(f"looking for {image!r}"):
+        with translate_docker_errors(f"inspecting the image {image!r}"):
             return list(self.api.inspect_image(image)["Config"].get("Volumes") or ())
 
     def pull(self, image: str) -> None:
@@ -186,7 +186,7 @@ def _agree_on_version(api: APIClient) -> None:
     """
     from docker.constants import DEFAULT_DOCKER_API_VERSION
 
-    with translate_docker_errors("asking for its version"):
+    with translate_docker_errors("reading its version"):
         response = api.version(api_version=False)
     version = str(response.get("ApiVersion")) if isinstance(response, dict) else ""
     if not re.fullmatch(r"\d{1,4}\.\d{1,4}", version):

@@ -69,7 +69,7 @@ class ContainerFiles(ContainerLookup):
         timeout_seconds: float = ANSWER_SECONDS,
         primitives: FilePrimitives | None = None,
     ) -> None:
-        """Work beneath *root* in *container*, as its user or as *user*, or with given primitives *steps*.
+        """Work beneath *root* in *container*, as its user or as *user*; tests pass *primitives*.
 
         If the image has a shell and the usual tools, those are used. If not, or if the container is not
         running, Docker's archive API is used, which can only read, write, list and stat.

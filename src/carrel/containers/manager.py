@@ -104,7 +104,7 @@ class Containers:
                 container.remove()
             lock = self._usage_locks.pop(key, None)
             if lock is not None:
-                lock.release(forget=lock.alone())
+                lock.release(remove_file=lock.try_exclusive())
             elif container is not None:
                 with suppress(OSError):
                     self._lock_file(key).unlink()
@@ -165,7 +165,7 @@ class Containers:
         with self._key_lock(key):
             lock = self._usage_locks.pop(key, None)
             if lock is not None:
-                lock.release(forget=lock.alone() and self._is_removed(key))
+                lock.release(remove_file=lock.try_exclusive() and self._is_removed(key))
 
     def abandon(self) -> None:
         """Release all locks in a forked child, whose parent keeps using them; does not touch the engine."""
@@ -186,7 +186,7 @@ class Containers:
     def _usage_lock(self, key: str) -> UsageLock:
         """Return our usage lock of the container, taking it if needed."""
         lock = self._usage_locks.get(key)
-        if lock is not None and not lock.is_there():
+        if lock is not None and not lock.exists():
             lock.release()
             lock = None
         if lock is None:
@@ -203,7 +203,7 @@ class Containers:
     def _find(self, key: str) -> Container | None:
         name = self.name(key)
         try:
-            with translate_docker_errors(f"{name}: looking for it"):
+            with translate_docker_errors(f"{name}: inspecting it"):
                 found = self.engine.api.inspect_container(name)
         except ContainerError as error:
             if error.problem == "missing":
@@ -231,12 +231,12 @@ class Containers:
 
     def _remove_other(self, key: str, container: Container, lock: UsageLock) -> None:
         """Remove a container with another specification, unless someone else uses it."""
-        if not lock.alone():
+        if not lock.try_exclusive():
             raise ContainerError("in_use", f"container {key!r} is in use with other settings")
         try:
             container.remove()
         finally:
-            lock.share_again()
+            lock.make_shared()
 
     def _create(self, key: str, spec: ContainerSpec) -> Container:
         name = self.name(key)

@@ -182,10 +182,10 @@ _SLICE_SECONDS = 0.002
 class ExecStream:
     """Standard streams of one program; the engine frames its output as chunks of stdout and stderr."""
 
-    def __init__(self, engine: Engine, exec_id: str, line: HijackedConnection) -> None:
+    def __init__(self, engine: Engine, exec_id: str, connection: HijackedConnection) -> None:
         self._engine = engine
         self._id = exec_id
-        self._line = line
+        self._connection = connection
         self._buffer = b""
         self._stream = STDOUT
         self._left = 0
@@ -198,7 +198,7 @@ class ExecStream:
             EngineError: It was not accepted before *deadline* (monotonic clock), or the connection is closed.
         """
         with translate_docker_errors("sending to a program"):
-            self._line.send(data, deadline)
+            self._connection.send(data, deadline)
 
     def send_some(self, data: bytes | memoryview, *, deadline: float) -> int:
         """Write as much of *data* as standard input accepts before *deadline*; returns the number of bytes.
@@ -207,12 +207,12 @@ class ExecStream:
             EngineError: The program has ended or the connection is closed.
         """
         with translate_docker_errors("sending to a program"):
-            return self._line.send_some(data, deadline)
+            return self._connection.send_some(data, deadline)
 
     def close_input(self) -> None:
         """Close the program's standard input."""
         with translate_docker_errors("sending to a program"):
-            self._line.end_input()
+            self._connection.end_input()
 
     def receive(self, deadline: float) -> tuple[int, bytes] | None:
         """Return the next output with `STDOUT` or `STDERR`; `None` if nothing arrives before *deadline*.
@@ -231,7 +231,7 @@ class ExecStream:
                 self._stream, self._left = head[0], int.from_bytes(head[4:], "big")
                 continue
             with translate_docker_errors("receiving from a program"):
-                received = self._line.receive(deadline)
+                received = self._connection.receive(deadline)
             if received is None:
                 return None
             if not received:
@@ -240,13 +240,13 @@ class ExecStream:
 
     def exit_code(self) -> int | None:
         """Return the exit status; `None` while it is running."""
-        with translate_docker_errors("asking how a program ended"):
+        with translate_docker_errors("reading the exit status of a program"):
             found = self._engine.api.exec_inspect(self._id)
         return None if found.get("Running") else found.get("ExitCode")
 
-    def has_begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether the program was started, even if it has ended since."""
-        with translate_docker_errors("asking how a program began"):
+        with translate_docker_errors("reading the state of a program"):
             return bool(self._engine.api.exec_inspect(self._id).get("Pid"))
 
     def wait(self, deadline: float) -> int | None:
@@ -257,8 +257,8 @@ class ExecStream:
 
     def end(self) -> None:
         """Stop receiving and shut down the connection; the program keeps running."""
-        self._line.end()
+        self._connection.end()
 
     def close(self) -> None:
         """Close the connection; the program keeps running."""
-        self._line.close()
+        self._connection.close()

@@ -30,8 +30,8 @@ class UsageLock:
         """Take the shared lock, waiting for a process that holds it exclusively."""
         return cls(path, _open_locked(path, fcntl.LOCK_SH))
 
-    def alone(self) -> bool:
-        """Try to make the lock exclusive; if true, no one else gets it until `share_again` or `release`."""
+    def try_exclusive(self) -> bool:
+        """Try to make the lock exclusive; if true, no one else gets it until `make_shared` or `release`."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -40,17 +40,17 @@ class UsageLock:
             return False
         return True
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether the lock file still exists at its path; someone may have removed it."""
         return _is_at(self._fd, self._path)
 
-    def share_again(self) -> None:
+    def make_shared(self) -> None:
         """Go back to the shared lock."""
         fcntl.flock(self._fd, fcntl.LOCK_SH)
 
-    def release(self, *, forget: bool = False) -> None:
-        """Release the lock; with *forget*, which requires the exclusive lock, remove the file too."""
-        if forget:
+    def release(self, *, remove_file: bool = False) -> None:
+        """Release the lock; with *remove_file*, which requires the exclusive lock, also remove the file."""
+        if remove_file:
             with suppress(FileNotFoundError):
                 self._path.unlink()
         os.close(self._fd)
@@ -65,12 +65,12 @@ def exclusive_usage_lock(path: Path) -> Iterator[UsageLock | None]:
         yield None
         return
     lock = UsageLock(path, fd)
-    forget = False
+    is_done = False
     try:
         yield lock
-        forget = True
+        is_done = True
     finally:
-        lock.release(forget=forget)
+        lock.release(remove_file=is_done)
 
 
 def recorded_keys(directory: Path) -> list[str]:

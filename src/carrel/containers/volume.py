@@ -52,7 +52,7 @@ def remove_volume(engine: Engine, name: str) -> bool:
 
 def _exists(engine: Engine, name: str) -> bool:
     try:
-        with translate_docker_errors(f"looking for the volume {name!r}"):
+        with translate_docker_errors(f"inspecting the volume {name!r}"):
             engine.api.inspect_volume(name)
     except ContainerError as error:
         if error.problem == "missing":

@@ -32,8 +32,8 @@ _KINDS = {
 }
 """Bits of Go's `FileMode` for anything but a regular file."""
 PIECE_BYTES = 2**16
-MOST_BYTES = 2**30
-"""Most bytes of one response: Docker sends holes in full, which cost a program in the container nothing."""
+MAX_RESPONSE_BYTES = 2**30
+"""Maximum bytes of one response: Docker sends holes in full, which cost a program nothing."""
 
 
 class Archive:
@@ -48,7 +48,7 @@ class Archive:
         """Return the entry, if it exists; a link is not followed."""
         path = self._path(parts)
         try:
-            found = self._container.look(path)
+            found = self._container.stat(path)
         except ContainerError as error:
             if error.problem != "failed":
                 raise
@@ -58,7 +58,7 @@ class Archive:
         with self._tar(parts[:-1]) as tar:
             member = _below(tar, parts[-1])
         if member is None or not member.issym():
-            raise ContainerError("failed", "the Docker engine cannot look at a file in the container")
+            raise ContainerError("failed", "the Docker engine cannot inspect a file in the container")
         text = os.fsencode(member.linkname)
         return _stat(path, stat.S_IFLNK | 0o777, len(text), int(member.mtime) * 10**9)
 
@@ -72,7 +72,7 @@ class Archive:
 
     @contextmanager
     def _tar(self, parts: Parts) -> Iterator[tarfile.TarFile]:
-        stream = _Stream(self._container.get_archive(self._path(parts)), MOST_BYTES)
+        stream = _Stream(self._container.get_archive(self._path(parts)), MAX_RESPONSE_BYTES)
         with (
             closing(stream),
             tarfile.open(
@@ -92,7 +92,7 @@ class Archive:
         if parts:
             try:
                 parts[-1].decode()
-                self._container.look(self._path(parts))
+                self._container.stat(self._path(parts))
             except (UnicodeDecodeError, ContainerError):
                 alone = False
         with self._tar(parts if alone else parts[:-1]) as tar:

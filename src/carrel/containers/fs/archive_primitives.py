@@ -85,7 +85,7 @@ class ArchivePrimitives:
 
     # Looking up
 
-    def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
+    def stat(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
         """Return the entry; `None` if only the last name is missing."""
         with self._paused():
             return self._walk(parts, links)

@@ -69,7 +69,7 @@ class FileAgent:
         with self._lock:
             self._ready()
 
-    def ask(
+    def request(
         self, *fields: bytes, content: bytes = b"", max_bytes: int | None = None, repeat: bool = False
     ) -> AgentReply:
         """Send a request and wait for the reply, of at most *max_bytes*.

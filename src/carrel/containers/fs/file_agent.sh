@@ -7,23 +7,23 @@
 #
 # A name is never part of a command's text. It is a field: `=name` as it is, `%escapes` for printf, `..`.
 # No link is followed: a directory is entered by its plain name, and then the physical path of where that led
-# must be the one that the names say. From there on the directory is held, whatever others rename.
-# What is opened is compared with what stands at the name before anything is done to it, and changed through
-# its descriptor. Only the host reads links and decides where they lead.
+# must be the one that the names say. From then on it is the working directory, whatever others rename.
+# An opened file is compared with the entry at its name before it is used, and changed through its descriptor.
+# Only the host reads links and decides where they lead.
 
 set -fu
 umask 022
 LC_ALL=C TZ=UTC0
 export LC_ALL TZ
 IFS=' '
-exec 9<&0 </dev/null 2>/dev/null # what runs here must not eat requests
+exec 9<&0 </dev/null 2>/dev/null # programs started here must not read requests
 
 format='%d:%i:%f %s %h %b %X %Y %x %y'
 token=start code=ok at=0
 
 answer() { printf '%s:%s:%s\n' "$token" "$1" "$at"; }
 
-# Names and the way to them
+# Resolving names
 
 decode() {
     case $1 in
@@ -35,12 +35,12 @@ decode() {
     esac
 }
 
-met() { # the link $1 is in the way: its text
+met() { # print the target of the link $1, which is on the way
     if readlink "./$1"; then code=link; else code=again; fi
     return 1
 }
 
-absent() { # why there is nothing at $1
+absent() { # set the code for the missing entry $1
     code=missing
     [ -x . ] || code=denied
     [ ! -e "./$1" ] && [ ! -L "./$1" ] || code=again
@@ -73,7 +73,7 @@ climb() {
     cd -P .. && [ "$PWD" = "${want:-/}" ]
 }
 
-leap() { # the whole way at once, if that leads where the names say, and so through no link
+leap() { # resolve all names with one cd, if the result shows that there was no link
     [ "$last" -gt 2 ] || return 1
     path=.
     for part; do
@@ -90,7 +90,7 @@ leap() { # the whole way at once, if that leads where the names say, and so thro
     fi
 }
 
-walk() { # to the directory of the last name, which is left in $n
+walk() { # enter the directory of the last name, which is left in $n
     at=0 want=$base n=. code=again
     cd -P /proc/self/fd/8 && [ "$PWD" = "${base:-/}" ] || return 1
     last=$#
@@ -116,13 +116,13 @@ walk() { # to the directory of the last name, which is left in $n
     code=ok
 }
 
-walk_in() { # to the directory that the last name is
+walk_in() { # enter the directory at the last name
     walk "$@" || return 1
     [ "$n" = . ] || enter "$n" || return 1
     code=ok
 }
 
-# What stands somewhere
+# Looking up
 
 record() {
     stat -c "$format" "./$n" || absent "$n"
@@ -137,7 +137,7 @@ lstat() {
     fi
 }
 
-writable() { # say so, if what stands there still stands there
+writable() { # set the code for whether the entry can be written
     if [ -w "./$n" ]; then
         code=writable
     elif [ ! -e "./$n" ]; then
@@ -163,7 +163,7 @@ list() {
 
 # Reading
 
-is_held() { # whether descriptor 3 is what the identity $1 says
+is_held() { # whether descriptor 3 has the identity $1
     is=$(stat -L -c "$format" /proc/self/fd/3) && [ "${is%% *}" = "$1" ]
 }
 
@@ -208,9 +208,9 @@ read_open() {
 
 hold() { walk "$@" && opening hold_open; }
 
-hold_open() { # a sleeper keeps the file open, so that it can be read on when its name is gone
+hold_open() { # a sleeping process keeps the file open after its name is removed
     verified || return 1
-    # It has the file as 3 from the moment it is forked; what it redirects itself comes later.
+    # It has the file as 3 from the fork on, before its own redirections.
     sleep 21600 8<&- 9<&- >/dev/null &
     holders="$holders $!"
     printf '%s\n%s\n' "$is" $!
@@ -241,25 +241,25 @@ drop() {
     holders=$left
 }
 
-# Drafts: content that has a name of ours at the top until it is put in its place
+# Drafts: content under a temporary name in the top directory until it is published
 
-receive() { # exactly $1 bytes that follow the request
+receive() { # read exactly the $1 bytes that follow the request
     [ "$1" = 0 ] || dd bs="$1" count=1 iflag=fullblock status=none <&9
 }
 
-spill() { # the bytes that follow a request which failed
+spill() { # discard the $1 bytes that follow a failed request
     [ -n "$received" ] || receive "$1" >/dev/null
     return 1
 }
 
-finish() { # put the draft $1, held as $4, in its place, with the mode $2; $3 says what may be there
+finish() { # publish the draft $1, open as descriptor 4, with the mode $2; $3 is refuse or replace
     code=fail
     [ "$2" = - ] || chmod "$2" /proc/self/fd/4 || return 1
     put "$1" "$3" || return 1
     stat -L -c "$format" /proc/self/fd/4 && code=ok
 }
 
-put() { # give what is at $1 the last name
+put() { # move $1 to the last name
     case $2 in
     refuse) ln -T "$1" "./$n" && rm -f "$1" ;;
     *) replace "$1" ;;
@@ -268,11 +268,11 @@ put() { # give what is at $1 the last name
 
 replace() {
     mv -fT "$1" "./$n" && return
-    # busybox looks where a link leads that is to be replaced
+    # busybox follows a link that is to be replaced
     [ -L "./$n" ] && [ ! -f "./$n" ] && rm -f "./$n" && mv -fT "$1" "./$n"
 }
 
-store() { # a small file at once
+store() { # create or replace a small file in one step
     mode=$1 existing=$2 draft=./$3 count=$4 received=
     shift 4
     walk "$@" || spill "$count" || return 1
@@ -290,7 +290,7 @@ store_open() {
     if ! receive "$count" >&4; then
         rm -f "$draft"
         answer lost
-        exit # what is left of the content would be taken for requests
+        exit # the rest of the content would be read as requests
     fi
     finish "$draft" "$mode" "$existing" && return
     rm -f "$draft"
@@ -309,7 +309,7 @@ begin() {
 
 begin_open() { stat -L -c "$format" /proc/self/fd/4 && code=ok; }
 
-more() { # add to the draft $1
+more() { # append to the draft $1
     identity=$2 count=$3 received=
     walk
     code=again
@@ -324,7 +324,7 @@ append() {
     append_open "$size" 3<"./$n" || spill "$count"
 }
 
-append_open() { # through the descriptor, so that nothing can be created and no other file be meant
+append_open() { # through the descriptor, so that no other file is created or changed
     is_held "$identity" || return 1
     received=1
     if ! receive "$count" >>/proc/self/fd/3; then
@@ -376,13 +376,13 @@ copy_into() {
 
 # Other changes
 
-act() { # run "$@" and say whether it worked
+act() { # run "$@" and set the code
     code=fail
     "$@" || return 1
     code=ok
 }
 
-divide() { # the first $1 names into $head, the others into $tail; fields hold nothing to be split at
+divide() { # the first $1 names into $head, the others into $tail; no field contains a space
     first=$1 head= tail=
     shift
     for part; do
@@ -391,7 +391,7 @@ divide() { # the first $1 names into $head, the others into $tail; fields hold n
     done
 }
 
-mkdirs() { # in the directory of the first $1 names, the others, one in the other
+mkdirs() { # create the directories after the first $1 names, each in the one before
     divide "$@"
     walk_in $head || return 1
     made=0
@@ -407,7 +407,7 @@ mkdirs() { # in the directory of the first $1 names, the others, one in the othe
 rmdir_() { walk "$@" && act rmdir "./$n"; }
 unlink_() { walk "$@" && act rm "./$n"; }
 
-purge() { # a directory, with everything in it but other directories
+purge() { # remove a directory and everything in it but other directories
     walk_in "$@" && act find . -maxdepth 1 -mindepth 1 ! -type d -exec rm -f {} + || return 1
     gone=${want##*/}
     climb && act rmdir "./$gone"
@@ -438,7 +438,7 @@ touch_open() {
     stat -L -c "$format" /proc/self/fd/3
 }
 
-move() { # from the first $2 names to the others
+move() { # the entry at the first $2 names to the other names
     existing=$1
     shift
     divide "$@"
@@ -465,12 +465,12 @@ end() { # kill the previous agent, if it is still running
     esac
 }
 
-sweep() { # drafts of those who died
+sweep() { # remove the drafts of dead processes
     walk
     find . -maxdepth 1 -mindepth 1 -name '.carrel-draft-*' ! -type d -mmin +60 -exec rm -f {} +
 }
 
-# The start
+# Start
 
 holders=
 trap 'kill $holders' EXIT

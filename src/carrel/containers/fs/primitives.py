@@ -19,7 +19,7 @@ Parts = tuple[bytes, ...]
 """Names beneath the root, and `..` from the caller or from a link."""
 UP = b".."
 _STEPS = 20_000
-"""Most names that one path may expand to through its links."""
+"""Maximum number of names that one path may expand to through its links."""
 
 Result = TypeVar("Result")
 
@@ -104,7 +104,7 @@ class FilePrimitives(Protocol):
 
     confinement: str
 
-    def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
+    def stat(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
         """Return the entry; `None` if only the last name is missing."""
         ...
 

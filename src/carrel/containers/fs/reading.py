@@ -300,7 +300,7 @@ class ContainerReading:
         if path.must_dir:
             links = Links.FOLLOW
         resolved = resolve_links(
-            lambda parts: primitives.look(parts, links), encoded(path), must_dir=path.must_dir
+            lambda parts: primitives.stat(parts, links), encoded(path), must_dir=path.must_dir
         )
         if resolved.result is None:
             raise os_error(errno.ENOENT)
@@ -311,7 +311,7 @@ class ContainerReading:
     def _directory(self, path: ParsedPath, parts: Parts) -> Parts:
         """Return the names without links that lead to a directory."""
         primitives = self._require_open(path)
-        resolved = resolve_links(lambda names: primitives.look(names, Links.FOLLOW), parts)
+        resolved = resolve_links(lambda names: primitives.stat(names, Links.FOLLOW), parts)
         if resolved.result is None:
             raise os_error(errno.ENOENT)
         if not stat.S_ISDIR(resolved.result.stat.st_mode):
@@ -397,7 +397,7 @@ class ContainerReader:
         """Continue reading *opened*, the file at *parts*."""
         self._primitives = primitives
         self._parts = parts
-        self._where = path
+        self._path = path
         self._at = 0
         self.info = info
         self._held = opened if isinstance(opened, HeldFile) else None
@@ -441,7 +441,7 @@ class ContainerReader:
             number: int | None = errno.EAGAIN
         except OSError as error:
             number = error.errno
-        raise translate(number, self._where)
+        raise translate(number, self._path)
 
     def _appended(self, count: int, offset: int) -> bytes:
         """Read what was appended since the file was opened, if its name still refers to it."""

@@ -26,10 +26,10 @@ from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
 
 PIECE_BYTES = 2**20
-"""Most content bytes in one request or reply."""
+"""Maximum content bytes in one request or reply."""
 _REPLY_BYTES = PIECE_BYTES + 2**16
 _LISTING_BYTES = 2**28
-"""Most bytes of a listing, so that no program in the container can fill our memory with a reply."""
+"""Maximum bytes of a listing, so that no program in the container can fill our memory with a reply."""
 _RECORD_BYTES = 512
 """Upper bound for the bytes of one entry in a listing."""
 _LARGEST = 2**62
@@ -63,7 +63,7 @@ class ShellPrimitives:
 
     # Looking up
 
-    def look(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
+    def stat(self, parts: Parts, links: Links) -> FoundEntry | LinkInPath | None:
         """Return the entry; `None` if only the last name is missing."""
         reply = self._request(b"lstat" if links is Links.KEEP else b"follow", *fields(parts))
         if reply.code in ("ok", "writable"):
@@ -245,8 +245,10 @@ class ShellPrimitives:
     def _request(self, *request: bytes, content: bytes = b"", max_bytes: int = _REPLY_BYTES) -> AgentReply:
         while self._to_drop:
             with suppress(IndexError):
-                self._agent.ask(b"drop", self._to_drop.popleft())
-        return self._agent.ask(*request, content=content, max_bytes=max_bytes, repeat=request[0] in _REPEATED)
+                self._agent.request(b"drop", self._to_drop.popleft())
+        return self._agent.request(
+            *request, content=content, max_bytes=max_bytes, repeat=request[0] in _REPEATED
+        )
 
 
 def identity(found: os.stat_result) -> bytes:

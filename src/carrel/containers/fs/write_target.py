@@ -50,7 +50,7 @@ class ContainerLookup(ContainerReading):
         if not path.name:
             self._require_inside(path)
             raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
-        return resolve_links(lambda parts: primitives.look(parts, Links.KEEP), encoded(path))
+        return resolve_links(lambda parts: primitives.stat(parts, Links.KEEP), encoded(path))
 
     def _require_inside(self, path: ParsedPath) -> None:
         """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
@@ -110,7 +110,7 @@ class ContainerLookup(ContainerReading):
             raise os_error(errno.ENOENT)
         if known == len(parts):
             raise ConcurrentChangeError
-        found = self._require_open(path).look((*here, os.fsencode(parts[known])), Links.KEEP)
+        found = self._require_open(path).stat((*here, os.fsencode(parts[known])), Links.KEEP)
         if found is None:
             return here, parts[known:], None
         if isinstance(found, LinkInPath) or stat.S_ISDIR(found.stat.st_mode):

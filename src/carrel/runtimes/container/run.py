@@ -137,7 +137,7 @@ class ContainerRun:
                 # Processes that it left running hold its output open.
                 return self._must_end(stdin)
             elif not self._watch.may_freeze:
-                self._watch.may_freeze = stream.has_begun()
+                self._watch.may_freeze = stream.has_started()
 
     def _wait(self, stream: ExecStream, stdin: StdinWriter) -> TrapReason | None:
         """Wait for a program that has closed its output."""
@@ -202,7 +202,7 @@ class ContainerRun:
         with suppress(ContainerError):
             self._drain(stream, _DRAIN_SECONDS)
             code = stream.wait(time.monotonic() + _DRAIN_SECONDS)
-            has_started = code is None or stream.has_begun()
+            has_started = code is None or stream.has_started()
         if not has_started:
             return self._not_started(self._held.decode("utf-8", "replace"))
         self._release_held()
@@ -239,7 +239,9 @@ class ContainerRun:
         """
         why = start_failure_reason(message)
         if why is None:
-            raise error or ContainerError("stopped", "the container cannot run that now", detail=message)
+            raise error or ContainerError(
+                "stopped", "the container cannot run the program now", detail=message
+            )
         self.has_started, self._held = False, b""
         self._emit(STDERR, f"carrel: {self._command.argv[0][:200]!r}: {_PROBLEMS[why]}\n".encode())
         return self._with_output(RunOutcome(exit_code=NOT_FOUND if why == "missing" else NOT_RUNNABLE))
