@@ -403,7 +403,7 @@ def test_what_a_container_has_not_is_refused(box: ContainerSandbox, shared_conta
         sandbox = ContainerSandbox(place, engine=contained.runtime, policy=policy)
         with pytest.raises(PolicyValidationError, match="not supported in a container"):
             sandbox.run(["true"])
-    with pytest.raises(ValueError, match="stateful is not offered"):
+    with pytest.raises(ValueError, match="stateful is not supported"):
         ContainerSandbox(box._source, engine=contained.runtime, stateful=True)
 
 
@@ -559,7 +559,7 @@ def test_the_factory_gives_it_by_name(contained: Contained, monkeypatch: pytest.
     assert isinstance(made, carrel.ContainerSandbox)
     assert isinstance(found, carrel.ContainerSandbox)
     assert said(found.run(["echo", "hi"])) == "hi\n"
-    with pytest.raises(ValueError, match="stateful is not offered"):
+    with pytest.raises(ValueError, match="stateful is not supported"):
         carrel.get_session_sandbox(session_id, "container", workspace_root=contained.root, stateful=True)
     found._engine.close()
 

@@ -212,7 +212,7 @@ def test_the_one_that_waited_longest_makes_room(make: Callable[..., Make]) -> No
     assert said(two.execute("print(x)")) == "2\n"
     result = one.execute("print('x' in globals())")
     assert said(result) == "False\n"
-    assert result.metadata["state_lost"] == "others needed its place"
+    assert result.metadata["state_lost"] == "it was evicted for others"
 
 
 @requirement("TTL-03")

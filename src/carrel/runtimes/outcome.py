@@ -20,7 +20,7 @@ _MESSAGES = {
     TrapReason.STACK: "StackOverflow: the script called deeper than the engine can",
     TrapReason.QUOTA: "QuotaExceeded: the script wrote more than the workspace may hold",
     TrapReason.ENGINE: "EngineCrash: the engine failed",
-    TrapReason.ABORTED: "Aborted: the interpreter gave itself up",
+    TrapReason.ABORTED: "Aborted: the interpreter aborted",
 }
 """Text that is appended to standard error when a script was ended."""
 

@@ -45,7 +45,7 @@ class ContainerSandbox(RuntimeSandbox[ContainerRuntime]):
             ValueError: *stateful* is set, which containers do not support.
         """
         if stateful:
-            raise ValueError("a container keeps no interpreter: stateful is not offered")
+            raise ValueError("stateful is not supported in a container")
         super().__init__(source, engine=engine, policy=policy or engine.default_policy(), logger=logger)
 
     def run(self, argv: Sequence[str], /, **options: Unpack[CallOptions]) -> SandboxResult:

@@ -197,7 +197,7 @@ def _require_runtime(runtime: RuntimeType | str, *, stateful: bool = False) -> t
     if not settings.sandbox:
         raise RuntimeDisabledError("guest code is switched off: sandbox.enabled")
     if kind is RuntimeType.CONTAINER and stateful:
-        raise ValueError("a container keeps no interpreter: stateful is not offered")
+        raise ValueError("stateful is not supported in a container")
     if kind is RuntimeType.CONTAINER:
         settings.containers.require_image()
     return kind, settings

@@ -30,6 +30,7 @@ from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
 
 DEFAULT_POLICY = ExecutionPolicy()
+"""Policy of sandboxes that are given none, validated once."""
 
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
 
@@ -137,7 +138,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             SandboxExecutionError: The engine cannot run.
             PolicyValidationError: An option is invalid.
         """
-        return self._execute(CancellableCall(), _source(code), None, options)
+        return self._execute(CancellableCall(), _code_bytes(code), None, options)
 
     def execute_file(self, path: str, **options: Unpack[CallOptions]) -> SandboxResult:
         """Run a script of the workspace, as `python FILE` does.
@@ -153,7 +154,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
     async def aexecute(self, code: str | bytes, **options: Unpack[CallOptions]) -> SandboxResult:
         """Like `execute`, awaitable; `on_output` and `on_progress` are called in the event loop."""
         call = CancellableCall()
-        return await self._run_async(call, options, partial(self._execute, call, _source(code), None))
+        return await self._run_async(call, options, partial(self._execute, call, _code_bytes(code), None))
 
     async def _run_async(
         self, call: CancellableCall, options: CallOptions, run: Callable[[CallOptions], SandboxResult]
@@ -171,7 +172,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
 
     def validate_code(self, code: str | bytes) -> bool:
         """Return whether *code* compiles, without running it or touching a file."""
-        return self._engine.validate(_source(code))
+        return self._engine.validate(_code_bytes(code))
 
     def cancel(self) -> int:
         """Stop all running calls of this sandbox, from any thread; return how many were running."""
@@ -298,7 +299,7 @@ def _require_known(options: CallOptions) -> None:
             raise TypeError(f"there is no option {name!r}{did_you_mean(name, known)}")
 
 
-def _source(code: str | bytes) -> bytes:
+def _code_bytes(code: str | bytes) -> bytes:
     if not isinstance(code, str | bytes):
         raise TypeError(f"the code must be str or bytes, not {type(code).__name__}")
     return code if isinstance(code, bytes) else _encoded(code, "the code")

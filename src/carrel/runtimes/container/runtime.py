@@ -95,7 +95,7 @@ class ContainerRuntime:
         """Containers that are known to see the right directory."""
         self._oom_kills: dict[str, int] = {}
         self._used: dict[tuple[Path, str], ContainerBinding] = {}
-        """The containers in unmediated, the most recently used at the end."""
+        """The bindings in use, the most recently used at the end."""
 
     def default_policy(self) -> ExecutionPolicy:
         """Return the default policy, with all memory of the container."""
@@ -126,7 +126,7 @@ class ContainerRuntime:
             MissingError: The working directory does not exist.
         """
         if stateful:
-            raise ValueError("a container keeps no interpreter: stateful is not offered")
+            raise ValueError("stateful is not supported in a container")
         file = None if script.file is None else _inside(script.file, policy)
         cwd = _require_directory(workspace, _inside(script.cwd, policy))
         result, has_started = self._run(
@@ -174,9 +174,9 @@ class ContainerRuntime:
         call, until = CancellableCall(), time.monotonic() + 2 * _CHECK.timeout_seconds
         with (
             self._serializer.hold(binding.name, call, until) as is_acquired,
-            cross_process_lock(binding.run_lock, call, until) as alone,
+            cross_process_lock(binding.run_lock, call, until) as has_lock,
         ):
-            if not is_acquired or not alone:
+            if not is_acquired or not has_lock:
                 raise SandboxExecutionError(
                     "the source could not be checked: too many other checks are waiting"
                 )
@@ -252,9 +252,9 @@ class ContainerRuntime:
         finished: _FinishedRun | None = None
         with (
             self._serializer.hold(binding.name, call, until) as is_acquired,
-            cross_process_lock(binding.run_lock, call, until if is_acquired else 0) as alone,
+            cross_process_lock(binding.run_lock, call, until if is_acquired else 0) as has_lock,
         ):
-            if is_acquired and alone and not run.is_over():
+            if is_acquired and has_lock and not run.is_over():
                 finished = self._run_alone(run, binding, unmediated, workspace)
         finished = finished or _FinishedRun(RunOutcome(reason=run.reason))
         state: dict[str, object] = {
@@ -377,9 +377,9 @@ class ContainerRuntime:
         for binding in oldest:
             with (
                 self._serializer.hold(binding.name, CancellableCall(), 0) as is_acquired,
-                cross_process_lock(binding.run_lock, CancellableCall(), 0) as alone,
+                cross_process_lock(binding.run_lock, CancellableCall(), 0) as has_lock,
             ):
-                if is_acquired and alone:
+                if is_acquired and has_lock:
                     self._manager(binding.directory).release(binding.key)
                     with self._lock:
                         self._used.pop(binding.name, None)
@@ -411,7 +411,7 @@ class ContainerRuntime:
         )
 
     def _was_oom_killed(self, container: Container) -> bool:
-        """Whether the OOM killer has ended a process since the last call."""
+        """Whether the OOM killer has ended a process since the last check."""
         count = killed_for_memory(container)
         before = self._oom_kills.get(container.id, 0)
         self._oom_kills[container.id] = count

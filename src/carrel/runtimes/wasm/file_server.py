@@ -302,7 +302,7 @@ class FileServer:
 
     def _climb(self, path: str, _target: str, _body: bytes) -> FileReply:
         """Record a path above the root, which the worker has rejected."""
-        raise RejectedError("EPERM", EscapeError(f"{path!r} leads out", path=path))
+        raise RejectedError("EPERM", EscapeError(f"path {path!r} escapes session workspace", path=path))
 
 
 def _outside(path: str) -> OutsideError:

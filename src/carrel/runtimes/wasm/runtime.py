@@ -188,7 +188,7 @@ class PythonRuntime:
                 self._drop(key, interpreter, "its process ended")
                 continue
             except BaseException:
-                self._drop(key, interpreter, "its caller gave up")
+                self._drop(key, interpreter, "the call was stopped")
                 raise
             if key is not None and outcome.is_usable:
                 self._kept.put(key, interpreter, tenant=self._owner.tenant)

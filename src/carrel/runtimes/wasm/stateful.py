@@ -93,7 +93,7 @@ class StatefulInterpreters:
             counts = Counter(each.tenant for each in self._found.values())
             highest = max(counts.values())
             key = next(key for key, each in self._found.items() if counts[each.tenant] == highest)
-            self._end(key, "others needed its place")
+            self._end(key, "it was evicted for others")
 
     def _end(self, key: Hashable, reason: str) -> None:
         self._found.pop(key).interpreter.close()

@@ -83,7 +83,7 @@ class WasmWorker:
 
     def _start(self, fd: int, cache_directory: str) -> subprocess.Popen[bytes]:
         if not sys.executable:
-            raise SandboxExecutionError("no worker process could be started: this Python has no program")
+            raise SandboxExecutionError("no worker process could be started: sys.executable is not set")
         paths = [os.path.abspath(path) for path in sys.path]
         return subprocess.Popen(  # noqa: S603  # our own module, in the running Python
             [sys.executable, "-I", "-S", "-c", _BOOT, str(fd), cache_directory, *paths],

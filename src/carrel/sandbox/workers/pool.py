@@ -88,7 +88,7 @@ class ShellWorkers:
             meter.check()
             with self._changed:
                 if self._is_closed:
-                    raise StoppingError("the service is about to end")
+                    raise StoppingError("the service is stopping")
                 has_room, found, evicted = self._find(tenant)
                 if not has_room:
                     self._changed.wait(_SLICE_SECONDS)

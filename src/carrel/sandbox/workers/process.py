@@ -84,7 +84,7 @@ class Zygote:
 
     def _start(self, fd: int) -> subprocess.Popen[bytes]:
         if not sys.executable:
-            raise SandboxExecutionError("no worker process could be started: this Python has no program")
+            raise SandboxExecutionError("no worker process could be started: sys.executable is not set")
         paths = [os.path.abspath(path) for path in sys.path]
         numbers = [str(fd), str(self._memory_bytes), str(len(self._preload))]
         return subprocess.Popen(  # noqa: S603  # our own module, in the running Python

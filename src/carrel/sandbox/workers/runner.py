@@ -253,7 +253,7 @@ class _Exchange:
                 raise ValueError("not a log event")
 
     def _done(self, head: dict[str, object]) -> LineOutcome:
-        outcome, state = parse_outcome(head.get("ending")), parse_state(head.get("state"))
+        outcome, state = parse_outcome(head.get("outcome")), parse_state(head.get("state"))
         self._worker.is_usable = head.get("is_worn") is False
         for name in ("cwd", "variables", "exported", "status", "pipefail"):
             setattr(self._state, name, getattr(state, name))

@@ -116,7 +116,7 @@ class ShellWorker:
             self._meter = None
         is_worn = is_worn or _data_bytes() - self._first_bytes > WORN_BYTES
         self.send(
-            ShellFrameKind.DONE, {"ending": list(outcome), "state": render_state(state), "is_worn": is_worn}
+            ShellFrameKind.DONE, {"outcome": list(outcome), "state": render_state(state), "is_worn": is_worn}
         )
 
     def _run(

@@ -107,18 +107,18 @@ class Channel:
         return time.monotonic() - self._sent_at >= _DELAY_SECONDS
 
     def _flush(self) -> None:
-        waiting, self._buffered, self._buffered_bytes = self._buffered, [], 0
-        if not waiting:
+        buffered, self._buffered, self._buffered_bytes = self._buffered, [], 0
+        if not buffered:
             return
         self._sent_at = time.monotonic()
-        for fd, data in _merge(waiting):
+        for fd, data in _merge(buffered):
             self._frames.send(FrameKind.STDOUT if fd == STDOUT else FrameKind.STDERR, None, data)
 
 
-def _merge(pieces: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+def _merge(chunks: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Merge adjacent chunks of the same stream."""
     found: list[tuple[int, list[bytes]]] = []
-    for fd, data in pieces:
+    for fd, data in chunks:
         if found and found[-1][0] == fd:
             found[-1][1].append(data)
         else:
