@@ -30,7 +30,7 @@ def _sync(
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
-        return run_sync(method(self.far, *args, **kwargs))
+        return run_sync(method(self._async_workspace, *args, **kwargs))
 
     return call
 
@@ -42,7 +42,7 @@ def _sync_iterator(
 
     @wraps(method)
     def call(self: RemoteWorkspace, /, *args: Params.args, **kwargs: Params.kwargs) -> Iterator[Result]:
-        items = iterate_sync(method(self.far, *args, **kwargs))
+        items = iterate_sync(method(self._async_workspace, *args, **kwargs))
         return chain(tuple(islice(items, 1)), items)
 
     return call
@@ -54,27 +54,27 @@ class RemoteWorkspace:
     mount = MOUNT
     """Mount path of the workspace as the session sees it."""
 
-    def __init__(self, far: AsyncRemoteWorkspace) -> None:
-        """Wrap *far*, whose connection blocks; most callers use `Client.open`."""
-        self.far = far
+    def __init__(self, async_workspace: AsyncRemoteWorkspace) -> None:
+        """Wrap *async_workspace*, whose connection blocks; most callers use `Client.open`."""
+        self._async_workspace = async_workspace
 
     @property
     def session_id(self) -> str:
         """The id of the session."""
-        return self.far.session_id
+        return self._async_workspace.session_id
 
     @property
     def limits(self) -> Limits:
         """The limits in effect."""
-        return self.far.limits
+        return self._async_workspace.limits
 
     @property
     def created_ns(self) -> int:
         """Creation time of the session; it differs from that of an earlier session with the same id."""
-        return self.far.created_ns
+        return self._async_workspace.created_ns
 
     def __repr__(self) -> str:
-        return repr(self.far).replace("AsyncRemoteWorkspace", "RemoteWorkspace", 1)
+        return repr(self._async_workspace).replace("AsyncRemoteWorkspace", "RemoteWorkspace", 1)
 
     def __enter__(self) -> RemoteWorkspace:
         return self
@@ -107,19 +107,19 @@ class RemoteWorkspace:
             SessionMissingError: The session was deleted before.
             RotatedError: Some of the records were rotated away.
         """
-        return iterate_sync(self.far.follow(since))
+        return iterate_sync(self._async_workspace.follow(since))
 
     def shell(self) -> RemoteShell:
         """A shell in the session, which keeps its working directory from line to line."""
-        return RemoteShell(self.far.shell())
+        return RemoteShell(self._async_workspace.shell())
 
     def sandbox(self, *, stateful: bool = False) -> RemoteSandbox:
         """A sandbox that runs guest code on the files; with *stateful*, variables persist between calls."""
-        return RemoteSandbox(self.far.sandbox(stateful=stateful))
+        return RemoteSandbox(self._async_workspace.sandbox(stateful=stateful))
 
     def toolbox(self, role: str | None = None, *, profile: str = "agent") -> RemoteToolbox:
         """The tools of *role*, which the key must allow; by default the key's own role."""
-        return RemoteToolbox(self.far.toolbox(role, profile=profile))
+        return RemoteToolbox(self._async_workspace.toolbox(role, profile=profile))
 
     append = _sync(AsyncRemoteWorkspace.append)
     archive = _sync_iterator(AsyncRemoteWorkspace.archive)

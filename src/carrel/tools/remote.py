@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -17,7 +16,13 @@ import grpc
 from carrel.errors import CarrelError, ClosedError, ToolError, UnreachableError
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub
-from carrel.remote.transport.grpc_channel import CallerMetadata, GrpcAddress, open_channel, translate_error
+from carrel.remote.transport.grpc_channel import (
+    CallerMetadata,
+    GrpcAddress,
+    open_channel,
+    translate_error,
+    wait_until_done,
+)
 from carrel.tools.core.advice import Adviser
 from carrel.tools.core.formats import Format
 from carrel.tools.core.schema import describe_value
@@ -104,7 +109,7 @@ class RemoteTools:
             raise self._error(failure) from None
         tools = _parse_json(answer.tools_json)
         if not isinstance(tools, list):
-            raise _unreadable_answer()
+            raise _invalid_response()
         return tools
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
@@ -123,8 +128,8 @@ class RemoteTools:
         """Call a tool without blocking the event loop; cancelling the task stops the work at the service."""
         try:
             request = self._request(name, arguments)
-            future = self._stub.CallTool.future(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
-            return parse_tool_answer(await _wait_for(future))
+            call = self._stub.CallTool.future(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
+            return parse_tool_answer(await _wait_for(call))
         except grpc.RpcError as failure:
             return self._adviser.failure(self._error(failure))
         except CarrelError as error:
@@ -152,23 +157,14 @@ class RemoteTools:
         return translate_error(failure, self.address, timeout_seconds=CALL_SECONDS)
 
 
-async def _wait_for(future: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnswer:
-    """Wait on the event loop for a future that a thread of gRPC completes."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    def set_done(_: object) -> None:
-        # If the loop is closed, no task is waiting any more.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(done.set)
-
-    future.add_done_callback(set_done)
+async def _wait_for(call: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnswer:
+    """Return the answer of a call; cancelling the task cancels the call."""
     try:
-        await done.wait()
+        await wait_until_done(call)
     except asyncio.CancelledError:
-        future.cancel()
+        call.cancel()
         raise
-    return future.result()
+    return call.result()
 
 
 def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
@@ -179,7 +175,7 @@ def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
     """
     metadata = _parse_json(answer.metadata_json or "{}")
     if not isinstance(metadata, dict):
-        raise _unreadable_answer()
+        raise _invalid_response()
     output = data = None
     match answer.WhichOneof("payload"):
         case "output":
@@ -201,8 +197,8 @@ def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise _unreadable_answer() from None
+        raise _invalid_response() from None
 
 
-def _unreadable_answer() -> UnreachableError:
-    return UnreachableError("the service gave an answer that cannot be read")
+def _invalid_response() -> UnreachableError:
+    return UnreachableError("the service sent a response that cannot be parsed")

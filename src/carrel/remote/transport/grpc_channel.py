@@ -1,10 +1,12 @@
-"""gRPC channels: the address of a service, the caller's metadata, and error translation."""
+"""gRPC channels: the address of a service, the caller's metadata, and the end and the errors of calls."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,6 +112,20 @@ def open_async_channel(address: GrpcAddress) -> grpc.aio.Channel:
     if address.secure:
         return grpc.aio.secure_channel(str(address), address.credentials, options=address.options)
     return grpc.aio.insecure_channel(str(address), options=address.options)
+
+
+async def wait_until_done(call: grpc.Future[Any]) -> None:  # Any: the response of any RPC
+    """Wait on the event loop for the end of a call that threads of gRPC run."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def notify(_: object) -> None:
+        # With a closed loop, no task is waiting any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(done.set)
+
+    call.add_done_callback(notify)
+    await done.wait()
 
 
 def caller_metadata(key: str | None = None, role: str | None = None) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol, Self
 
@@ -15,7 +15,13 @@ import grpc.aio
 
 from carrel.remote.proto.carrel_v1_pb2_grpc import SandboxServiceStub, WorkspaceServiceStub
 from carrel.remote.transport.api import require_open
-from carrel.remote.transport.grpc_channel import CallerMetadata, GrpcAddress, open_async_channel, open_channel
+from carrel.remote.transport.grpc_channel import (
+    CallerMetadata,
+    GrpcAddress,
+    open_async_channel,
+    open_channel,
+    wait_until_done,
+)
 
 Message = Any  # one of the many that the proto defines; each rpc has its own
 
@@ -167,7 +173,7 @@ class AsyncGrpcConnection:
         upload = _Upload(requests)
         call = self._uploads[rpc].future(iter(upload), metadata=self._caller.metadata)
         with upload.own_errors(), _Watchdog(call, self.timeout_seconds) as upload.watchdog:
-            await _wait(call)
+            await wait_until_done(call)
             return call.result()
 
     async def pause(self, seconds: float) -> None:
@@ -179,20 +185,6 @@ class AsyncGrpcConnection:
             await self._async_stubs.channel.close()
         if "_upload_stubs" in self.__dict__:
             self._upload_stubs.channel.close()
-
-
-async def _wait(call: grpc.Future[Message]) -> None:
-    """Wait for the end of a call that runs in other threads."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-
-    def notify(_: object) -> None:
-        # With a closed loop, nothing waits any more.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(done.set)
-
-    call.add_done_callback(notify)
-    await done.wait()
 
 
 class _Watchdog:
