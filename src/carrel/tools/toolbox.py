@@ -10,6 +10,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
@@ -268,17 +269,11 @@ class Toolbox:
         return Deadline(None if tool.effect is ToolEffect.RUN else self._timeout_seconds, self._clock)
 
     def _run_inline(self, call: _PreparedCall) -> ToolResult | None:
-        """Run a call that is quick or can be repeated on this thread; `None` if it needs another one."""
+        """Run a call on this thread if it takes no longer than handing it to another one; else `None`."""
         if call.loaded.tool.effect is ToolEffect.RUN:
             return None
         with suppress(WouldBlock):
-            return run_nonblocking(
-                lambda: (
-                    self._run(call, self._deadline(call.loaded.tool))
-                    if self._is_quick(call)
-                    else self._try_quickly(call)
-                )
-            )
+            return run_nonblocking(partial(self._try_quickly, call))
         return None
 
     def _is_quick(self, call: _PreparedCall) -> bool:
@@ -293,11 +288,14 @@ class Toolbox:
             return True
 
     def _try_quickly(self, call: _PreparedCall) -> ToolResult | None:
-        """List or search for at most `QUICK_SECONDS`; `None` if that was not enough.
+        """Run a quick call, or list or search for at most `QUICK_SECONDS`; `None` if that was not enough.
 
-        Such a call checks its deadline often and changes nothing, so it can be abandoned and repeated.
+        A listing or a search checks its deadline often and changes nothing, so it can be abandoned and
+        repeated.
         """
         tool = call.loaded.tool
+        if self._is_quick(call):
+            return self._run(call, self._deadline(tool))
         if tool.effect is not ToolEffect.READ or tool.purpose not in _STEPWISE:
             return None
         max_entries = SEARCHED_ENTRIES if tool.purpose is Purpose.SEARCH else SMALL_ENTRIES
@@ -315,10 +313,10 @@ class Toolbox:
 
         def run() -> ToolResult:
             started.set()
-            # The caller may have been cancelled before a thread was free.
-            return (
-                self._adviser.failure(deadline.error()) if deadline.is_stopped else self._run(call, deadline)
-            )
+            if deadline.is_stopped:
+                # The caller was cancelled before a thread was free.
+                return self._adviser.failure(deadline.error())
+            return self._run(call, deadline)
 
         # In the context of the caller, who may watch for changes.
         future = asyncio.get_running_loop().run_in_executor(_executor(tool), copy_context().run, run)
