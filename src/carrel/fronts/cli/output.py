@@ -105,6 +105,13 @@ def print_json(document: dict[str, Any] | list[Any], *, err: bool = False) -> No
     click.echo(json.dumps(document, ensure_ascii=True), err=err)
 
 
+def print_output(stream: str, data: bytes) -> None:
+    """Write output of a command or of code to our stream of the same name, at once."""
+    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
+    target.write(data)
+    target.flush()
+
+
 def print_error(code: str, message: str, path: str | None = None, *, as_json: bool) -> None:
     """Print an error on standard error."""
     if as_json:

@@ -12,7 +12,7 @@ import click
 from carrel.fronts.cli.completion import completers
 from carrel.fronts.cli.context import CliContext
 from carrel.fronts.cli.local_files import STREAM, LocalError
-from carrel.fronts.cli.output import print_json
+from carrel.fronts.cli.output import print_json, print_output
 
 if TYPE_CHECKING:
     from carrel.policy.execution import ExecutionPolicy
@@ -214,7 +214,7 @@ def _options(arguments: tuple[str, ...], *, as_json: bool) -> CallOptions:
         "on_progress": _CompileNotice().print,
     }
     if not as_json:
-        options["on_output"] = _print
+        options["on_output"] = print_output
     return options
 
 
@@ -225,12 +225,6 @@ def _read(file: str) -> bytes:
         return Path(file).read_bytes()
     except OSError as error:
         raise LocalError(f"cannot read {file!r}: {error.strerror}", path=file) from None
-
-
-def _print(stream: str, data: bytes) -> None:
-    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
-    target.write(data)
-    target.flush()
 
 
 class _CompileNotice:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +13,7 @@ import click
 
 from carrel.fronts.cli.completion import completers
 from carrel.fronts.cli.context import CliContext
-from carrel.fronts.cli.output import print_json
+from carrel.fronts.cli.output import print_json, print_output
 
 if TYPE_CHECKING:
     from carrel.config.settings import Settings
@@ -184,10 +183,3 @@ def _run_once(shell: Shell, line: str, *, as_json: bool) -> int:
 
         print_json(render(result))
     return result.exit_code
-
-
-def print_output(stream: str, data: bytes) -> None:
-    """Write output of a command to our stream of the same name."""
-    target = sys.stdout.buffer if stream == "stdout" else sys.stderr.buffer
-    target.write(data)
-    target.flush()

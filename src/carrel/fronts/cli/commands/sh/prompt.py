@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from carrel.errors import CarrelError, ClosedError, SessionMissingError
-from carrel.fronts.cli.commands.sh.command import print_output
 from carrel.fronts.cli.commands.sh.interrupts import (
     Unstoppable,
     collected_interrupts,
     raised_interrupts,
     run_interruptible,
 )
-from carrel.fronts.cli.output import display
+from carrel.fronts.cli.output import display, print_output
 from carrel.shell.budget import STATUS_CANCELLED
 from carrel.shell.runtime.completion import DELIMITERS, complete
 
