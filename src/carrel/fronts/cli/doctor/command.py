@@ -13,7 +13,7 @@ from carrel.fronts.cli.context import CliContext
 from carrel.fronts.cli.output import Colours, Tone, display, print_json, stdout_colours
 
 if TYPE_CHECKING:
-    from carrel.fronts.cli.doctor.facts import Facts
+    from carrel.fronts.cli.doctor.findings import Facts
 
 VALUE_CHARACTERS = 28
 """Minimum width of the column of values."""

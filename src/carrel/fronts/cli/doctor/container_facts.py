@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
-from typing import Any
 
 from carrel.config.settings import ContainerSettings
 from carrel.errors import ContainerError, EngineError
-
-ContainerFacts = dict[str, Any]  # Any: any JSON value
+from carrel.fronts.cli.doctor.findings import Facts
 
 _LOCKS = ("network", "read_only", "capabilities", "seccomp", "new_privileges")
 """Settings that lock down a container."""
@@ -23,12 +21,12 @@ _REMEDIES: Mapping[str, str] = {
 _DEFAULT_REMEDY = "check the log of the engine"
 
 
-def collect_container_facts(settings: ContainerSettings) -> ContainerFacts:
+def collect_container_facts(settings: ContainerSettings) -> Facts:
     """Whether containers can be used; connects only if an image or an engine is configured.
 
     Messages of the engine are included unchanged, since only the operator sees them.
     """
-    facts: ContainerFacts = {
+    facts: Facts = {
         "image": settings.image,
         "tools": settings.tools,
         "engine": None,
@@ -45,7 +43,7 @@ def collect_container_facts(settings: ContainerSettings) -> ContainerFacts:
         return facts | {"problem": _engine_problem(error)}
 
 
-def _engine_facts(settings: ContainerSettings) -> ContainerFacts:
+def _engine_facts(settings: ContainerSettings) -> Facts:
     from carrel.containers.engine import Engine
 
     with Engine.connect(settings.address, timeout_seconds=settings.timeout_seconds) as engine:
@@ -59,7 +57,7 @@ def _engine_facts(settings: ContainerSettings) -> ContainerFacts:
     }
 
 
-def _image_problem(settings: ContainerSettings, has_image: bool | None) -> ContainerFacts | None:
+def _image_problem(settings: ContainerSettings, has_image: bool | None) -> Facts | None:
     if has_image is not False or settings.pull:
         return None
     return _problem(
@@ -68,7 +66,7 @@ def _image_problem(settings: ContainerSettings, has_image: bool | None) -> Conta
     )
 
 
-def _limits_missing(facts: ContainerFacts) -> Iterator[str]:
+def _limits_missing(facts: Facts) -> Iterator[str]:
     """The limits that the engine or its kernel cannot enforce."""
     for name, resource in (
         ("memory_limit", "the memory"),
@@ -91,7 +89,7 @@ def _loosened(settings: ContainerSettings) -> Iterator[str]:
             yield f"containers.{name}"
 
 
-def _engine_problem(error: EngineError | ContainerError) -> ContainerFacts:
+def _engine_problem(error: EngineError | ContainerError) -> Facts:
     message = f"{error.message} ({error.detail})" if error.detail else error.message
     if "not installed" in error.message:
         message, _, remedy = error.message.partition(": ")
@@ -99,5 +97,5 @@ def _engine_problem(error: EngineError | ContainerError) -> ContainerFacts:
     return _problem(message, _REMEDIES.get(error.code, _DEFAULT_REMEDY))
 
 
-def _problem(problem: str, remedy: str) -> ContainerFacts:
+def _problem(problem: str, remedy: str) -> Facts:
     return {"problem": problem, "remedy": remedy}

@@ -22,7 +22,7 @@ from carrel.config.settings import (
 from carrel.config.table import DIRECTORY
 from carrel.errors import CarrelError, ConfigError, RuntimeMissingError, UnavailableError
 from carrel.fronts.cli.doctor.container_facts import collect_container_facts
-from carrel.fronts.cli.doctor.findings import FindingState, diagnose
+from carrel.fronts.cli.doctor.findings import Facts, FindingState, diagnose
 from carrel.fronts.cli.output import display
 from carrel.fs.api import Links
 from carrel.fs.host.platform import file_system, has_rename_flags, has_unnamed_files
@@ -36,38 +36,6 @@ from carrel.runtimes.wasm.worker.lockdown import has_seccomp, landlock_version
 from carrel.service.authentication.key_store import KEYS_FILE as KEYS
 from carrel.storage.local.store import STATE
 
-StoreFacts = dict[str, Any]  # Any: any JSON value
-
-
-def collect_store_facts(directory: Path) -> StoreFacts:
-    """The content of the sessions directory, as far as it is visible without opening a database."""
-    state = directory / STATE
-    sessions = {name for name in _directories(directory) if id_problem(name) is None}
-    return {
-        "sessions": len(sessions),
-        "trash": len(list(_directories(state / "trash"))),
-        "orphans": len([name for name in _directories(state / "sessions") if name not in sessions]),
-        "keys": _keys(state / KEYS),
-    }
-
-
-def _directories(directory: Path) -> Iterator[str]:
-    with suppress(OSError), os.scandir(directory) as found:
-        yield from (each.name for each in found if each.is_dir(follow_symlinks=False))
-
-
-def _keys(file: Path) -> StoreFacts:
-    """Whether a key was ever created, and whether other users could have added keys."""
-    facts = {"file": str(file)}
-    try:
-        found = os.lstat(file)
-    except OSError:
-        return {**facts, "are_there": False, "are_safe": True}
-    are_safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
-    return {**facts, "are_there": True, "are_safe": are_safe}
-
-
-Facts = dict[str, Any]  # Any: any JSON value
 OPTION = "--sessions-dir"
 HIDDEN = "(hidden)"
 """Printed in place of a secret."""
@@ -115,7 +83,7 @@ def collect_facts(
         "config": _config(settings, problem),
         "settings": [_setting(value) for value in _effective_values(settings, sessions_dir_option)],
         "sessions": _sessions(directory),
-        "store": collect_store_facts(directory),
+        "store": _store(directory),
         "limits": {
             "min_free_bytes": settings.session.min_free_bytes,
             "max_sessions": settings.session.max_sessions,
@@ -314,6 +282,34 @@ def _create_problem(directory: Path) -> str | None:
 
 def _is_writable(directory: Path) -> bool:
     return os.access(directory, os.W_OK | os.X_OK, effective_ids=True)
+
+
+def _store(directory: Path) -> Facts:
+    """The content of the sessions directory, as far as it is visible without opening a database."""
+    state = directory / STATE
+    sessions = {name for name in _directories(directory) if id_problem(name) is None}
+    return {
+        "sessions": len(sessions),
+        "trash": len(list(_directories(state / "trash"))),
+        "orphans": len([name for name in _directories(state / "sessions") if name not in sessions]),
+        "keys": _keys(state / KEYS),
+    }
+
+
+def _directories(directory: Path) -> Iterator[str]:
+    with suppress(OSError), os.scandir(directory) as found:
+        yield from (each.name for each in found if each.is_dir(follow_symlinks=False))
+
+
+def _keys(file: Path) -> Facts:
+    """Whether a key was ever created, and whether other users could have added keys."""
+    facts = {"file": str(file)}
+    try:
+        found = os.lstat(file)
+    except OSError:
+        return {**facts, "are_there": False, "are_safe": True}
+    are_safe = found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return {**facts, "are_there": True, "are_safe": are_safe}
 
 
 # Confinement

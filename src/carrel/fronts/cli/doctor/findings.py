@@ -11,6 +11,34 @@ from carrel.config.network_kinds import is_loopback
 from carrel.fronts.cli.output import display
 from carrel.values import MIB
 
+Facts = dict[str, Any]  # Any: any JSON value
+"""Facts as `carrel doctor --json` prints them."""
+
+MIN_WASMTIME = 48
+"""Oldest major version of wasmtime without a known escape from the guest."""
+COMPILING_MIB = 500
+"""Disk space that compiling the guest takes, in MiB."""
+COMPILING_MEMORY_MIB = 2_700
+"""Memory that compiling the guest takes, in MiB."""
+NETWORK_FILE_SYSTEMS = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "ceph",
+    "glusterfs",
+    "fuse.sshfs",
+    "fuse.rclone",
+)
+"""Network file systems, on which locks and databases are unreliable."""
+
+_DURABILITY = {
+    "process": "process: changes survive the death of any process, but not a power failure",
+    "disk": "disk: changes survive a power failure, but wait for the disk",
+}
+
 
 class FindingState(StrEnum):
     """The state of a finding."""
@@ -44,104 +72,6 @@ class Finding:
         return asdict(self)
 
 
-ContainerFacts = dict[str, Any]  # Any: any JSON value
-
-CONTAINERS_AREA = "Containers"
-
-
-def container_findings(containers: ContainerFacts) -> Iterator[Finding]:
-    """Whether containers can be used; an engine is optional without an image."""
-    engine, problem = containers["engine"], containers["problem"]
-    if engine is not None:
-        found = (
-            f"Docker {engine['version']} (API {engine['api_version']}) at {display(engine['address'])}"
-            f" on {engine['system']}, storage {engine['storage']}"
-        )
-        yield Finding(area=CONTAINERS_AREA, subject="engine", state=FindingState.OK, found=found)
-        yield from _limit_findings(containers["limits_missing"])
-    if problem is not None:
-        state = FindingState.OFF if containers["image"] is None else FindingState.PROBLEM
-        subject = "engine" if engine is None else "image"
-        yield Finding(
-            area=CONTAINERS_AREA,
-            subject=subject,
-            state=state,
-            found=problem["problem"],
-            remedy=problem["remedy"],
-        )
-    yield from _image_findings(containers)
-    if containers["loosened"]:
-        found = f"less locked down than by default: {', '.join(containers['loosened'])}"
-        remedy = "remove these settings unless they are intended"
-        yield Finding(
-            area=CONTAINERS_AREA, subject="locks", state=FindingState.NOTE, found=found, remedy=remedy
-        )
-
-
-def _limit_findings(missing: list[str]) -> Iterator[Finding]:
-    if not missing:
-        found = "memory, processes and processors are limited, system calls are filtered"
-        yield Finding(area=CONTAINERS_AREA, subject="limits", state=FindingState.OK, found=found)
-    for found in missing:
-        remedy = "enable cgroups and seccomp in the kernel of the engine, or use another engine"
-        yield Finding(
-            area=CONTAINERS_AREA, subject="limits", state=FindingState.NOTE, found=found, remedy=remedy
-        )
-
-
-def _image_findings(containers: ContainerFacts) -> Iterator[Finding]:
-    image = containers["image"]
-    if image is None:
-        also = "; containers.tools has no effect" if containers["tools"] else ""
-        found = f"containers.image is not set{also}"
-        remedy = "to use containers, set containers.image or CARREL_CONTAINER_IMAGE"
-        yield Finding(
-            area=CONTAINERS_AREA, subject="image", state=FindingState.OFF, found=found, remedy=remedy
-        )
-        return
-    if containers["has_image"]:
-        yield Finding(
-            area=CONTAINERS_AREA,
-            subject="image",
-            state=FindingState.OK,
-            found=f"{display(image)} is available",
-        )
-    elif containers["has_image"] is False and containers["problem"] is None:
-        found = f"{display(image)} is missing; the first use pulls it"
-        yield Finding(area=CONTAINERS_AREA, subject="image", state=FindingState.OK, found=found)
-    location = "in containers" if containers["tools"] else "without containers"
-    found = f"bash and python_executor run {location}"
-    yield Finding(area=CONTAINERS_AREA, subject="tools", state=FindingState.OK, found=found)
-
-
-Facts = dict[str, Any]  # Any: any JSON value
-
-MIN_WASMTIME = 48
-"""Oldest major version of wasmtime without a known escape from the guest."""
-COMPILING_MIB = 500
-"""Disk space that compiling the guest takes, in MiB."""
-COMPILING_MEMORY_MIB = 2_700
-"""Memory that compiling the guest takes, in MiB."""
-NETWORK_FILE_SYSTEMS = (
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "ceph",
-    "glusterfs",
-    "fuse.sshfs",
-    "fuse.rclone",
-)
-"""Network file systems, on which locks and databases are unreliable."""
-
-_DURABILITY = {
-    "process": "process: changes survive the death of any process, but not a power failure",
-    "disk": "disk: changes survive a power failure, but wait for the disk",
-}
-
-
 def diagnose(document: Facts) -> Iterator[Finding]:
     """All findings, in the order in which they are printed."""
     yield from _config_findings(document)
@@ -151,7 +81,7 @@ def diagnose(document: Facts) -> Iterator[Finding]:
     yield from _dependency_findings(document["parts"])
     yield from _guest_findings(document["guest"], document["sandbox"])
     yield from _service_findings(document["service"], document["store"]["keys"])
-    yield from container_findings(document["containers"])
+    yield from _container_findings(document["containers"])
 
 
 def _config_findings(document: Facts) -> Iterator[Finding]:
@@ -416,3 +346,56 @@ def _service_findings(service: Facts, keys: Facts) -> Iterator[Finding]:
             found="none",
             remedy="carrel key create NAME",
         )
+
+
+# Containers
+
+
+def _container_findings(containers: Facts) -> Iterator[Finding]:
+    """Whether containers can be used; an engine is optional without an image."""
+    area, engine, problem = "Containers", containers["engine"], containers["problem"]
+    if engine is not None:
+        found = (
+            f"Docker {engine['version']} (API {engine['api_version']}) at {display(engine['address'])}"
+            f" on {engine['system']}, storage {engine['storage']}"
+        )
+        yield Finding(area=area, subject="engine", state=FindingState.OK, found=found)
+        yield from _limit_findings(area, containers["limits_missing"])
+    if problem is not None:
+        state = FindingState.OFF if containers["image"] is None else FindingState.PROBLEM
+        subject = "engine" if engine is None else "image"
+        found, remedy = problem["problem"], problem["remedy"]
+        yield Finding(area=area, subject=subject, state=state, found=found, remedy=remedy)
+    yield from _image_findings(area, containers)
+    if containers["loosened"]:
+        found = f"less locked down than by default: {', '.join(containers['loosened'])}"
+        remedy = "remove these settings unless they are intended"
+        yield Finding(area=area, subject="locks", state=FindingState.NOTE, found=found, remedy=remedy)
+
+
+def _limit_findings(area: str, missing: list[str]) -> Iterator[Finding]:
+    if not missing:
+        found = "memory, processes and processors are limited, system calls are filtered"
+        yield Finding(area=area, subject="limits", state=FindingState.OK, found=found)
+    for found in missing:
+        remedy = "enable cgroups and seccomp in the kernel of the engine, or use another engine"
+        yield Finding(area=area, subject="limits", state=FindingState.NOTE, found=found, remedy=remedy)
+
+
+def _image_findings(area: str, containers: Facts) -> Iterator[Finding]:
+    image = containers["image"]
+    if image is None:
+        also = "; containers.tools has no effect" if containers["tools"] else ""
+        found = f"containers.image is not set{also}"
+        remedy = "to use containers, set containers.image or CARREL_CONTAINER_IMAGE"
+        yield Finding(area=area, subject="image", state=FindingState.OFF, found=found, remedy=remedy)
+        return
+    if containers["has_image"]:
+        found = f"{display(image)} is available"
+        yield Finding(area=area, subject="image", state=FindingState.OK, found=found)
+    elif containers["has_image"] is False and containers["problem"] is None:
+        found = f"{display(image)} is missing; the first use pulls it"
+        yield Finding(area=area, subject="image", state=FindingState.OK, found=found)
+    location = "in containers" if containers["tools"] else "without containers"
+    found = f"bash and python_executor run {location}"
+    yield Finding(area=area, subject="tools", state=FindingState.OK, found=found)
