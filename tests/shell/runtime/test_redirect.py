@@ -256,6 +256,21 @@ def test_the_status_of_a_command_whose_output_does_not_fit_is_one(directory: Pat
         assert (directory / "g").stat().st_size <= 100_000
 
 
+@pytest.mark.parametrize("size", [50_000, 2 * MIB])
+@pytest.mark.parametrize("line", ["sort -o g big", "uniq big g", "sed -i -n 'p;p' big"])
+def test_a_command_whose_own_file_does_not_fit_reports_the_quota(
+    directory: Path, line: str, size: int
+) -> None:
+    content = b"".join(b"%09d\n" % number for number in range(size // 10))
+    (directory / "big").write_bytes(content)
+    with Workspace.open(directory, limits=Limits(disk_bytes=size + 10_000)) as workspace:
+        shell = BareShell(workspace, pipelines=True, budget=Budget(seconds=None))
+        result = shell.run(line)
+    assert result.exit_code in (1, 2)
+    assert b"quota exceeded" in result.stderr
+    assert (directory / "big").read_bytes() == content
+
+
 def test_input_without_end_into_a_file_ends_with_the_quota(directory: Path) -> None:
     def endless() -> Iterator[bytes]:
         while True:

@@ -12,8 +12,8 @@ from carrel.errors import IsDirectoryError
 from carrel.shell.command.access import PathAccess, reads, writes
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import NUMBER, Opt, UsageError, one_of
-from carrel.shell.runtime.redirect import ReplacedFile
-from carrel.shell.streams import BUFFER_BYTES, OutputStream
+from carrel.shell.runtime.redirect import replacing
+from carrel.shell.streams import BUFFER_BYTES
 from carrel.shell.text.quoting import quote, quote_argument
 from carrel.shell.text.records import line_batches
 
@@ -125,7 +125,8 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
         if target == STDIN:
             _copy(ctx, flags, chunks, ctx.write)
         else:
-            _copy_to_file(ctx, flags, chunks, target)
+            with ctx.reporting(target), replacing(ctx.workspace, ctx.path(target), ctx.meter) as output:
+                _copy(ctx, flags, chunks, output.write)
     return ctx.status
 
 
@@ -136,15 +137,6 @@ def _require_valid_usage(flags: Flags, operands: Sequence[str]) -> None:
         raise UsageError("--group is mutually exclusive with -c/-d/-D/-u", status=1)
     if flags.count and flags.all_repeated:
         raise UsageError("printing all duplicated lines and repeat counts is meaningless", status=1)
-
-
-def _copy_to_file(ctx: Context, flags: Flags, chunks: Iterator[bytes], target: str) -> None:
-    with ctx.reporting(target):
-        sink = ReplacedFile(ctx.workspace, ctx.path(target), ctx.meter)
-        output = OutputStream(sink, ctx.meter)
-        _copy(ctx, flags, chunks, output.write)
-        output.flush()
-        sink.close()
 
 
 def _copy(ctx: Context, flags: Flags, chunks: Iterator[bytes], write: Callable[[bytes], None]) -> None:

@@ -1,9 +1,9 @@
-"""Redirections of a command: its input file, and the files it writes to through the gate and the quota."""
+"""Redirections of a command, and the files that commands write to, through the gate and the quota."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -172,15 +172,44 @@ class ReplacedFile:
             CarrelError: It cannot be written.
         """
         self._meter.check()
-        if self._writer is not None:
-            self._writer.finish()
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.finish()
         else:
             self._workspace.write(self._path, b"".join(self._chunks), parents=False)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the background writer failed; `close` then raises its error."""
+        return self._writer is not None and self._writer.has_failed
 
     def abandon(self) -> None:
         """Leave the file as it was."""
         if self._writer is not None:
             self._writer.abandon()
+
+
+@contextmanager
+def replacing(workspace: Workspace, path: str, meter: Meter) -> Iterator[OutputStream]:
+    """Replace the content of a file with what the block writes; if the block raises, keep the file as it was.
+
+    Raises:
+        CarrelError: The file cannot be written.
+    """
+    file = ReplacedFile(workspace, path, meter)
+    output = OutputStream(file, meter)
+    try:
+        try:
+            yield output
+            output.flush()
+        except PipeClosed:
+            # Otherwise it was standard output that nothing reads any more.
+            if not file.has_failed:
+                raise
+        file.close()
+    except BaseException:
+        file.abandon()
+        raise
 
 
 class _BackgroundWriter:
@@ -205,6 +234,10 @@ class _BackgroundWriter:
             self._error = error
         finally:
             self.pipe.close_reader()
+
+    @property
+    def has_failed(self) -> bool:
+        return self._error is not None
 
     def finish(self) -> None:
         self.pipe.close()

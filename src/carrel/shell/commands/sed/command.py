@@ -15,8 +15,7 @@ from carrel.shell.commands.sed.machine import Machine
 from carrel.shell.commands.sed.parser import parse
 from carrel.shell.commands.sed.scanner import ScriptFragment
 from carrel.shell.commands.sed.script import ScriptError
-from carrel.shell.runtime.redirect import ReplacedFile
-from carrel.shell.streams import OutputStream
+from carrel.shell.runtime.redirect import replacing
 from carrel.shell.text.quoting import decode
 
 USAGE = "[OPTION]... {SCRIPT-IF-NO-OTHER} [FILE]..."
@@ -185,17 +184,10 @@ class _Sed:
         path = ctx.path(file)
         if suffix:
             ctx.workspace.write_chunks(ctx.path(_backup_path(file, suffix)), ctx.chunks(file))
-        replaced = ReplacedFile(ctx.workspace, path, ctx.meter)
-        output = OutputStream(replaced, ctx.meter)
-        self._machine.write_to(output.write)
-        try:
+        with replacing(ctx.workspace, path, ctx.meter) as output:
+            self._machine.write_to(output.write)
             for _ in self._machine.cycles(lines):
                 pass
-            output.flush()
-            replaced.close()
-        except BaseException:
-            replaced.abandon()
-            raise
 
     def _read_file(self, file: str) -> Iterator[bytes]:
         """Return the content of a file of `r`; nothing if it cannot be read."""

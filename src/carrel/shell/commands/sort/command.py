@@ -23,8 +23,7 @@ from carrel.shell.commands.sort.order import (
     require_compatible,
     value_reader,
 )
-from carrel.shell.runtime.redirect import ReplacedFile
-from carrel.shell.streams import OutputStream
+from carrel.shell.runtime.redirect import replacing
 from carrel.shell.text.quoting import decode, encode, quote, quote_argument, quote_if_needed
 from carrel.shell.text.records import join_lines, line_batches
 
@@ -234,12 +233,9 @@ def _print(ctx: Context, flags: Flags, chunks: Iterator[bytes]) -> int:
         ctx.write_each(chunks)
         return ctx.status
     try:
-        sink = ReplacedFile(ctx.workspace, ctx.path(flags.output), ctx.meter)
-        output = OutputStream(sink, ctx.meter)
-        for chunk in chunks:
-            output.write(chunk)
-        output.flush()
-        sink.close()
+        with replacing(ctx.workspace, ctx.path(flags.output), ctx.meter) as output:
+            for chunk in chunks:
+                output.write(chunk)
     except CarrelError as error:
         raise _Failure("open failed", flags.output, error) from None
     return ctx.status
