@@ -79,6 +79,11 @@ _TABLE: dict[int, tuple[type[CarrelError], str]] = {
 }
 
 
+def os_error(number: int) -> OSError:
+    """Return the error that the kernel raises for *number*."""
+    return OSError(number, os.strerror(number))
+
+
 def translate(number: int | None, path: ParsedPath) -> CarrelError:
     """Return the error for the host's *number*, with the path as it was requested."""
     kind, wording = _TABLE.get(number or 0, (DiskError, ""))

@@ -1,4 +1,4 @@
-"""What is seen of a tree that programs change without asking, and what they are given of it."""
+"""The state of a tree before and after programs change it without the gate, and the owner of its files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def root(directory: Path) -> Root:
     return Root.open(directory)
 
 
-def test_a_survey_tells_what_there_is(root: Root, directory: Path) -> None:
+def test_a_state_has_every_entry(root: Root, directory: Path) -> None:
     (directory / "d").mkdir()
     (directory / "d" / "f").write_bytes(b"123")
     (directory / "l").symlink_to("/etc")
@@ -34,7 +34,7 @@ def test_a_survey_tells_what_there_is(root: Root, directory: Path) -> None:
     assert found.is_whole
 
 
-def test_a_survey_of_too_much_says_so(root: Root, directory: Path) -> None:
+def test_a_state_of_too_many_entries_is_not_whole(root: Root, directory: Path) -> None:
     for name in "abc":
         (directory / name).touch()
     assert root.unmediated_access().read_state(3).is_whole
@@ -42,7 +42,7 @@ def test_a_survey_of_too_much_says_so(root: Root, directory: Path) -> None:
     assert (len(found.entries), found.is_whole) == (2, False)
 
 
-def test_a_survey_ends_where_paths_end(root: Root, directory: Path) -> None:
+def test_a_state_of_too_long_paths_is_not_whole(root: Root, directory: Path) -> None:
     here = os.open(directory, os.O_RDONLY)
     for _ in range(40):
         os.mkdir("x" * 200, dir_fd=here)
@@ -54,7 +54,7 @@ def test_a_survey_ends_where_paths_end(root: Root, directory: Path) -> None:
     assert (len(found.entries), found.is_whole) == (20, False)
 
 
-def test_a_mark_is_there_for_the_time(root: Root, directory: Path) -> None:
+def test_a_marker_file_exists_only_in_its_block(root: Root, directory: Path) -> None:
     with root.unmediated_access().marker_file() as name:
         assert os.listdir(directory) == [name]
     assert os.listdir(directory) == []

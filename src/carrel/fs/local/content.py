@@ -23,7 +23,7 @@ class FileReader:
 
     def __init__(self, handle: Handle, info: FileInfo, path: ParsedPath) -> None:
         self._handle = handle
-        self._where = path
+        self._path = path
         self.info = info
 
     @property
@@ -47,14 +47,14 @@ class FileReader:
             return os.pread(self._handle.fd, length, offset)
         except OSError as error:
             number = error.errno
-        raise translate(number, self._where)
+        raise translate(number, self._path)
 
     def _read(self, count: int) -> bytes:
         try:
             return os.read(self._handle.fd, count)
         except OSError as error:
             number = error.errno
-        raise translate(number, self._where)
+        raise translate(number, self._path)
 
 
 def read_window(
@@ -109,12 +109,12 @@ def append_all(fd: int, data: bytes, size: int, flush: Callable[[int], None]) ->
 
 def copy_all(source: FileReader, draft: Draft, limit: int | None, path: ParsedPath) -> None:
     """Copy the rest of *source*, inside the kernel if possible."""
-    ceiling = sys.maxsize if limit is None else limit
+    max_bytes = sys.maxsize if limit is None else limit
     size = 0
     for copied in _copy_chunks(source, draft):
         size += copied
-        if size > ceiling:
-            raise size_limit_error("file_bytes", ceiling, size, path)
+        if size > max_bytes:
+            raise size_limit_error("file_bytes", max_bytes, size, path)
 
 
 def _copy_chunks(source: FileReader, draft: Draft) -> Iterator[int]:

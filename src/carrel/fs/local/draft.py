@@ -20,6 +20,7 @@ import time
 from contextlib import suppress
 
 from carrel.fs import syscalls
+from carrel.fs.errors import os_error
 from carrel.fs.handle import Handle, names_in
 from carrel.fs.nonblocking import require_may_block
 from carrel.fs.rules import DRAFT_PREFIX
@@ -106,8 +107,7 @@ class Draft:
 
     def discard(self) -> None:
         """Close the draft, and remove it unless it was put in place."""
-        if self._name is not None:
-            self.hide()
+        self.hide()
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -139,7 +139,7 @@ def lock_soon(fd: int) -> None:
             return
         else:
             return
-    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    raise os_error(errno.EAGAIN)
 
 
 def _fresh_name() -> bytes:

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from carrel.fs import syscalls
 from carrel.fs.cancellable import WalkCancelledError
 from carrel.fs.errors import translated
 from carrel.fs.handle import Handle
+from carrel.fs.local.excluded_paths import inode_id
 from carrel.fs.local.lookup import Lookup
 from carrel.fs.local.removal import SCAN
 from carrel.fs.local.resolve import Open
@@ -232,6 +233,7 @@ class _Chown:
         syscalls.chown_held_unchecked(handle.fd, self._user, self._group)
 
 
+Result = TypeVar("Result")
 _TOP = parse(".")
 _CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 
@@ -244,23 +246,26 @@ class UnmediatedAccess:
 
     def read_state(self, max_entries: int) -> TreeState:
         """Read the state of the tree, up to *max_entries*, to compare it with a later one."""
-        return self._read_state(_TOP, max_entries)
+        open_child = self._lookup.resolver.open
+        return self._apply(_TOP, lambda top: read_tree_state(open_child, top, max_entries))
 
     def chown(self, user: int, group: int) -> list[str]:
         """Give our files to another user; returns the first names of files that were left alone."""
-        return self._chown(_TOP, user, group)
+        open_child = self._lookup.resolver.open
+        return self._apply(_TOP, lambda top: chown_tree(open_child, top, user=user, group=group))
 
     def free_bytes(self) -> int:
         """Return the free space of the host's disk, in bytes."""
-        return self._free_bytes(_TOP)
+        found = self._apply(_TOP, lambda top: os.fstatvfs(top.fd))
+        return found.f_bavail * found.f_frsize
 
     def identity(self) -> tuple[int, int]:
         """Return the device and inode of the directory."""
-        return self._identity(_TOP)
+        return self._apply(_TOP, lambda top: inode_id(os.fstat(top.fd)))
 
     def flush(self) -> None:
         """Flush the whole file system of the directory."""
-        self._flush(_TOP)
+        self._apply(_TOP, lambda top: syscalls.syncfs_unchecked(top.fd))
 
     @contextmanager
     def marker_file(self) -> Iterator[str]:
@@ -268,7 +273,7 @@ class UnmediatedAccess:
 
         A marker file left by a killed process is swept like an abandoned draft.
         """
-        top, name = self._create_marker(_TOP)
+        top, name = self._apply(_TOP, _create_marker)
         try:
             yield os.fsdecode(name)
         finally:
@@ -276,35 +281,12 @@ class UnmediatedAccess:
                 os.unlink(name, dir_fd=top.fd)
 
     @translated
-    def _read_state(self, path: ParsedPath, max_entries: int) -> TreeState:
-        return read_tree_state(self._lookup.resolver.open, self._open(path), max_entries)
+    def _apply(self, path: ParsedPath, operation: Callable[[Handle], Result]) -> Result:
+        """Apply *operation* to the open directory at *path*."""
+        return operation(Handle(self._lookup.open(path, SCAN)))
 
-    @translated
-    def _chown(self, path: ParsedPath, user: int, group: int) -> list[str]:
-        return chown_tree(self._lookup.resolver.open, self._open(path), user=user, group=group)
 
-    @translated
-    def _free_bytes(self, path: ParsedPath) -> int:
-        top = self._open(path)
-        found = os.fstatvfs(top.fd)
-        return found.f_bavail * found.f_frsize
-
-    @translated
-    def _identity(self, path: ParsedPath) -> tuple[int, int]:
-        top = self._open(path)
-        found = os.fstat(top.fd)
-        return found.st_dev, found.st_ino
-
-    @translated
-    def _flush(self, path: ParsedPath) -> None:
-        top = self._open(path)
-        syscalls.syncfs_unchecked(top.fd)
-
-    @translated
-    def _create_marker(self, path: ParsedPath) -> tuple[Handle, bytes]:
-        top, name = self._open(path), DRAFT_PREFIX + os.urandom(16).hex().encode()
-        os.close(os.open(name, _CREATE, 0o600, dir_fd=top.fd))
-        return top, name
-
-    def _open(self, path: ParsedPath) -> Handle:
-        return Handle(self._lookup.open(path, SCAN))
+def _create_marker(top: Handle) -> tuple[Handle, bytes]:
+    name = DRAFT_PREFIX + os.urandom(16).hex().encode()
+    os.close(os.open(name, _CREATE, 0o600, dir_fd=top.fd))
+    return top, name

@@ -11,6 +11,7 @@ import os
 import stat
 
 from carrel.fs import syscalls
+from carrel.fs.errors import os_error
 from carrel.fs.local.resolve import Open
 from carrel.fs.rules import counted_bytes
 from carrel.values import Usage
@@ -65,7 +66,7 @@ class Removal:
             else:
                 self._entries += 1
                 return
-        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        raise os_error(errno.ENOTEMPTY)
 
     def empty(self, top: int) -> None:
         """Remove everything in the directory *top*."""
@@ -173,11 +174,11 @@ def open_to_empty(open_child: Open, parent: int, name: bytes) -> int:
 
 def unlock(open_child: Open, parent: int, name: bytes) -> None:
     """Give the owner of the directory *name* all permissions."""
-    handle = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    fd = open_child(parent, name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        syscalls.chmod_held_unchecked(handle, 0o700)
+        syscalls.chmod_held_unchecked(fd, 0o700)
     finally:
-        os.close(handle)
+        os.close(fd)
 
 
 def _move_up(open_child: Open, fd: int, name: bytes, top: int) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from carrel.fs import syscalls
 from carrel.fs.api import Confinement
+from carrel.fs.errors import os_error
 from carrel.fs.local.excluded_paths import ExcludedPaths
 from carrel.fs.rules import MAX_LINKS, skip_missing
 
@@ -81,8 +82,8 @@ def kernel_open(base: int, path: bytes, flags: int) -> int:
         except (FileNotFoundError, NotADirectoryError) as error:
             number = error.errno or errno.ENOENT
         _require_inside(base, path, flags)
-        raise OSError(number, os.strerror(number))
-    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        raise os_error(number)
+    raise os_error(errno.EAGAIN)
 
 
 def _require_inside(base: int, path: bytes, flags: int) -> None:
@@ -153,7 +154,7 @@ class _Walk:
             os.close(fd)
         finally:
             self._move_to(self._base)
-        raise OSError(self._missing, os.strerror(self._missing))
+        raise os_error(self._missing)
 
     def _run(self) -> int:
         while self._todo:
@@ -171,7 +172,7 @@ class _Walk:
     def _skip_missing(self, number: int) -> None:
         """Continue above a name that is not a directory, to see whether the path leads out from there."""
         if not skip_missing(self._todo, b".."):
-            raise OSError(number, os.strerror(number))
+            raise os_error(number)
         self._missing = self._missing or number
         self._flags = os.O_PATH | os.O_CLOEXEC | (self._flags & os.O_NOFOLLOW)
 
@@ -191,7 +192,7 @@ class _Walk:
             self._todo.pop()
             ups += 1
         if ups > len(self._trail):
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            raise os_error(errno.EXDEV)
         del self._trail[-ups:]
         self._todo.extend(reversed(self._trail))
         self._trail.clear()
@@ -233,11 +234,11 @@ class _Walk:
     def _open_name(self, name: bytes, flags: int) -> int:
         self._steps += 1
         if self._steps > STEPS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            raise os_error(errno.ELOOP)
         fd = os.open(name, flags, dir_fd=self._current)
         try:
             if syscalls.mount_id_unchecked(fd) != self._mount:
-                raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+                raise os_error(errno.EXDEV)
             if self._excluded is not None:
                 self._excluded.require_enterable(os.fstat(fd))
         except OSError:
@@ -264,9 +265,9 @@ class _Walk:
             return
         self._links += 1
         if self._links > MAX_LINKS:
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            raise os_error(errno.ELOOP)
         if target.startswith(b"/"):
-            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+            raise os_error(errno.EXDEV)
         if not self._todo and target.endswith((b"/", b"/.")):
             self._flags |= os.O_DIRECTORY
         self._push(target)

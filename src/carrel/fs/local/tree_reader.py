@@ -55,7 +55,7 @@ class TreeReader:
     ) -> None:
         """Read the directory at *path*; the paths of files begin with *prefix*."""
         self._open = open_child
-        self._where = path
+        self._path = path
         self._prefix = prefix
         self._limits = limits
         self._enter = enter
@@ -179,7 +179,7 @@ class TreeReader:
                 yield from self._unreadable(error.errno or errno.EIO, path)
 
     def _unreadable(self, number: int, path: str) -> Iterable[bytes]:
-        return _Unreadable(number, child(self._where, path[len(self._prefix) :]))
+        return _Unreadable(number, child(self._path, path[len(self._prefix) :]))
 
 
 class _Unreadable:
@@ -187,7 +187,7 @@ class _Unreadable:
 
     def __init__(self, number: int, path: ParsedPath) -> None:
         self._number = number
-        self._where = path
+        self._path = path
 
     def __iter__(self) -> Iterator[bytes]:
-        raise translate(self._number, self._where)
+        raise translate(self._number, self._path)

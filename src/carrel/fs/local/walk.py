@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 from carrel.fs.api import Enter, OnUnreadable
 from carrel.fs.cancellable import WalkCancelledError, checkpoint
-from carrel.fs.errors import depth_limit_error, list_limit_error, walk_limit_error
+from carrel.fs.errors import depth_limit_error, list_limit_error, os_error, walk_limit_error
 from carrel.fs.handle import Handle
 from carrel.fs.local.removal import SCAN, unlock
 from carrel.fs.local.resolve import Open
@@ -226,7 +226,7 @@ class _Descent:
             os.fchmod(self.here.fd, old_mode)
         self.here = above
         if _identity(above.fd) != self.levels[-1].identity:
-            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            raise os_error(errno.EAGAIN)
 
     def restore_modes(self) -> None:
         """Restore the modes of all directories on the path, unless they are moved at the same time."""
@@ -320,4 +320,4 @@ def require_empty(open_child: Open, parent: int, name: bytes) -> None:
     except PermissionError:
         return
     if has_entries(handle.fd):
-        raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        raise os_error(errno.ENOTEMPTY)

@@ -13,15 +13,17 @@ from collections.abc import Iterable, Iterator
 from threading import RLock
 from typing import NamedTuple, NoReturn
 
-from carrel.errors import (
-    EscapeError,
-    HostDeniedError,
-    MissingError,
-    PathError,
-)
+from carrel.errors import EscapeError, HostDeniedError, MissingError, PathError
 from carrel.fs.accounts import NullAccount
 from carrel.fs.api import WRITE, Account, Cause, Content, Enter, Existing, Links, OnUnreadable, Parents, Wants
-from carrel.fs.errors import changed_error, closed_error, not_on_disk_error, size_limit_error, translated
+from carrel.fs.errors import (
+    changed_error,
+    closed_error,
+    not_on_disk_error,
+    os_error,
+    size_limit_error,
+    translated,
+)
 from carrel.fs.memory.tree import (
     FILE_MODE,
     Directory,
@@ -31,9 +33,8 @@ from carrel.fs.memory.tree import (
     MemoryTree,
     MemoryWalk,
     Node,
+    descendants,
     describe,
-    failure,
-    inside,
     scan,
 )
 from carrel.fs.rules import MAX_LINKS
@@ -164,8 +165,8 @@ class MemoryFiles:
         chunk_bytes: int,
     ) -> Iterator[Content]:
         """Read the regular files beneath a directory, in order of their names, never through a link."""
-        go_in = None if enter is None else lambda info: enter(info.name)
-        found = self.walk(path, limits, enter=go_in)
+        enter_info = None if enter is None else lambda info: enter(info.name)
+        found = self.walk(path, limits, enter=enter_info)
         skip = len(entry_prefix(path))
         return (
             Content(info.path, self.reader(child(path, info.path[skip:])).chunks(chunk_bytes))
@@ -176,7 +177,7 @@ class MemoryFiles:
     def measure(self, limit: int | None = None) -> Usage:
         """Count everything; *limit* is ignored, because memory already bounds the number of entries."""
         with self._lock:
-            nodes = [] if self._tree is None else list(inside(self._tree.top))
+            nodes = [] if self._tree is None else list(descendants(self._tree.top))
         disk_bytes = sum(len(node.content) for node in nodes if isinstance(node, File))
         return Usage(disk_bytes=disk_bytes, entries=len(nodes))
 
@@ -250,8 +251,8 @@ class MemoryFiles:
             size = len(source.content)
             if limit is not None and size > limit:
                 raise size_limit_error("file_bytes", limit, size, path)
-            place = self._target(target, existing, Parents.MAKE)
-            return self._publish(bytes(source.content), place, source.mode, Cause("copy", path.text))
+            found = self._target(target, existing, Parents.MAKE)
+            return self._publish(bytes(source.content), found, source.mode, Cause("copy", path.text))
 
     @translated
     def mkdir(self, path: ParsedPath, *, parents: Parents) -> builtins.list[str]:
@@ -264,13 +265,13 @@ class MemoryFiles:
             near, missing = self._nearest_directory(path, parents)
             if not missing and path.parts[-1] in near.entries:
                 if not self._is_directory(path):
-                    raise failure(errno.EEXIST)
+                    raise os_error(errno.EEXIST)
                 return []
             created = [*parent_paths(path, len(missing)), path.text]
             account.charge(0, len(created))
             for each in created:
                 account.record("mkdir", each)
-            tree.make(near, (*missing, path.parts[-1]))
+            tree.mkdirs(near, (*missing, path.parts[-1]))
             return created
 
     def _is_directory(self, path: ParsedPath) -> bool:
@@ -301,7 +302,7 @@ class MemoryFiles:
             parent = self._parent(path)
             old = parent.entries.get(path.parts[-1])
             if problem := _link_problem(path, old, existing):
-                raise failure(problem)
+                raise os_error(problem)
             account.charge(-_size(old), 1 if old is None else 0)
             account.record("link", path.text, other=target)
             tree.put(parent, path.parts[-1], tree.new_link(target))
@@ -324,9 +325,9 @@ class MemoryFiles:
             node = _require_entry(parent, path)
             _require_version(path, node, expect)
             if isinstance(node, Directory) and node.entries and not recursive:
-                raise failure(errno.ENOTEMPTY)
+                raise os_error(errno.ENOTEMPTY)
             info = describe(path.text, node)
-            nodes = [node, *inside(node)]
+            nodes = [node, *descendants(node)]
             account.charge(-sum(_size(each) for each in nodes), -len(nodes))
             account.record("remove", path.text, before_bytes=info.size_bytes)
             self._require_open(path).remove(parent, path.parts[-1])
@@ -349,10 +350,10 @@ class MemoryFiles:
     def _move_to(self, target: ParsedPath, parent: Directory, info: FileInfo, existing: Existing) -> None:
         target_parent = self._parent(target)
         if target.must_dir and info.kind is not FileKind.DIRECTORY:
-            raise failure(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         before = target_parent.entries.get(target.parts[-1])
         if before is not None and existing is Existing.REFUSE:
-            raise failure(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         replaces = before is not None and before is not parent.entries[info.name]
         self.account.charge(-_size(before) if replaces else 0, -1 if replaces else 0)
         self.account.record(
@@ -376,7 +377,7 @@ class MemoryFiles:
         """Return the regular file that *path* leads to."""
         node = self._require_open(path).resolve(path.parts, Links.FOLLOW, must_dir=path.must_dir)
         if not isinstance(node, File):
-            raise failure(errno.EISDIR)
+            raise os_error(errno.EISDIR)
         return node
 
     @translated
@@ -384,11 +385,11 @@ class MemoryFiles:
         """Return the directory that holds the last name of *path*."""
         tree = self._require_open(path)
         if not path.name:
-            self._require_inside(path)
+            self._require_descendants(path)
             raise PathError(f"path {path.requested!r} does not end in a name", path=path.requested)
         return tree.directory(path.parts[:-1])
 
-    def _require_inside(self, path: ParsedPath) -> None:
+    def _require_descendants(self, path: ParsedPath) -> None:
         """Raise EXDEV for a path that leads out, and ignore any other problem with it."""
         try:
             self._require_open(path).directory(path.parts)
@@ -415,7 +416,7 @@ class MemoryFiles:
         )
         keep = mode if before is None else before.mode
         fresh = tree.new_file(content, FILE_MODE if keep is None else keep & 0o777)
-        tree.put(tree.make(near, missing), path.parts[-1], fresh)
+        tree.put(tree.mkdirs(near, missing), path.parts[-1], fresh)
         return Change(before_bytes=before_bytes, info=describe(path.text, fresh), made=tuple(made))
 
     @translated
@@ -423,19 +424,19 @@ class MemoryFiles:
         """Find where a write to *path* goes, through links at its end."""
         for _ in range(MAX_LINKS + 1):
             if path.must_dir and path.name:
-                self._require_inside(path)
-                raise failure(errno.EISDIR)
+                self._require_descendants(path)
+                raise os_error(errno.EISDIR)
             near, missing = self._nearest_directory(path, parents)
             before = None if missing else near.entries.get(path.parts[-1])
             if not isinstance(before, Link) or existing is Existing.REFUSE:
                 return _Target(path, near, missing, _require_writable(before, path, existing))
             path = link_destination(path, before.target)
             if path.absolute:
-                raise failure(errno.EXDEV)
+                raise os_error(errno.EXDEV)
             if path.dotted:
                 self._require_open(path).directory(path.parts)
-                raise failure(errno.EISDIR)
-        raise failure(errno.ELOOP)
+                raise os_error(errno.EISDIR)
+        raise os_error(errno.ELOOP)
 
     def _nearest_directory(self, path: ParsedPath, parents: Parents) -> tuple[Directory, tuple[str, ...]]:
         """Return the parent directory of *path*, or the deepest one that exists and the missing names."""
@@ -447,9 +448,9 @@ class MemoryFiles:
         parts = path.parts[:-1]
         known, here = self._require_open(path).longest_prefix(parts)
         if ".." in parts[known:]:
-            raise failure(errno.ENOENT)
+            raise os_error(errno.ENOENT)
         if parts[known] in here.entries:
-            raise failure(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
         return here, parts[known:]
 
 
@@ -457,9 +458,9 @@ def _require_entry(parent: Directory, path: ParsedPath) -> Node:
     """Return what exists at the last name; a slash after anything but a directory is refused."""
     node = parent.entries.get(path.parts[-1])
     if node is None:
-        raise failure(errno.ENOENT)
+        raise os_error(errno.ENOENT)
     if path.must_dir and not isinstance(node, Directory):
-        raise failure(errno.ENOTDIR)
+        raise os_error(errno.ENOTDIR)
     return node
 
 
@@ -479,9 +480,9 @@ def _require_writable(before: Node | None, path: ParsedPath, existing: Existing)
     if before is None:
         return None
     if existing is Existing.REFUSE:
-        raise failure(errno.EEXIST)
+        raise os_error(errno.EEXIST)
     if not isinstance(before, File):
-        raise failure(errno.EISDIR)
+        raise os_error(errno.EISDIR)
     _require_write_bit(before, path)
     return before
 

@@ -14,7 +14,7 @@ from itertools import count
 from threading import RLock
 
 from carrel.fs.api import Enter, Existing, Links
-from carrel.fs.errors import depth_limit_error, list_limit_error, walk_limit_error
+from carrel.fs.errors import depth_limit_error, list_limit_error, os_error, walk_limit_error
 from carrel.fs.rules import MAX_LINKS, skip_missing
 from carrel.values import Clock, FileInfo, FileKind, Limits
 
@@ -108,7 +108,7 @@ class MemoryTree:
             directory = _require_directory(here)
             found = _child(directory, name)
             if found is None or (todo and isinstance(found, File)):
-                missing = missing or failure(errno.ENOENT if found is None else errno.ENOTDIR)
+                missing = missing or os_error(errno.ENOENT if found is None else errno.ENOTDIR)
                 if not skip_missing(todo, ".."):
                     raise missing
                 continue
@@ -117,9 +117,9 @@ class MemoryTree:
                 continue
             followed += 1
             if followed > MAX_LINKS:
-                raise missing or failure(errno.ELOOP)
+                raise missing or os_error(errno.ELOOP)
             if found.target.startswith("/"):
-                raise failure(errno.EXDEV)
+                raise os_error(errno.EXDEV)
             must_dir = must_dir or (not todo and found.target.endswith(("/", "/.")))
             todo.extend(part for part in reversed(found.target.split("/")) if part not in ("", "."))
             here = directory
@@ -143,7 +143,7 @@ class MemoryTree:
     def put(self, parent: Directory, name: str, node: Node) -> None:
         """Give *node* a name, replacing any other node; ENOENT if *parent* was removed."""
         if parent.removed:
-            raise failure(errno.ENOENT)
+            raise os_error(errno.ENOENT)
         if isinstance(node, Directory):
             node.parent = parent
         parent.entries[name] = node
@@ -154,7 +154,7 @@ class MemoryTree:
         _discard(parent.entries.pop(name))
         parent.modified_ns = self._clock()
 
-    def make(self, near: Directory, missing: tuple[str, ...]) -> Directory:
+    def mkdirs(self, near: Directory, missing: tuple[str, ...]) -> Directory:
         """Create the nested directories *missing* and return the last one."""
         for name in missing:
             fresh = self.new_directory()
@@ -175,11 +175,11 @@ class MemoryTree:
         node = parent.entries[name]
         old = new_parent.entries.get(new_name)
         if old is not None and existing is Existing.REFUSE:
-            raise failure(errno.EEXIST)
+            raise os_error(errno.EEXIST)
         if node in _self_and_parents(new_parent):
-            raise failure(errno.EINVAL)
+            raise os_error(errno.EINVAL)
         if old in _self_and_parents(parent):
-            raise failure(errno.ENOTEMPTY)
+            raise os_error(errno.ENOTEMPTY)
         if old is node:
             return
         if old is not None:
@@ -190,7 +190,7 @@ class MemoryTree:
         self.put(new_parent, new_name, node)
 
 
-def inside(node: Node) -> Iterator[Node]:
+def descendants(node: Node) -> Iterator[Node]:
     """Yield everything beneath *node*."""
     todo = list(node.entries.values()) if isinstance(node, Directory) else []
     while todo:
@@ -198,11 +198,6 @@ def inside(node: Node) -> Iterator[Node]:
         yield found
         if isinstance(found, Directory):
             todo.extend(found.entries.values())
-
-
-def failure(number: int) -> OSError:
-    """Return the error that the kernel would raise."""
-    return OSError(number, os.strerror(number))
 
 
 def describe(path: str, node: Node, target: str | None = None, created_ns: int | None = None) -> FileInfo:
@@ -231,14 +226,14 @@ def describe(path: str, node: Node, target: str | None = None, created_ns: int |
 def _child(directory: Directory, name: str) -> Node | None:
     if name == "..":
         if directory.parent is None:
-            raise failure(errno.EXDEV)
+            raise os_error(errno.EXDEV)
         return directory.parent
     return directory.entries.get(name)
 
 
 def _require_directory(node: Node) -> Directory:
     if not isinstance(node, Directory):
-        raise failure(errno.ENOTDIR)
+        raise os_error(errno.ENOTDIR)
     return node
 
 
@@ -253,11 +248,11 @@ def _self_and_parents(directory: Directory) -> Iterator[Node | None]:
 def _require_replaceable(node: Node, old: Node) -> None:
     if not isinstance(old, Directory):
         if isinstance(node, Directory):
-            raise failure(errno.ENOTDIR)
+            raise os_error(errno.ENOTDIR)
     elif not isinstance(node, Directory):
-        raise failure(errno.EISDIR)
+        raise os_error(errno.EISDIR)
     elif old.entries:
-        raise failure(errno.ENOTEMPTY)
+        raise os_error(errno.ENOTEMPTY)
 
 
 def _discard(node: Node) -> None:
