@@ -15,14 +15,14 @@ from carrel.config.kind import (
     SWITCH,
     InvalidValueError,
     SettingKind,
-    ceiling,
     expand,
     number,
+    number_or_none,
     short_repr,
 )
 
 NUMBER = number(1, 1_000)
-CEILING = ceiling(0, 10)
+NUMBER_OR_NONE = number_or_none(0, 10)
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ CEILING = ceiling(0, 10)
     [
         (NUMBER, 1, 1),
         (NUMBER, 1_000, 1_000),
-        (CEILING, 0, 0),
-        (CEILING, "none", None),
+        (NUMBER_OR_NONE, 0, 0),
+        (NUMBER_OR_NONE, "none", None),
         (SIZE, 0, 0),
         (SIZE, 12, 12),
         (SIZE, "12", 12),
@@ -64,7 +64,7 @@ NAN = float("nan")
 
 BAD: dict[str, tuple[SettingKind[object], list[object]]] = {
     "number": (NUMBER, [0, 1_001, -1, 2**80, True, 1.0, NAN, "1", "none", [], {}, None]),
-    "ceiling": (CEILING, [-1, 11, False, 1.5, float("inf"), "None", "", [1], 2**20_000]),
+    "number or none": (NUMBER_OR_NONE, [-1, 11, False, 1.5, float("inf"), "None", "", [1], 2**20_000]),
     "size": (SIZE, [-1, True, 1.5, "", "MB", "-1KB", "1.5MB", "1TB", "1 0", 2**60, "9" * 19]),
     "switch": (SWITCH, [1, 0, "true", "yes", None, []]),
     "mode": (MODE, ["", "anything_else", "r w", True, 1, ["rw"]]),
@@ -82,37 +82,37 @@ def test_values_that_make_no_sense_are_refused(kind: SettingKind[object], values
 
 @pytest.mark.parametrize("text", ["1", "true", "TRUE", "yes", "on", " On "])
 def test_a_variable_switches_on(text: str) -> None:
-    assert SWITCH.check(SWITCH.spell(text), None) is True
+    assert SWITCH.check(SWITCH.from_text(text), None) is True
 
 
 @pytest.mark.parametrize("text", ["0", "false", "no", "OFF"])
 def test_a_variable_switches_off(text: str) -> None:
-    assert SWITCH.check(SWITCH.spell(text), None) is False
+    assert SWITCH.check(SWITCH.from_text(text), None) is False
 
 
 @pytest.mark.parametrize("text", ["2", "y", "enabled", "tru", "nan"])
 def test_a_variable_that_is_no_switch_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError, match=f"must be true or false, not '{text}'"):
-        SWITCH.check(SWITCH.spell(text), None)
+        SWITCH.check(SWITCH.from_text(text), None)
 
 
 @pytest.mark.parametrize(("text", "result"), [("5", 5), (" 7 ", 7), ("0010", 10)])
 def test_a_variable_is_a_number(text: str, result: int) -> None:
-    assert CEILING.check(CEILING.spell(text), None) == result
+    assert NUMBER_OR_NONE.check(NUMBER_OR_NONE.from_text(text), None) == result
 
 
 @pytest.mark.parametrize("text", ["None", "NONE", " none"])
 def test_a_variable_says_that_there_is_no_ceiling(text: str) -> None:
-    assert CEILING.check(CEILING.spell(text), None) is None
+    assert NUMBER_OR_NONE.check(NUMBER_OR_NONE.from_text(text), None) is None
 
 
 @pytest.mark.parametrize(
     "text", ["-1", "+1", "1.0", "1_0", "0x1", "nan", "inf", "٣", "1e1", "9" * 5_000, "x"]
 )
 def test_a_variable_that_is_no_number_is_refused(text: str) -> None:
-    for kind in (NUMBER, CEILING):
+    for kind in (NUMBER, NUMBER_OR_NONE):
         with pytest.raises(InvalidValueError):
-            kind.check(kind.spell(text), None)
+            kind.check(kind.from_text(text), None)
 
 
 def test_a_tilde_without_a_home_is_refused() -> None:

@@ -158,6 +158,7 @@ def test_a_secret_is_not_in_what_settings_look_like(home: Home) -> None:
     settings = home.load(CARREL_SANDBOX_KEY="hush")
     assert settings.sandbox_key == "hush"
     assert "hush" not in repr(settings)
+    assert "SettingValue(name='sandbox.key', value=..., " in repr(settings)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(BAD)), st.text()))

@@ -34,7 +34,7 @@ _NETWORK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}", re.ASCII)
 _DECIMAL = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6})?", re.ASCII)
 
 
-def _like(pattern: re.Pattern[str], says: str, *, characters: int = 300) -> SettingKind[str]:
+def _matching(pattern: re.Pattern[str], says: str, *, characters: int = 300) -> SettingKind[str]:
     """Accept text that matches a pattern."""
 
     def make(value: object, home: str | None) -> str:
@@ -54,10 +54,10 @@ def _decimal(low: float, high: float) -> SettingKind[float]:
             raise InvalidValueError
         return float(value)  # type: ignore[arg-type]  # a number
 
-    def spell(text: str) -> object:
+    def from_text(text: str) -> object:
         return float(text) if _DECIMAL.fullmatch(text.strip()) else text
 
-    return SettingKind(says=f"a number from {low} to {high:g}", make=make, spell=spell)
+    return SettingKind(says=f"a number from {low} to {high:g}", make=make, from_text=from_text)
 
 
 def _capability(value: object, home: str | None) -> str:
@@ -73,14 +73,14 @@ def _filter(value: object, home: str | None) -> str:
 
 IMAGE: Key[str | None] = Key(
     name="containers.image",
-    kind=_like(_IMAGE, "the name of an image", characters=_IMAGE_CHARACTERS),
+    kind=_matching(_IMAGE, "the name of an image", characters=_IMAGE_CHARACTERS),
     default=None,
     meaning="Image of containers; unset disables containers.",
     variable="CARREL_CONTAINER_IMAGE",
 )
 ADDRESS: Key[str | None] = Key(
     name="containers.address",
-    kind=_like(_ENGINE, 'a text like "unix:///path" or "tcp://host:port"'),
+    kind=_matching(_ENGINE, 'a text like "unix:///path" or "tcp://host:port"'),
     default=None,
     meaning="Address of the Docker engine; unset means `DOCKER_HOST`, or the default socket.",
     variable="CARREL_CONTAINER_ENGINE",
@@ -94,7 +94,7 @@ PULL = Key(
 )
 USER: Key[str | None] = Key(
     name="containers.user",
-    kind=_like(_USER, 'two numbers like "1000:1000", of a user and a group'),
+    kind=_matching(_USER, 'two numbers like "1000:1000", of a user and a group'),
     default=None,
     meaning="User and group of programs; unset means those of this process, or `nobody` if that is root.",
     variable="CARREL_CONTAINER_USER",
@@ -129,7 +129,7 @@ TMP_MB = Key(
 )
 NETWORK = Key(
     name="containers.network",
-    kind=_like(_NETWORK, 'the name of a network of the engine, or "none"'),
+    kind=_matching(_NETWORK, 'the name of a network of the engine, or "none"'),
     default="none",
     meaning="The Docker network that containers join.",
     variable="CARREL_CONTAINER_NETWORK",

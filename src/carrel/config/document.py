@@ -80,8 +80,8 @@ def parse_toml(text: str) -> dict[str, object]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         problem, _, at = str(error).partition(" (at ")
-        shown = at.removeprefix("line ").partition(",")[0]
-        line = int(shown) if shown.isdecimal() else text.count("\n") + 1
+        number = at.removeprefix("line ").partition(",")[0]
+        line = int(number) if number.isdecimal() else text.count("\n") + 1
     except RecursionError:
         problem, line = "it is nested too deeply", None
     except ValueError:

@@ -38,7 +38,7 @@ class ConfigFile:
         """
         self.path = path
         """Location of the file, which may not exist; `None` if no location is known."""
-        self.is_there = text is not None
+        self.exists = text is not None
         self._text = text or ""
         self._home = home
         self._given: dict[str, tuple[tuple[str, ...], object]] = {}

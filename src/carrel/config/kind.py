@@ -61,7 +61,7 @@ class SettingKind(Generic[T_co]):
     """Describes valid values, after "must be"."""
     make: Callable[[object, str | None], T_co]
     """Convert a value of the file, given the home directory, or raise `InvalidValueError`."""
-    spell: Callable[[str], object] = str
+    from_text: Callable[[str], object] = str
     """Convert the text of a variable to the value a file would have."""
 
     def check(self, value: object, home: str | None, *at: str | int) -> T_co:
@@ -99,16 +99,16 @@ def number(low: int, high: int) -> SettingKind[int]:
     return SettingKind(
         says=f"a whole number from {low} to {high}",
         make=lambda value, home: _whole(value, low, high),
-        spell=_number_of,
+        from_text=_number_of,
     )
 
 
-def ceiling(low: int, high: int) -> SettingKind[int | None]:
+def number_or_none(low: int, high: int) -> SettingKind[int | None]:
     """Accept an integer in a range, or no limit."""
     return SettingKind(
         says=f'a whole number from {low} to {high} or "{NONE}"',
         make=lambda value, home: None if value == NONE else _whole(value, low, high),
-        spell=_number_of,
+        from_text=_number_of,
     )
 
 
@@ -143,7 +143,7 @@ def _switch(value: object, home: str | None) -> bool:
 SWITCH = SettingKind(
     says="true or false",
     make=_switch,
-    spell=lambda text: _SWITCHES.get(text.strip().lower(), text),
+    from_text=lambda text: _SWITCHES.get(text.strip().lower(), text),
 )
 """True or false; a variable may also be 1, 0, yes, no, on or off."""
 
@@ -230,7 +230,7 @@ def many(kind: SettingKind[T], says: str) -> SettingKind[tuple[T, ...]]:
             raise InvalidValueError
         return tuple(kind.check(each, home, index) for index, each in enumerate(value))
 
-    return SettingKind(says=says, make=make, spell=_list_of)
+    return SettingKind(says=says, make=make, from_text=_list_of)
 
 
 def _list_of(text: str) -> object:

@@ -139,7 +139,7 @@ class _Values:
 
     def _parse(self, key: Key[object], name: str, text: str) -> object:
         try:
-            return key.kind.check(key.kind.spell(text), self._home)
+            return key.kind.check(key.kind.from_text(text), self._home)
         except InvalidValueError as error:
             raise ConfigError(f"{name} {error}") from None
 
@@ -176,7 +176,7 @@ def _settings(variables: tuple[tuple[str, str], ...], file: ConfigFile) -> Setti
         roles=MappingProxyType({**DEFAULT_ROLES, **values.of(table.ROLE_TOOLS)}),
         values=tuple(_listed(values)),
         file=file.path,
-        has_file=file.is_there,
+        has_file=file.exists,
         notes=(*_conflicts(environ), *_misspelled(environ)),
     )
 

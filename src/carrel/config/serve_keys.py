@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from carrel.config.key import Key
-from carrel.config.kind import ABSOLUTE, SWITCH, TEXT, ceiling, number
+from carrel.config.kind import ABSOLUTE, SWITCH, TEXT, number, number_or_none
 from carrel.config.network_kinds import ALGORITHMS, DOCUMENT, HOST_NAME, ORIGINS
 
 YEAR_SECONDS = 365 * 86_400
@@ -69,7 +69,7 @@ ISOLATE_SESSIONS = Key(
 )
 RATE_PER_MINUTE = Key(
     name="serve.rate_per_minute",
-    kind=ceiling(1, 10**9),
+    kind=number_or_none(1, 10**9),
     default=6_000,
     meaning="Maximum number of requests per caller and minute; a key may set another rate.",
     variable="CARREL_SERVE_RATE_PER_MINUTE",

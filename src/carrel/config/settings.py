@@ -51,7 +51,8 @@ class SettingValue:
     def __repr__(self) -> str:
         """Return the usual text of a dataclass, without the value of a secret."""
         value = "..." if self.is_secret else repr(self.value)
-        return f"Value(name={self.name!r}, value={value}, origin={self.origin!r}, is_used={self.is_used!r})"
+        name = type(self).__name__
+        return f"{name}(name={self.name!r}, value={value}, origin={self.origin!r}, is_used={self.is_used!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

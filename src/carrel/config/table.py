@@ -17,9 +17,9 @@ from carrel.config.kind import (
     SWITCH,
     TEXTS,
     Roles,
-    ceiling,
     choice,
     number,
+    number_or_none,
 )
 from carrel.config.network_kinds import ADDRESS, SECRET
 from carrel.config.serve_keys import SERVE_KEYS
@@ -46,7 +46,7 @@ DIRECTORY = Key(
 )
 MAX_WORKSPACE_MB = Key(
     name="session.max_workspace_mb",
-    kind=ceiling(0, 10**9),
+    kind=number_or_none(0, 10**9),
     default=100,
     meaning="Maximum total size of the files of one session, in MiB (2**20 bytes).",
     variable="CARREL_MAX_WORKSPACE_MB",
@@ -54,7 +54,7 @@ MAX_WORKSPACE_MB = Key(
 )
 ENTRIES = Key(
     name="session.entries",
-    kind=ceiling(0, 10**12),
+    kind=number_or_none(0, 10**12),
     default=100_000,
     meaning="Maximum number of files and directories of any kind in one session.",
     variable="CARREL_MAX_ENTRIES",
@@ -76,14 +76,14 @@ DURABILITY = Key(
 )
 TTL_SECONDS = Key(
     name="session.ttl_seconds",
-    kind=ceiling(1, 100 * YEAR_SECONDS),
+    kind=number_or_none(1, 100 * YEAR_SECONDS),
     default=86_400,
     meaning="Idle time in seconds after which a session expires.",
     variable="CARREL_TTL_SECONDS",
 )
 MAX_SESSIONS = Key(
     name="session.max_sessions",
-    kind=ceiling(1, 10**9),
+    kind=number_or_none(1, 10**9),
     default=1_000,
     meaning="Maximum number of sessions at the same time.",
     variable="CARREL_MAX_SESSIONS",
@@ -194,14 +194,14 @@ SHELL_PIPELINES = Key(
 )
 SHELL_TIMEOUT_SECONDS = Key(
     name="shell.timeout_seconds",
-    kind=ceiling(1, YEAR_SECONDS),
+    kind=number_or_none(1, YEAR_SECONDS),
     default=30,
     meaning="Timeout of one command line, in seconds.",
     variable="CARREL_SHELL_TIMEOUT_SECONDS",
 )
 SHELL_OUTPUT_MB = Key(
     name="shell.output_mb",
-    kind=ceiling(0, 10**6),
+    kind=number_or_none(0, 10**6),
     default=16,
     meaning="Maximum output of one command line, in MiB (2**20 bytes).",
     variable="CARREL_SHELL_OUTPUT_MB",
