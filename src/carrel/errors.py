@@ -219,7 +219,7 @@ class LimitError(CarrelError, OSError):
         retry_after_seconds: int | None = None,
     ) -> None:
         super().__init__(message, path=path)
-        self.code = f"limit.{what}"  # type: ignore[misc]  # one class, a code per ceiling
+        self.code = f"limit.{what}"  # type: ignore[misc]  # one class, a code per limit
         self.limit = limit
         self.asked = asked
         self.retry_after_seconds = retry_after_seconds

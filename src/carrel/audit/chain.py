@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from carrel.audit.event import JournalLine, digest_of
 
-TOGETHER = 64
-"""Maximum number of records that are written before the head is."""
+MAX_BATCH_RECORDS = 64
+"""Maximum number of records that are written together, before the head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Chain:
     is_from_start: bool
     """Whether no earlier record was dropped."""
     last: Head = field(default_factory=Head)
-    latest: deque[Head] = field(default_factory=lambda: deque(maxlen=TOGETHER))
+    latest: deque[Head] = field(default_factory=lambda: deque(maxlen=MAX_BATCH_RECORDS))
     """The records before `last` that the stored head may still name."""
     records: int = 0
     unchained: int = 0

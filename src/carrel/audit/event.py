@@ -11,8 +11,7 @@ from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, NamedTuple
 
 UNDONE = "change.undone"
-"""Error code of a record which says that the change of an earlier record, with the same operation and paths,
-was not made."""
+"""Error code of a record that revokes an earlier one with the same operation and paths."""
 CHANGE_PATH_CHARACTERS = 1024
 """Maximum length of a path in the record of a change, in characters of the record."""
 REFUSAL_PATH_CHARACTERS = 256

@@ -24,7 +24,7 @@ from dataclasses import replace
 from threading import RLock
 from typing import Protocol
 
-from carrel.audit.chain import TOGETHER, BrokenError, Head, JournalCheck
+from carrel.audit.chain import MAX_BATCH_RECORDS, BrokenError, Head, JournalCheck
 from carrel.audit.event import Event
 from carrel.audit.journal_files import Flush, HeadFile, RecordFiles, no_flush, read_lines, read_records
 from carrel.errors import ClosedError, RotatedError
@@ -46,7 +46,7 @@ class Journal(Protocol):
     """Stores the events of a workspace."""
 
     def record(self, *events: Event) -> None:
-        """Append events; the events of a workspace that is not a session come one at a time."""
+        """Append *events* in this order."""
         ...
 
     def events(self, since: int = 0, *, refusals: bool = True) -> Iterator[Event]:
@@ -162,7 +162,7 @@ class FileJournal:
         if is_new or changes.is_new or refusals.is_new:
             self._flush(self._directory)
             changes.is_new = refusals.is_new = False
-        events = [self._queue.popleft() for _ in range(min(len(self._queue), TOGETHER))]
+        events = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH_RECORDS))]
         start = sequence = max(changes.last.sequence, refusals.last.sequence)
         if len(events) > 1:
             self._heads.write(_BATCH_LINE, Head(sequence=sequence + len(events)))

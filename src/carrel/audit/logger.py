@@ -133,7 +133,7 @@ def _cut(path: str) -> str:
     return text if len(text) <= PATH_CHARACTERS else text[: PATH_CHARACTERS - len(CUT)] + CUT
 
 
-_TAKEN = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
+_RESERVED = {"event", "message", "asctime", *vars(logging.makeLogRecord({}))}
 """Field names that log records or structlog reserve."""
 _UNCLEAR = re.compile(r'[ ="\\]')
 
@@ -226,7 +226,7 @@ def _to_stdlib(logger: logging.Logger, level: int, event: str, fields: dict[str,
 
 def _printable_fields(fields: dict[str, object]) -> dict[str, object]:
     return {
-        f"{name}_" if name in _TAKEN else name: _printable_value(value)
+        f"{name}_" if name in _RESERVED else name: _printable_value(value)
         for name, value in fields.items()
         if value is not None
     }

@@ -80,7 +80,7 @@ _RANGES = {
     "file_operations": (1, MAX_NUMBER),
     "tmp_bytes": (0, MAX_NUMBER),
 }
-_TAKEN = ("/tmp", "/usr", "/dev", "/proc")  # noqa: S108  # names in the guest
+_RESERVED = ("/tmp", "/usr", "/dev", "/proc")  # noqa: S108  # names in the guest
 """Directories that the guest has for itself."""
 
 
@@ -143,18 +143,18 @@ class ExecutionPolicy:
         Raises:
             PolicyValidationError: The file cannot be read, or has an invalid key or value.
         """
-        where = Path(path)
+        file = Path(path)
         text = ""
         try:
-            text = read_document(where) or ""
-            return cls(**_given(parse_toml(text)))  # type: ignore[arg-type]  # it checks itself
+            text = read_document(file) or ""
+            return cls(**_fields_of(parse_toml(text)))  # type: ignore[arg-type]  # it checks itself
         except UnreadableDocumentError as error:
             problem, line, field = str(error), error.line, None
         except PolicyValidationError as error:
             problem, field = error.message, error.field
-            line = line_of(text, _place(text, field))
-        place = where.name if line is None else f"{where.name}:{line}"
-        raise PolicyValidationError(f"invalid execution policy in {place}: {problem}", field=field)
+            line = line_of(text, _key_path(text, field))
+        location = file.name if line is None else f"{file.name}:{line}"
+        raise PolicyValidationError(f"invalid execution policy in {location}: {problem}", field=field)
 
     def _set(self, name: str, value: object) -> None:
         """Set a field while the policy is created."""
@@ -239,9 +239,11 @@ def _require_guest_path(field: str, path: object) -> None:
         _refuse(field, f"must be an absolute path below /, not {short_repr(path)}")
     if path.startswith("//") or os.path.normpath(path) != path:
         _refuse(field, f"must be written without '.', '..' and empty names, not {short_repr(path)}")
-    for taken in _TAKEN:
-        if _is_at_or_beneath(path, taken):
-            _refuse(field, f"must not lie in {taken}, which the guest has for itself, not {short_repr(path)}")
+    for top in _RESERVED:
+        if _is_at_or_beneath(path, top):
+            _refuse(
+                field, f"must not lie in {top}, which the guest has for itself, not {short_repr(path)}"
+            )
     if path != WORKSPACE and _is_at_or_beneath(path, WORKSPACE):
         _refuse(field, f"must not lie in {WORKSPACE}, where the workspace is too, not {short_repr(path)}")
 
@@ -266,7 +268,7 @@ def _host_directory(path: object) -> str | None:
 # Files
 
 
-def _given(document: dict[str, object]) -> dict[str, object]:
+def _fields_of(document: dict[str, object]) -> dict[str, object]:
     """Return the fields that a document sets."""
     table = document.get(TABLE, document)
     if not isinstance(table, dict):
@@ -280,7 +282,7 @@ def _given(document: dict[str, object]) -> dict[str, object]:
     return {**table, "env": {**DEFAULT_ENVIRONMENT, **env} if isinstance(env, dict) else env}
 
 
-def _place(text: str, field: str | None) -> tuple[str, ...]:
+def _key_path(text: str, field: str | None) -> tuple[str, ...]:
     """Return the key path of *field* in a valid document."""
     name = field or ""
     return (TABLE, name) if TABLE in parse_toml(text) and name != TABLE else (name,)

@@ -120,7 +120,7 @@ class SandboxPolicy:
         return frozenset(access for access in Access if self.decide("", access, known).allowed)
 
     def decide(self, path: str, access: Access, index: int | None) -> Decision:
-        """Return the decision of the rule *index* about *path*; `None` if no rule covers it."""
+        """Decide about *path* by the rule *index*, which is `None` if no rule covers the path."""
         rule = None if index is None else self.allowed_paths[index]
         reason = None
         if self.enabled and rule is None:
@@ -130,7 +130,7 @@ class SandboxPolicy:
         return Decision(path=path, access=access, index=index, rule=rule, reason=reason)
 
     def _mode(self, rule: PathRule | None) -> AccessMode:
-        """Return the mode of *rule*; `None` if no rule covers the path."""
+        """Return the mode that applies where *rule* decides; *rule* is `None` where none does."""
         if rule is None or not self.enabled or not self.most.allows(Access.WRITE):
             return self.most
         return rule.mode
