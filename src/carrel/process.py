@@ -41,7 +41,9 @@ class ProcessResources:
         found = self._owned.get(kind)
         if found is None:
             with self._lock:
-                found = self._owned.setdefault(kind, kind())
+                found = self._owned.get(kind)
+                if found is None:
+                    found = self._owned[kind] = kind()
         return cast(T, found)  # stored under its own class
 
     def close(self) -> None:
