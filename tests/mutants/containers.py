@@ -47,8 +47,8 @@ MUTANTS = [
     Mutant(
         "contained: what a killed process left, before files are counted",
         "storage/local/ledger.py",
-        "none_runs = self._stop_programs()",
-        "none_runs = True",
+        "are_stopped = self._stop_programs()",
+        "are_stopped = True",
         f"{HOSTILE}::test_what_a_killed_process_left_running_ends_before_its_files_are_counted",
     ),
     Mutant(

@@ -50,7 +50,7 @@ class SessionContainers:
         self._remove_run_file(session_id)
         if session_id not in self._recorded():
             return False
-        return self._remove(lambda kept: [session_id] if kept.remove(session_id) else []) == 1
+        return self._remove(lambda containers: [session_id] if containers.remove(session_id) else []) == 1
 
     def sweep(self) -> int:
         """Remove containers that no live process uses, and those of deleted sessions; return how many."""
@@ -61,10 +61,10 @@ class SessionContainers:
     def remove_orphans(self) -> None:
         """Remove the containers that killed processes left, if there are any."""
         if self._has_orphans():
-            self._remove(lambda kept: kept.sweep(), QUICK_SECONDS)
+            self._remove(lambda containers: containers.sweep(), QUICK_SECONDS)
 
     def stop_programs(self, session_id: str) -> bool:
-        """Stop the programs of a session that a killed process left running; return whether none runs.
+        """Stop the programs of a session that a killed process left running; return false if that failed.
 
         A process that runs something locks the run file and removes it afterwards. An unlocked run file was
         left by a process that was killed; it stays until the engine has stopped its programs.
@@ -77,15 +77,16 @@ class SessionContainers:
         try:
             with exclusive_usage_lock(run_file) as lock:
                 if lock is not None:
-                    self._with_engine(lambda kept: kept.end_left(session_id), QUICK_SECONDS)
+                    self._with_engine(lambda containers: containers.end_left(session_id), QUICK_SECONDS)
         except (EngineError, ContainerError) as error:
             self._log_left(error)
             return False
         return True
 
-    def _orphans_and_deleted(self, kept: Containers) -> list[str]:
-        orphans = kept.sweep()
-        return orphans + [key for key in kept.known() if self._if_deleted(key, partial(kept.remove, key))]
+    def _orphans_and_deleted(self, containers: Containers) -> list[str]:
+        orphans = containers.sweep()
+        remove = containers.remove
+        return orphans + [key for key in containers.known() if self._if_deleted(key, partial(remove, key))]
 
     def _recorded(self) -> list[str]:
         """Return the sessions whose container has a lock file."""

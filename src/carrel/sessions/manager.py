@@ -303,12 +303,12 @@ class WorkspaceManager:
 
     def _register(self, record: SessionRecord) -> None:
         try:
-            self._registry.add(record, most=self._max_sessions)
+            self._registry.add(record, max_sessions=self._max_sessions)
         except SessionExistsError:
             # There is no workspace and we hold the claim, so a deletion was interrupted before its last step.
             if not self._registry.remove(record.session_id):
                 raise
-            self._registry.add(record, most=self._max_sessions)
+            self._registry.add(record, max_sessions=self._max_sessions)
 
     def open(
         self,

@@ -38,7 +38,7 @@ class SessionWorkspaces:
         """Open every workspace with these settings.
 
         Before the files of a session are counted, *stop_programs* stops programs of the session that a killed
-        process left running; it returns whether none runs.
+        process left running; it returns false if that failed.
         """
         self._logger = logger
         self._clock = clock

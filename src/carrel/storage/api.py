@@ -25,12 +25,12 @@ class Registry(Protocol):
     `UnavailableError` while the records cannot be reached, and `ClosedError` after `close`.
     """
 
-    def add(self, record: SessionRecord, *, most: int | None = None) -> None:
-        """Add a session unless there are *most* already, atomically.
+    def add(self, record: SessionRecord, *, max_sessions: int | None = None) -> None:
+        """Add a session unless there are *max_sessions* already, atomically.
 
         Raises:
             SessionExistsError: A session has that id, or one that differs only in case.
-            LimitError: There are *most* sessions already.
+            LimitError: There are *max_sessions* already.
         """
         ...
 

@@ -88,11 +88,11 @@ class Quota:
 
 
 def _too_many_bytes(asked: int, limit: int) -> QuotaError:
-    much, most = render_bytes(asked), render_bytes(limit)
-    if much == most:
-        much, most = f"{asked} bytes", f"{limit} bytes"
+    size, maximum = render_bytes(asked), render_bytes(limit)
+    if size == maximum:
+        size, maximum = f"{asked} bytes", f"{limit} bytes"
     return QuotaError(
-        "bytes", limit=limit, asked=asked, message=f"Workspace quota exceeded: {much} > {most} limit"
+        "bytes", limit=limit, asked=asked, message=f"Workspace quota exceeded: {size} > {maximum} limit"
     )
 
 

@@ -35,12 +35,12 @@ class ReentryGuard:
             caller = caller.f_back
 
     def begin(self) -> None:
-        """Note that the block whose `__enter__` calls this is in a change."""
+        """Record that a change starts in the block whose `__enter__` calls this."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_name == "__enter__":
             frame = frame.f_back
         self._frame = frame
 
     def end(self) -> None:
-        """Note that the change is over."""
+        """Record that the change has ended."""
         self._frame = None

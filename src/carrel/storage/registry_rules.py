@@ -28,7 +28,7 @@ def adopted_record(session_id: str, now_ns: int, ttl_seconds: float | None) -> S
 
 
 def with_changes(session_id: str, record: SessionRecord | None, changes: RecordChanges) -> SessionRecord:
-    """The record with *changes*, except those that are `UNSET`."""
+    """Return the record with *changes*, except those that are `UNSET`."""
     if record is None:
         raise SessionMissingError(f"no such session: {session_id!r}")
     return replace(record, **{name: value for name, value in changes.items() if value is not UNSET})
@@ -53,13 +53,13 @@ def session_exists(session_id: str, other: str) -> SessionExistsError:
     return SessionExistsError(f"session {session_id!r} already exists, spelled in another case")
 
 
-def too_many_sessions(most: int) -> LimitError:
-    """Return the error for more than *most* sessions."""
+def too_many_sessions(max_sessions: int) -> LimitError:
+    """Return the error for more than *max_sessions* sessions."""
     return LimitError(
         "sessions",
-        limit=most,
-        asked=most + 1,
-        message=f"too many sessions: the maximum of {most} is reached; delete one first",
+        limit=max_sessions,
+        asked=max_sessions + 1,
+        message=f"too many sessions: the maximum of {max_sessions} is reached; delete one first",
     )
 
 
@@ -68,10 +68,10 @@ def registry_closed() -> ClosedError:
     return ClosedError("the registry of sessions is closed")
 
 
-def require_most(most: int | None) -> None:
+def require_max_sessions(max_sessions: int | None) -> None:
     """Refuse an invalid maximum of sessions."""
-    if most is not None and (type(most) is not int or not 0 <= most < 2**63):
-        raise ValueError(f"most must be a whole number of at least 0 or None, not {most!r}")
+    if max_sessions is not None and (type(max_sessions) is not int or not 0 <= max_sessions < 2**63):
+        raise ValueError(f"max_sessions must be a whole number of at least 0 or None, not {max_sessions!r}")
 
 
 def require_page(after: str | None, count: int) -> str:

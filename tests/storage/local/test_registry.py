@@ -84,7 +84,7 @@ def test_records_outlive_the_registry(place: Path) -> None:
 
 def test_registries_of_one_directory_see_each_other(place: Path) -> None:
     with closing(SqliteRegistry(place)) as one, closing(SqliteRegistry(place)) as other:
-        one.add(record("abc"), most=1)
+        one.add(record("abc"), max_sessions=1)
         assert other.get("abc") == record("abc")
         with pytest.raises(SessionExistsError):
             other.add(record("abc"))
@@ -274,7 +274,7 @@ def test_a_call_is_one_statement_that_searches_by_an_index(traced: Traced, place
 
 
 def test_adding_counts_no_further_than_the_maximum(traced: Traced, place: Path) -> None:
-    statements = traced(lambda registry: registry.add(record("new"), most=1000))
+    statements = traced(lambda registry: registry.add(record("new"), max_sessions=1000))
     assert [statement.split()[0] for statement in statements] == [
         "BEGIN",
         "SELECT",

@@ -75,7 +75,7 @@ def test_many_processes_cannot_pass_the_maximum(place: Path) -> None:
     def work(registry: SqliteRegistry, number: int) -> Iterator[bool]:
         for turn in range(5):
             try:
-                registry.add(record(f"p{number}-{turn}"), most=5)
+                registry.add(record(f"p{number}-{turn}"), max_sessions=5)
                 yield True
             except LimitError:
                 yield False
@@ -291,7 +291,7 @@ def test_a_process_that_is_killed_before_any_statement_leaves_a_usable_database(
         def work(writer: int, place: Path = place, statement: int = statement) -> None:
             pause_at(statement, writer, monkeypatch)
             registry = SqliteRegistry(place)
-            registry.add(record("one"), most=9)
+            registry.add(record("one"), max_sessions=9)
             registry.update("one", role="reader")
             registry.remove("one")
             os.write(writer, b"done\n")
@@ -300,7 +300,7 @@ def test_a_process_that_is_killed_before_any_statement_leaves_a_usable_database(
             answer = os.read(reader, 100)
         with closing(SqliteRegistry(place, busy_seconds=1)) as registry:
             assert registry.list() in ([], [record("one")], [record("one", role="reader")])
-            registry.add(record("two"), most=9)
+            registry.add(record("two"), max_sessions=9)
             assert registry.get("two") == record("two")
         require_sound(place)
         if answer == b"done\n":

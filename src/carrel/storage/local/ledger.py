@@ -81,10 +81,10 @@ class FileLedger:
         """Account for the changes of *root*, whose `account` this becomes. Closing calls *on_close*.
 
         Before a count, *stop_programs* stops programs that still run although the process that started them
-        was killed; it returns whether none runs.
+        was killed; it returns false if that failed.
         """
         self._on_close = on_close
-        self._stop_programs = stop_programs or _nothing_runs
+        self._stop_programs = stop_programs or _none_left
         self._root_ref = ref(root)
         self._lock = lock
         self._recorder = recorder
@@ -142,8 +142,8 @@ class FileLedger:
     def _reset(self) -> None:
         self._page = self._next = None
         self._is_recording = False
-        for noted in (self._pending, self._recorded, self._changed):
-            noted.clear()
+        for collected in (self._pending, self._recorded, self._changed):
+            collected.clear()
 
     def _finish(self, *, is_made: bool) -> None:
         if is_made:
@@ -290,7 +290,7 @@ class FileLedger:
     def close(self) -> None:
         """Close the ledger file and all directories."""
         self._unmediated = None
-        self._stop_programs = _nothing_runs
+        self._stop_programs = _none_left
         self._lock.close()
         self._on_close()
         self._scratch = None
@@ -336,7 +336,7 @@ class FileLedger:
 
     def _count(self, page: LedgerPage) -> LedgerPage:
         """Count the workspace and write the result; if the walk is cancelled, the next caller counts."""
-        none_runs = self._stop_programs()
+        are_stopped = self._stop_programs()
         try:
             found = self._root.measure()
         except WalkCancelledError:
@@ -346,7 +346,7 @@ class FileLedger:
         # What programs write from now on is not in this count.
         mark = page.mark & UNMEDIATED if self._lock.has_unmediated() else 0
         page = LedgerPage(mark, found.disk_bytes, found.entries, 0, page.recounts + 1, 0, 0)
-        if not none_runs:
+        if not are_stopped:
             page = page._replace(mark=mark | OPEN, position=self._recorder.position())
         try:
             write_page(self._lock.fd, page)
@@ -412,6 +412,6 @@ class FileLedger:
             return None
 
 
-def _nothing_runs() -> bool:
-    """Return that no program runs; used where none can be left."""
+def _none_left() -> bool:
+    """Return true: without containers, no programs can be left."""
     return True

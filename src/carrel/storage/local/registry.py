@@ -107,12 +107,12 @@ class SqliteRegistry:
             durability=durability,
         )
 
-    def add(self, record: SessionRecord, *, most: int | None = None) -> None:
-        rules.require_most(most)
+    def add(self, record: SessionRecord, *, max_sessions: int | None = None) -> None:
+        rules.require_max_sessions(max_sessions)
         with self._database.transaction() as connection:
             _require_free(connection, record.session_id)
-            if most is not None and _is_full(connection, most):
-                raise rules.too_many_sessions(most)
+            if max_sessions is not None and _is_full(connection, max_sessions):
+                raise rules.too_many_sessions(max_sessions)
             connection.execute(_ADD, _columns(record))
 
     def adopt(self, session_id: str, now_ns: int, *, ttl_seconds: float | None = None) -> SessionRecord:
@@ -275,9 +275,9 @@ def _require_free(connection: sqlite3.Connection, session_id: str) -> None:
         raise rules.session_exists(session_id, row["session_id"])
 
 
-def _is_full(connection: sqlite3.Connection, most: int) -> bool:
-    """Whether there are at least *most* sessions."""
-    return most == 0 or connection.execute(_FULL, (most - 1,)).fetchone() is not None
+def _is_full(connection: sqlite3.Connection, max_sessions: int) -> bool:
+    """Whether there are at least *max_sessions*; counts no further."""
+    return max_sessions == 0 or connection.execute(_FULL, (max_sessions - 1,)).fetchone() is not None
 
 
 def _columns(record: SessionRecord) -> dict[str, Column]:

@@ -236,7 +236,7 @@ class Claim:
             found = os.stat(self.session_id, dir_fd=self._store.directory.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
-        # An empty ledger was made by this claim, so there never was a session.
+        # An empty ledger was created by this claim, so there never was a session.
         return stat.S_ISDIR(found.st_mode) or os.fstat(self.ledger_fd).st_size > 0
 
     @property

@@ -22,12 +22,12 @@ class MemoryRegistry:
         self._records: dict[str, SessionRecord] | None = {}
         self._lock = Lock()
 
-    def add(self, record: SessionRecord, *, most: int | None = None) -> None:
-        rules.require_most(most)
+    def add(self, record: SessionRecord, *, max_sessions: int | None = None) -> None:
+        rules.require_max_sessions(max_sessions)
         with self._open() as records:
             rules.require_free(record.session_id, records)
-            if most is not None and len(records) >= most:
-                raise rules.too_many_sessions(most)
+            if max_sessions is not None and len(records) >= max_sessions:
+                raise rules.too_many_sessions(max_sessions)
             records[record.session_id] = record
 
     def adopt(self, session_id: str, now_ns: int, *, ttl_seconds: float | None = None) -> SessionRecord:
