@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import pytest
 
 from carrel.errors import SandboxExecutionError
 from carrel.runtimes.wasm import pool as pool_module
+from carrel.runtimes.wasm import worker_process
 from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.runtimes.wasm.interpreter import InterpreterHandle
 from carrel.runtimes.wasm.pool import SHARED, Owner, Pool, PoolSettings
@@ -164,3 +167,19 @@ def test_a_process_that_comes_up_after_the_end_is_ended(pool: Pool, slow: type[S
     slow.let.set()
     waiting.join()
     assert "closed" in str(problems[0])
+
+
+def test_an_interpreter_that_cannot_be_opened_leaves_its_process_usable(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = pool.take(owner=A).worker
+    with monkeypatch.context() as without_sockets:
+        without_sockets.setattr(worker_process.socket, "socketpair", _no_descriptors)
+        with pytest.raises(SandboxExecutionError, match="Too many open files"):
+            pool.take(owner=A)
+    assert worker.opening == 0
+    assert pool.take(owner=A).worker is worker
+
+
+def _no_descriptors() -> None:
+    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

@@ -227,10 +227,14 @@ class Pool:
     ) -> InterpreterHandle:
         """Open an interpreter in *worker*, or in a new process of *owner* that is counted as starting."""
         worker = worker or self._start(owner)
-        opened = worker.open(metered=metered, warm=warm)
-        with self._lock:
-            worker.opening -= 1
-            self._opened.add(opened)
+        opened = None
+        try:
+            opened = worker.open(metered=metered, warm=warm)
+        finally:
+            with self._lock:
+                worker.opening -= 1
+                if opened is not None:
+                    self._opened.add(opened)
         return opened
 
     def _start(self, owner: Owner | None) -> WasmWorker:

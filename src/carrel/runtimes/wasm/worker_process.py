@@ -102,8 +102,15 @@ class WasmWorker:
         return self._process.poll() is None
 
     def open(self, *, metered: bool, warm: bool) -> InterpreterHandle:
-        """Request an interpreter, which becomes ready later; its socket is closed if the process is gone."""
-        ours, theirs = socket.socketpair()
+        """Request an interpreter, which becomes ready later; its socket is closed if the process is gone.
+
+        Raises:
+            SandboxExecutionError: The host cannot create a socket.
+        """
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise SandboxExecutionError(f"no interpreter could be opened: {error.strerror}") from None
         number = next(self._numbers)
         message = MESSAGE.pack(OPEN_WARM if warm else OPEN, metered, number, 0)
         with theirs, suppress(OSError), self._lock:
