@@ -58,6 +58,11 @@ class Freezer:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.frozen = Event()
+        self.killed = Event()
+
+    def kill(self) -> None:
+        self.asked.append("kill")
+        self.killed.set()
 
     def pause(self) -> None:
         self.asked.append("pause")
@@ -83,3 +88,19 @@ def test_nothing_is_frozen_before_the_program_has_begun(
             container.frozen.wait()
     assert container.asked[:2] == ["pause", "unpause"]
     assert container.asked.count("pause") == container.asked.count("unpause")
+
+
+class FailingUse(UnmediatedRun):
+    """The use of a workspace whose usage cannot be measured, by a mistake of ours."""
+
+    def measure(self) -> Usage:
+        raise RuntimeError("mistake")
+
+
+def test_a_program_that_nothing_measures_any_more_is_ended(directory: Path) -> None:
+    container = Freezer()
+    with Workspace.open(directory, limits=Limits(disk_bytes=100)) as workspace:
+        with QuotaWatch(FailingUse(workspace), cast("Container", container)) as guard:
+            container.killed.wait()
+        assert guard.problem
+    assert container.asked == ["kill"]

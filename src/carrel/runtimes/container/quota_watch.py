@@ -69,7 +69,7 @@ class QuotaWatch:
                     usage = self._measure() if self._is_due() else None
             except (ClosedError, WalkCancelledError):
                 return
-            except CarrelError:
+            except Exception:  # the program must not run unmeasured, whatever failed
                 self._kill("the usage of the workspace could not be measured")
                 return
             if usage is not None and (problem := self._run.problem(usage)):
