@@ -137,11 +137,11 @@ class ContainerFiles(ContainerLookup):
     def _first_target(self, path: ParsedPath, existing: Existing, parents: Parents) -> WriteTarget:
         return self._target(path, existing, parents)
 
-    def _counted_pieces(self, data: bytes | Iterable[bytes], freed_bytes: int) -> Iterator[bytes]:
+    def _counted_pieces(self, data: bytes | Iterable[bytes], credit_bytes: int) -> Iterator[bytes]:
         """Yield the chunks of *data* while there is room for them."""
         size = 0
         for piece in (data,) if isinstance(data, bytes) else data:
-            self.account.require_room(size + len(piece) - freed_bytes, drafted_bytes=size)
+            self.account.require_room(size + len(piece) - credit_bytes, drafted_bytes=size)
             size += len(piece)
             yield piece
 

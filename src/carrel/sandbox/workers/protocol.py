@@ -11,7 +11,7 @@ from carrel.shell.budget import Budget
 from carrel.shell.result import LineOutcome
 from carrel.shell.state import MAX_VARIABLES_CHARACTERS, ShellState
 
-PIECE_BYTES = 2**16
+CHUNK_BYTES = 2**16
 """Maximum bytes of standard input in one frame."""
 FRAME_BYTES = 2**20
 """Maximum bytes in one frame from a worker; a larger frame ends the worker."""

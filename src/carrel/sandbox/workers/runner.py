@@ -18,7 +18,7 @@ from carrel.runtimes.frames import Frame, FrameSocketBroken, FrameSocketClosed
 from carrel.sandbox.workers.pool import ShellWorkers
 from carrel.sandbox.workers.process import WorkerProcess
 from carrel.sandbox.workers.protocol import (
-    PIECE_BYTES,
+    CHUNK_BYTES,
     ShellFrameKind,
     parse_error,
     parse_outcome,
@@ -163,11 +163,9 @@ class _Exchange:
 
     def _begin(self, job: dict[str, object]) -> None:
         first, has_more = next(self._input)
-        job |= {"has_more": has_more, "budget": render_budget(self._meter.budget, self._remaining())}
+        budget = render_budget(self._meter.budget, self._meter.remaining_seconds())
+        job |= {"has_more": has_more, "budget": budget}
         self._worker.frames.send(ShellFrameKind.RUN, job, first, is_overdue=self._is_overdue)
-
-    def _remaining(self) -> float | None:
-        return self._meter.remaining_seconds()
 
     def _next(self) -> Frame:
         """Return the next frame of the worker.
@@ -187,7 +185,7 @@ class _Exchange:
 
     def _is_overdue(self) -> bool:
         """Whether the command line failed to stop within the grace period."""
-        if self._meter.stopped is None and self._remaining() != 0.0:
+        if self._meter.stopped is None and self._meter.remaining_seconds() != 0.0:
             return False
         now = time.monotonic()
         if self._over_since is None:
@@ -204,9 +202,9 @@ class _Exchange:
                 self._streams.stderr.write(bytes(frame.body))
                 self._streams.stderr.drain()
             case ShellFrameKind.INPUT:
-                piece, has_more = next(self._input)
+                chunk, has_more = next(self._input)
                 head: dict[str, object] = {"has_more": has_more}
-                self._worker.frames.send(ShellFrameKind.ANSWER, head, piece, is_overdue=self._is_overdue)
+                self._worker.frames.send(ShellFrameKind.ANSWER, head, chunk, is_overdue=self._is_overdue)
             case ShellFrameKind.EVENTS:
                 self._relay(bytes(frame.body))
             case ShellFrameKind.LOG:
@@ -298,7 +296,7 @@ class _Exchange:
 def _chunks(stdin: InputStream) -> Iterator[tuple[bytes, bool]]:
     """Yield standard input in chunks that fit into a frame, each with whether more may follow."""
     for chunk in stdin:
-        for part in split_chunk(chunk, PIECE_BYTES):
+        for part in split_chunk(chunk, CHUNK_BYTES):
             yield part, True
     while True:
         yield b"", False
