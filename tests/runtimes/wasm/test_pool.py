@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ import pytest
 
 from carrel.errors import SandboxExecutionError
 from carrel.runtimes.wasm import pool as pool_module
-from carrel.runtimes.wasm import worker_process
 from carrel.runtimes.wasm.build.compiled import CompiledGuest
 from carrel.runtimes.wasm.interpreter import InterpreterHandle
 from carrel.runtimes.wasm.pool import SHARED, Owner, Pool, PoolSettings
@@ -174,7 +174,7 @@ def test_an_interpreter_that_cannot_be_opened_leaves_its_process_usable(
 ) -> None:
     worker = pool.take(owner=A).worker
     with monkeypatch.context() as without_sockets:
-        without_sockets.setattr(worker_process.socket, "socketpair", _no_descriptors)
+        without_sockets.setattr(socket, "socketpair", _no_descriptors)
         with pytest.raises(SandboxExecutionError, match="Too many open files"):
             pool.take(owner=A)
     assert worker.opening == 0
