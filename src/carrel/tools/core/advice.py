@@ -53,16 +53,16 @@ ADVICE: Mapping[str, Advice] = {
     "access.outside": _NOT_ALLOWED,
     "disk.full": Advice(next="Delete what is no longer needed, or write less."),
     "edit.ambiguous": Advice(
-        next="Give more of the text around it, or set replace_all.",
-        fallback="Give more of the text around it.",
+        next="Include more of the surrounding text, or set replace_all.",
+        fallback="Include more of the surrounding text.",
         needs=("replace_all",),
     ),
-    "edit.empty": Advice(next="Give the text that is to be replaced."),
-    "edit.identical": Advice(next="Give another new text."),
+    "edit.empty": Advice(next="Give the text to replace."),
+    "edit.identical": Advice(next="Give a new text that differs from the old one."),
     "edit.not_found": Advice(
         next="Use {read} and copy the text exactly as it stands there.", fallback="Copy the text exactly."
     ),
-    "limit.depth": Advice(next="Use fewer directories in each other."),
+    "limit.depth": Advice(next="Use fewer nested directories."),
     "limit.file_bytes": Advice("File too large: {asked} bytes (max {limit})", "Write less at once."),
     "limit.list_entries": Advice(next="List a subdirectory, or access a file by its path."),
     "limit.output_bytes": Advice(next="Print less."),

@@ -36,7 +36,7 @@ def test_several_matches_are_refused_and_counted(tools: Toolbox, directory: Path
     answer = refused(tools, "file_edit", "edit.ambiguous", path="f", old_text="foo", new_text="qux")
     assert answer.error == (
         "Cannot edit 'f': the text to replace matches 2 locations (lines 1, 3)."
-        " Give more of the text around it, or set replace_all."
+        " Include more of the surrounding text, or set replace_all."
     )
     assert snapshot(directory) == {"f": b"foo\nbar\nfoo\nbaz\n"}
 

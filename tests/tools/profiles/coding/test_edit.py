@@ -31,7 +31,7 @@ def test_several_occurrences_are_replaced_only_if_all_are_meant(coding: Toolbox,
     tree(directory, f"a.txt = {FOO}")
     told = refused(coding, "edit", "edit.ambiguous", file_path="a.txt", old_string="foo", new_string="qux")
     assert "matches 2 locations" in told
-    assert told.endswith("Give more of the text around it, or set replace_all.")
+    assert told.endswith("Include more of the surrounding text, or set replace_all.")
     assert (directory / "a.txt").read_text() == FOO
     answer = done(coding, "edit", file_path="a.txt", old_string="foo", new_string="qux", replace_all=True)
     assert answer.text().startswith("Replaced 2 occurrences in /workspace/a.txt\n")

@@ -252,10 +252,10 @@ def test_without_a_new_text_the_old_one_is_deleted(
 @pytest.mark.parametrize(
     ("old", "new", "code", "then"),
     [
-        ("foo", "x", "edit.ambiguous", "Give more of the text around it."),
+        ("foo", "x", "edit.ambiguous", "Include more of the surrounding text."),
         ("none", "x", "edit.not_found", f"Use {TOOL} and copy the text exactly as it stands there."),
-        ("", "x", "edit.empty", "Give the text that is to be replaced."),
-        ("bar", "bar", "edit.identical", "Give another new text."),
+        ("", "x", "edit.empty", "Give the text to replace."),
+        ("bar", "bar", "edit.identical", "Give a new text that differs from the old one."),
     ],
 )
 def test_an_edit_that_cannot_be_made_changes_nothing_and_says_what_to_do(

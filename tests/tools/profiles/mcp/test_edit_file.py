@@ -73,9 +73,9 @@ def test_edits_that_cancel_out_leave_the_file_as_it_was(mcp: Toolbox, directory:
     ("old", "new", "code", "then"),
     [
         ("none", "x", "edit.not_found", "Use read_text_file and copy the text exactly as it stands there."),
-        ("o", "x", "edit.ambiguous", "Give more of the text around it."),
-        ("", "x", "edit.empty", "Give the text that is to be replaced."),
-        ("two", "two", "edit.identical", "Give another new text."),
+        ("o", "x", "edit.ambiguous", "Include more of the surrounding text."),
+        ("", "x", "edit.empty", "Give the text to replace."),
+        ("two", "two", "edit.identical", "Give a new text that differs from the old one."),
         ("two", "\ud800", "text.encoding", "Only text can be used here."),
     ],
 )
