@@ -290,8 +290,8 @@ def get(
     Without LOCAL, the copy keeps its name and goes to the current directory. It is complete or absent; only
     with --force, files of a directory that were replaced before an error stay replaced.
 
-    Links in a directory are kept if they point inside it, and left out otherwise. Standard output takes a
-    directory as an archive only, and so does LOCAL if the directory holds more than 1 GiB.
+    Links in a directory are kept if they point inside it, and left out otherwise. A directory that goes to
+    standard output, or holds more than 1 GiB, needs --archive.
     """
     if as_json and local_path == local_files.STREAM:
         problem = "--json cannot be combined with -: standard output takes the content itself."
