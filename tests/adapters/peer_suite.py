@@ -80,7 +80,7 @@ def peer_suites(data: Path = DATA) -> dict[str, PeerSuite]:
 
 
 def differences(suite: PeerSuite, report: Path, *, root: Path = ROOT) -> list[str]:
-    """Run *suite*, and tell what ended otherwise than the data says; *report* is a file to be made."""
+    """Run *suite*, creating the file *report*; return the outcomes that differ from the recorded ones."""
     found = [f"{test}: no reason" for test, why in suite.reasons.items() if not why.strip()]
     if (installed := version(suite.package)) != suite.version:
         found.append(f"{suite.package}: recorded for {suite.version}, installed is {installed}")

@@ -25,7 +25,7 @@ _NOW = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A value or an error, without what may differ."""
+    """A value or an error, without the parts that may differ between doors."""
 
     value: Any = None  # Any: whatever JSON can say
     code: str | None = None
@@ -34,12 +34,12 @@ class Answer:
 
     @classmethod
     def of(cls, document: Any, session: str) -> Answer:
-        """The answer of a call that did what it was asked."""
+        """The answer of a call that succeeded."""
         return cls(value=plain(document, session))
 
     @classmethod
     def of_error(cls, error: CarrelError | Mapping[str, Any], session: str) -> Answer:
-        """The answer of a call that failed, from the error itself or from what a wire says of it."""
+        """The answer of a call that failed, from the error or its JSON document."""
         if isinstance(error, CarrelError):
             error = {"code": error.code, "message": error.message, "path": error.path}
         message, path = error.get("message"), error.get("path")
@@ -50,7 +50,7 @@ class Answer:
         )
 
     def agrees(self, other: Answer) -> bool:
-        """Whether both say the same; of an error without a code, whether its words are the same."""
+        """Whether both are equal; for an error without a code, whether the messages are."""
         if self.code is None and self.message is not None:
             return self.message == other.message
         return self == other
@@ -69,7 +69,7 @@ class Answer:
         return self
 
     def only(self, *names: str) -> Answer:
-        """The same with some fields of its value, or of each entry in it, for doors that tell fewer."""
+        """The answer with only these fields of its value, or of each entry in it, for doors with fewer."""
         if isinstance(self.value, list):
             return Answer(value=[_some(each, names) for each in self.value])
         return Answer(value=_some(self.value, names)) if self.code is None else self

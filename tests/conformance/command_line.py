@@ -13,7 +13,7 @@ from tests.conformance.library import DEVELOPER
 from tests.conformance.row import Row
 
 LISTED = ("path", "kind", "size_bytes", "modified_ns")
-"""What the command line tells of an entry as every other door does."""
+"""Fields of an entry that the command line has in common with all other doors."""
 
 
 class CommandLine:

@@ -51,7 +51,7 @@ _PATHS = (
     "n" * 300,
     "x/" * 2500,
 )
-"""Asked of the operations that take one path: all of them of some, half of them of each of the others."""
+"""Paths for the operations that take one: some operations get all of them, each other one gets half."""
 
 
 def _each(template: str, part: slice = slice(None)) -> list[str]:
@@ -318,4 +318,4 @@ WRONG = operations(
     ],
     is_changing=True,
 )
-"""Arguments that no call of the library could have; only the doors that take JSON are asked."""
+"""Arguments that no typed call of the library has; tried only on doors that take JSON."""

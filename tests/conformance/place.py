@@ -51,7 +51,7 @@ class Places:
     _made: int = 0
 
     def session(self, door: str, row: Row) -> str:
-        """The session for a call through *door*: as it was made, whatever was called before."""
+        """Return a session for a call through *door* in its initial state, unaffected by earlier calls."""
         key = door, row.limits
         known = self._known.get(key)
         if known is not None and self.contents(known[0]) == known[1]:

@@ -12,12 +12,12 @@ from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
 
 VERSION = "version of "
-"""What an argument begins with that stands for the version of a file, which every place has another of."""
+"""Prefix of an argument that stands for the version of a file, which differs between sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One call, as somebody would write it in Python."""
+    """One call, as written in Python."""
 
     text: str
     name: str

@@ -134,7 +134,7 @@ def _shown(result: ShellResult) -> Any:
 
 
 def _decoded(document: dict[str, Any]) -> Any:
-    """The result with what it printed as bytes; how long it took is nobody's business."""
+    """The result with its output as bytes and without its duration."""
     result = parse(document, ShellResult)
     return {**document, "stdout": result.stdout, "stderr": result.stderr, "duration_ms": None}
 

@@ -131,7 +131,7 @@ CHANGING: dict[str, Call] = {
     "changes of what is refused again": _refused_again_and_again,
 }
 JUDGED_BY_CODE = (REQUEST, "quota.bytes")
-"""The library says what Python says; and how much was asked for depends on the size of the pieces."""
+"""Errors compared by code only: the library raises those of Python, and `asked` depends on the chunk size."""
 LIMITS = Limits(disk_bytes=800_000, entries=1000)
 
 

@@ -13,7 +13,7 @@ from tests.conformance.tool_rows import CHANGING, READING
 
 ROWS = (*READING, *CHANGING)
 SOME = 5
-"""The command line, which opens everything anew for each call, and the clients make one call in so many."""
+"""The command line, which is slow, and the clients make only one in this many calls."""
 
 
 @pytest.mark.parametrize(("number", "row"), list(enumerate(ROWS)), ids=str)

@@ -29,7 +29,7 @@ _PATHS = (
     "a\0b",
     "n" * 300,
 )
-"""Asked of the tools that take one path: all of them of some, half of them of each of the others."""
+"""Paths for the tools that take one: some tools get all of them, each other one gets half."""
 
 
 def _each(template: str, part: slice = slice(None)) -> list[str]:

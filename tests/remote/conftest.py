@@ -20,7 +20,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, unconfigured: None) -> Ite
     """A service on loopback, whose callers here find its local token."""
     settings = {
         "CARREL_SHELL_PIPELINES": "1",
-        # Whatever is to end sooner must be stopped by the client.
+        # An execution that ends sooner was stopped by the client.
         "CARREL_SERVE_RESUME_SECONDS": "600",
     }
     with serving(tmp_path_factory.mktemp("service") / "sessions", settings) as found:

@@ -1,4 +1,4 @@
-"""An asynchronous client, driven as if it were the other one, so that one test can use both."""
+"""An async client with the interface of the blocking one, so that one test can use both."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from carrel import AsyncClient
 
 
 class Driven:
-    """Something whose coroutines are run to their end, and whose asynchronous iterators are iterated."""
+    """A wrapper that runs the coroutines of an object and iterates its async iterators."""
 
-    def __init__(self, runner: asyncio.Runner, far: Any) -> None:  # Any: whatever a client gives
+    def __init__(self, runner: asyncio.Runner, wrapped: Any) -> None:  # Any: any object of a client
         self._runner = runner
-        self._far = far
+        self._wrapped = wrapped
 
     def __getattr__(self, name: str) -> Any:
-        return self._driven(getattr(self._far, name))
+        return self._driven(getattr(self._wrapped, name))
 
     def __enter__(self) -> Driven:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._runner.run(self._far.__aexit__(*exception))
+        self._runner.run(self._wrapped.__aexit__(*exception))
 
     def _driven(self, value: Any) -> Any:
         if inspect.isroutine(value):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from carrel.remote import local_token
 
-_TOLD = re.compile(r"carrel: serving (http://\S+) grpc (\S+)")
+_ADDRESSES = re.compile(r"carrel: serving (http://\S+) grpc (\S+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Serving:
 
 @contextmanager
 def serving(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Serving]:
-    """Serve the sessions in *directory* meanwhile."""
+    """Serve the sessions in *directory* in a process of its own while the body runs."""
     process = subprocess.Popen(
         [sys.executable, "-m", "carrel", "serve", "--port", "0", "--grpc-port", "0", "--no-access-log"],
         env={**os.environ, "CARREL_SESSIONS_DIR": str(directory), **(settings or {})},
@@ -49,11 +49,11 @@ def serving(directory: Path, settings: Mapping[str, str] | None = None) -> Itera
         text=True,
     )
     assert process.stderr is not None
-    told = ""
-    while (found := _TOLD.search(told)) is None:
+    printed = ""
+    while (found := _ADDRESSES.search(printed)) is None:
         line = process.stderr.readline()
-        assert line, told
-        told += line
+        assert line, printed
+        printed += line
     try:
         yield Serving(http=found[1], grpc=f"grpc://{found[2]}", directory=directory, process=process)
     finally:

@@ -1,4 +1,4 @@
-"""What may be at the other end of a line instead of a service, or in between."""
+"""Servers that stand in for a service or a proxy and misbehave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def listening(serve: Callable[[socket.socket, int], None]) -> Iterator[str]:
-    """Accept connections meanwhile, each given with its number to *serve* in a thread; host and port."""
+    """Listen while the body runs, and call *serve* with each connection and its number in a thread.
+
+    Yields host and port.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def accept() -> None:

@@ -1,4 +1,4 @@
-"""The one place where calls are judged: by role, by arguments and by time; whatever happens is an answer."""
+"""Calls are checked in one place, by role, arguments and time; every failure is a result."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from carrel.workspace.workspace import Workspace
 
 
 class Scripted(GenericFakeChatModel):
-    """A model that says what it was told to say, whatever tools there are."""
+    """A model with fixed answers, which accepts any tools."""
 
     def bind_tools(self, tools: object, **options: object) -> Scripted:
         return self

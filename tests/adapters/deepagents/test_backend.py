@@ -14,7 +14,7 @@ from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import Budget
 from carrel.values import Limits
 from carrel.workspace.workspace import Workspace
-from tests.adapters.deepagents.told import content, lines, paths
+from tests.adapters.deepagents.results import content, lines, paths
 
 
 def test_every_method_of_the_protocol_is_there() -> None:

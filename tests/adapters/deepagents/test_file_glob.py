@@ -6,7 +6,7 @@ import pytest
 
 from carrel.adapters.deepagents import CarrelBackend
 from carrel.workspace.workspace import Workspace
-from tests.adapters.deepagents.told import lines, paths
+from tests.adapters.deepagents.results import lines, paths
 
 
 @pytest.mark.parametrize(

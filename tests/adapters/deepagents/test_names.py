@@ -9,7 +9,7 @@ import pytest
 from carrel.adapters.deepagents import CarrelBackend
 from carrel.policy.rules import AccessMode, PathRule, SandboxPolicy
 from carrel.workspace.workspace import Workspace
-from tests.adapters.deepagents.told import content, lines, paths
+from tests.adapters.deepagents.results import content, lines, paths
 
 
 def test_a_path_means_the_same_with_and_without_the_mount(backend: CarrelBackend) -> None:

@@ -8,7 +8,7 @@ import pytest
 from deepagents.backends import utils
 
 from carrel.adapters.deepagents import CarrelBackend, page
-from tests.adapters.deepagents.told import content
+from tests.adapters.deepagents.results import content
 
 
 def test_pages_follow_one_another_to_the_end(backend: CarrelBackend) -> None:

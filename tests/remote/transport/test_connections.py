@@ -1,4 +1,4 @@
-"""What goes wrong on the way to a service, and who is asked again."""
+"""Failures on the way to a service, and the requests that are retried."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_links_are_not_followed(coding: Toolbox, directory: Path, outside: Path)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2000}", r"(?=x)", r"(a)\1"])
-def test_what_is_not_a_expression_of_re2_is_refused(coding: Toolbox, pattern: str) -> None:
+def test_what_is_not_an_re2_expression_is_refused(coding: Toolbox, pattern: str) -> None:
     told = refused(coding, "grep", "pattern.invalid", pattern=pattern)
     assert told.startswith(f"Invalid regular expression {pattern!r}: ")
 

@@ -68,7 +68,7 @@ def test_of_a_link_the_target_is_reported_and_that_it_is_one(files: Toolbox, dir
     assert answer.metadata["is_link"] is True
 
 
-def test_a_link_that_leads_nowhere_or_out_reports_only_of_itself(
+def test_a_link_that_leads_nowhere_or_out_reports_only_itself(
     files: Toolbox, directory: Path, outside: Path
 ) -> None:
     secret = outside / "secret"

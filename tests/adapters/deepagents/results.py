@@ -1,4 +1,4 @@
-"""What a backend answered, in short."""
+"""The parts of a backend's results that tests compare."""
 
 from __future__ import annotations
 
