@@ -31,9 +31,9 @@ def find(pattern: str, path: Given = ".", recursive: bool = True) -> list[Path]:
     matches = re.compile(translate(pattern, recursive=True, include_hidden=True, seps="/")).match
     by_name = "/" not in pattern
     found = []
-    for place, names, files in _descend(top):
-        start = "" if by_name or place == top else os.path.relpath(place, top) + "/"
-        found += [Path(place, name) for name in files if matches(start + name)]
+    for directory, names, files in _descend(top):
+        start = "" if by_name or directory == top else os.path.relpath(directory, top) + "/"
+        found += [Path(directory, name) for name in files if matches(start + name)]
         if not recursive:
             names.clear()
     return sorted(found)
@@ -51,11 +51,11 @@ def tree(path: Given = ".", max_depth: int | None = None) -> str:
     return "\n".join([os.fspath(path), *_branches(top, "", max_depth)])
 
 
-def _branches(place: str, margin: str, depth: int | None) -> Iterator[str]:
+def _branches(directory: str, margin: str, depth: int | None) -> Iterator[str]:
     if depth is not None and depth <= 0:
         return
     try:
-        entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
     except PermissionError:
         return
     for number, entry in enumerate(entries, 1):
@@ -78,10 +78,10 @@ def walk(path: Given = ".", filter_func: Callable[[Path], object] | None = None)
 
 
 def _paths(top: str) -> Iterator[Path]:
-    for place, _, files in _descend(top):
-        if place != top:
-            yield Path(place)
-        yield from (Path(place, name) for name in files)
+    for directory, _, files in _descend(top):
+        if directory != top:
+            yield Path(directory)
+        yield from (Path(directory, name) for name in files)
 
 
 def copy_tree(src: Given, dst: Given) -> int:
@@ -92,11 +92,11 @@ def copy_tree(src: Given, dst: Given) -> int:
     source, target = inside(src), inside(dst)
     # List everything first: the target may be inside the source.
     found = list(_descend(source))
-    for place, _, files in found:
-        there = os.path.join(target, os.path.relpath(place, source)) if place != source else target
-        os.makedirs(there, exist_ok=True)
+    for directory, _, files in found:
+        copied = os.path.join(target, os.path.relpath(directory, source)) if directory != source else target
+        os.makedirs(copied, exist_ok=True)
         for name in files:
-            copy_file(os.path.join(place, name), os.path.join(there, name))
+            copy_file(os.path.join(directory, name), os.path.join(copied, name))
     return sum(len(files) for _, _, files in found)
 
 
@@ -126,10 +126,10 @@ def remove_tree(path: Given, pattern: str | None = None) -> int:
         if error.errno != errno.ENOTEMPTY:
             raise
     found = list(_descend(top))
-    for place, _, files in reversed(found):
+    for directory, _, files in reversed(found):
         for name in files:
-            os.remove(os.path.join(place, name))
-        os.rmdir(place)
+            os.remove(os.path.join(directory, name))
+        os.rmdir(directory)
     return sum(len(files) for _, _, files in found)
 
 
@@ -147,7 +147,7 @@ def _descend(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
         if error.filename == top:
             raise error
 
-    for place, names, files in os.walk(top, onerror=failed):
+    for directory, names, files in os.walk(top, onerror=failed):
         names.sort()
         files.sort()
-        yield place, names, files
+        yield directory, names, files

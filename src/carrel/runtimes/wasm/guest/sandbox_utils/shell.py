@@ -24,19 +24,19 @@ def ls(
         long: Whether to return a dict per name instead: `name`, `is_dir`, `size` in bytes, and `modified` in
             seconds since 1970. Size and time are `None` where `stat` is not permitted.
     """
-    where = inside(path)
+    absolute = inside(path)
     try:
-        place, names = where, sorted(os.listdir(where))
+        directory, names = absolute, sorted(os.listdir(absolute))
     except NotADirectoryError:
-        place, name = os.path.split(where)
+        directory, name = os.path.split(absolute)
         names = [name]
-    shown = [name for name in names if all or not name.startswith(".") or place != where]
-    return [_row(place, name) for name in shown] if long else shown
+    shown = [name for name in names if all or not name.startswith(".") or directory != absolute]
+    return [_row(directory, name) for name in shown] if long else shown
 
 
-def _row(place: str, name: str) -> dict[str, object]:
+def _row(directory: str, name: str) -> dict[str, object]:
     try:
-        found = os.stat(os.path.join(place, name))
+        found = os.stat(os.path.join(directory, name))
     except OSError:
         return {"name": name, "is_dir": False, "size": None, "modified": None}
     return {"name": name, "is_dir": S_ISDIR(found.st_mode), "size": found.st_size, "modified": found.st_mtime}
@@ -44,7 +44,7 @@ def _row(place: str, name: str) -> dict[str, object]:
 
 def cat(*files: Given) -> str:
     """Return the text of all *files*, concatenated."""
-    return "".join([read_text(place) for place in [inside(file) for file in files]])
+    return "".join([read_text(path) for path in [inside(file) for file in files]])
 
 
 def touch(file: Given) -> None:
@@ -60,11 +60,11 @@ def mkdir(path: Given, parents: bool = True) -> None:
         path: The directory.
         parents: Whether to create missing parents, and to accept an existing directory.
     """
-    where = inside(path)
+    absolute = inside(path)
     if parents:
-        os.makedirs(where, exist_ok=True)
+        os.makedirs(absolute, exist_ok=True)
     else:
-        os.mkdir(where)
+        os.mkdir(absolute)
 
 
 def rm(path: Given, recursive: bool = False, force: bool = False) -> None:
@@ -75,16 +75,16 @@ def rm(path: Given, recursive: bool = False, force: bool = False) -> None:
         recursive: Whether to remove a directory with its content.
         force: Whether to ignore a missing path.
     """
-    where = below(path)
+    absolute = below(path)
     try:
-        os.remove(where)
+        os.remove(absolute)
     except FileNotFoundError:
         if not force:
             raise
     except OSError:
-        if not (recursive and os.path.isdir(where)):
+        if not (recursive and os.path.isdir(absolute)):
             raise
-        remove_tree(where)
+        remove_tree(absolute)
 
 
 def cp(src: Given, dst: Given, recursive: bool = False) -> None:

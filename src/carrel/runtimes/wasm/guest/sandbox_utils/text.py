@@ -27,11 +27,11 @@ def grep(pattern: str, files: Given | Iterable[Given], regex: bool = True) -> li
     """
     matches = re.compile(pattern if regex else re.escape(pattern)).search
     several = [files] if isinstance(files, str | PathLike) else list(files)
-    places = [(fspath(file), inside(file)) for file in several]
+    paths = [(fspath(file), inside(file)) for file in several]
     return [
         (name, number, line.rstrip("\r\n"))
-        for name, place in places
-        for number, line in enumerate(_lines(place), 1)
+        for name, path in paths
+        for number, line in enumerate(_lines(path), 1)
         if matches(line.rstrip("\r\n"))
     ]
 
@@ -70,19 +70,19 @@ def diff(file1: Given, file2: Given) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
 
 
-def read_text(place: str) -> str:
+def read_text(path: str) -> str:
     """Return the text of a file; the path must have been checked."""
-    with _open(place) as file:
+    with _open(path) as file:
         return file.read()
 
 
-def _lines(place: str) -> Iterator[str]:
-    with _open(place) as file:
+def _lines(path: str) -> Iterator[str]:
+    with _open(path) as file:
         yield from file
 
 
-def _open(place: str) -> TextIOWrapper:
-    return open(place, encoding="utf-8", errors="replace", newline="\n")
+def _open(path: str) -> TextIOWrapper:
+    return open(path, encoding="utf-8", errors="replace", newline="\n")
 
 
 def _count(lines: int) -> int:
