@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def _renderer(flags: Flags, places: int, width: int) -> Callable[[int], str]:
     """Return the function that renders a scaled number."""
     if flags.format is not None:
         template = _parse_format(flags.format)
-        return lambda value: template % (value / 10**places)
+        return lambda value: template % _to_float(value, places)
     if not places:
         return lambda value: f"{value:0{width}d}" if width else str(value)
 
@@ -160,6 +161,13 @@ def _renderer(flags: Flags, places: int, width: int) -> Callable[[int], str]:
         return f"{sign}{whole:0{max(1, width - places - 1 - len(sign))}d}.{part:0{places}d}"
 
     return render
+
+
+def _to_float(value: int, places: int) -> float:
+    try:
+        return value / 10**places
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _parse_format(text: str) -> str:
