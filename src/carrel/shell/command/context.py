@@ -158,10 +158,12 @@ class Context:
 
     def chunks(self, operand: str) -> Iterator[bytes]:
         """Yield the content of a file or of standard input in chunks; the file is opened at once."""
+        return self._metered(self.stdin) if operand == STDIN else self.file_chunks(operand)
+
+    def file_chunks(self, operand: str) -> Iterator[bytes]:
+        """Yield the content of a file in chunks; `-` is a file name here. The file is opened at once."""
         if operand == NULL:
             return iter(())
-        if operand == STDIN:
-            return self._metered(self.stdin)
         self.meter.charge_entries(1)
         return self._metered(self.workspace.read_chunks(self.path(operand), chunk_bytes=CHUNK_BYTES))
 

@@ -68,7 +68,7 @@ class Redirections:
             if target == NULL:
                 return streams._replace(stdin=InputStream())
             size = context.stat(target).size_bytes
-            return streams._replace(stdin=InputStream(context.chunks(target), size_bytes=size))
+            return streams._replace(stdin=InputStream(context.file_chunks(target), size_bytes=size))
         if target == NULL:
             return streams.with_output(redirect.stream, OutputStream(NullSink(), context.meter))
         file: AppendedFile | ReplacedFile

@@ -183,7 +183,7 @@ class _Sed:
         lines.open(file)
         path = ctx.path(file)
         if suffix:
-            ctx.workspace.write_chunks(ctx.path(_backup_path(file, suffix)), ctx.chunks(file))
+            ctx.workspace.write_chunks(ctx.path(_backup_path(file, suffix)), ctx.file_chunks(file))
         with replacing(ctx.workspace, path, ctx.meter) as output:
             self._machine.write_to(output.write)
             for _ in self._machine.cycles(lines):
@@ -192,7 +192,7 @@ class _Sed:
     def _read_file(self, file: str) -> Iterator[bytes]:
         """Return the content of a file of `r`; nothing if it cannot be read."""
         try:
-            return self._ctx.chunks(file)
+            return self._ctx.file_chunks(file)
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError as error:
@@ -207,8 +207,10 @@ class _Sed:
         self._ctx.report(error, f"can't read {file}", status=2)
 
     def read_lines(self, file: str) -> Iterator[bytes]:
-        """Return the lines of *file* with their terminators."""
-        return self._ctx.split_lines(self._ctx.chunks(file), self.end)
+        """Return the lines of *file* with their terminators; with `-i`, `-` is a file name."""
+        is_file = self._flags.in_place is not None
+        chunks = self._ctx.file_chunks(file) if is_file else self._ctx.chunks(file)
+        return self._ctx.split_lines(chunks, self.end)
 
 
 class _Input:
