@@ -1,7 +1,7 @@
 """Write the manual pages that follow from the help of the command line: `python -m docs.manual`.
 
-One page for the program and one for each of its commands; those of a group share a page. A test fails when a
-page is not what this makes of it.
+One page for the program and one for each of its commands; those of a group share a page. A test fails if
+a page is stale.
 """
 
 from __future__ import annotations

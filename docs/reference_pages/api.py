@@ -177,7 +177,7 @@ def annotated_kinds(function: Function) -> Iterator[tuple[str, type]]:
 
 @cache
 def imported(module: ModuleType) -> dict[str, ModuleType]:
-    """Where the names of this package are from that a module imports, also those for type checkers only."""
+    """The defining modules of the carrel names that *module* imports, also for type checking only."""
     return {
         name.name: import_module(node.module)
         for node in ast.walk(ast.parse(inspect.getsource(module)))
@@ -187,7 +187,7 @@ def imported(module: ModuleType) -> dict[str, ModuleType]:
 
 
 def functions_of(kind: type) -> Iterator[Function]:
-    """How an object is made, and its methods."""
+    """The constructor and the methods of a class."""
     maker = maker_of(kind)
     if maker is not None:
         yield maker

@@ -54,6 +54,12 @@ def make() -> str:
                     ' "before_bytes", "after_bytes", "error", "repeats", "sequence"}`',
                 ),
                 (
+                    "`session verify`",
+                    '`{"is_whole", "records", "unchained", "changes": head, "refusals": head, "broken",'
+                    ' "problem"}`; a head is `{"sequence", "digest"}`, `broken` the sequence number of the'
+                    " first broken record or null, and `unchained` counts records of older versions",
+                ),
+                (
                     "`session delete`",
                     '`{"deleted": [id], "missing": [id]}`; one error document for each that was not deleted',
                 ),
@@ -74,8 +80,12 @@ def make() -> str:
                 (
                     "`sh`",
                     '`{"success", "exit_code", "stdout", "stderr", "encoding", "error_code", "message",'
-                    ' "cwd", "duration_ms", "truncated"}`; the encoding is `utf-8`, or `base64` if the'
-                    " streams are not",
+                    ' "cwd", "duration_ms", "ended", "truncated"}`; the encoding is `utf-8`, or `base64` if'
+                    " the streams are not; `ended` is true after `exit`",
+                ),
+                (
+                    "`run`",
+                    "the fields of a [`SandboxResult`](api.md#sandboxresult) without `workspace_path`",
                 ),
                 (
                     "`tools`",
@@ -83,6 +93,7 @@ def make() -> str:
                     " `--format` the list in the client's format",
                 ),
                 ("`tool`", "the [answer](tools.md#the-answer) of the tool, also without `--json`"),
+                ("`setup`", '`{"directory", "compiled": {name: seconds}, "already_there": [name]}`'),
                 (
                     "`key create`, `key revoke`",
                     '`{"id", "name", "tenant", "role", "roles", "session", "rate_per_minute", "created_ns",'
@@ -104,12 +115,12 @@ def make() -> str:
                 (
                     "`doctor`",
                     '`{"carrel", "python", "platform", "config": {"file", "is_there", "problem"}, "settings":'
-                    ' [{"key", "value", "origin", "is_used"}], "sessions", "store", "limits", "quota",'
-                    ' "confinement", "parts", "sandbox", "guest", "service", "containers": {"image", "tools",'
-                    ' "engine", "has_image", "limits_missing", "loosened", "problem"}, "notes", "findings":'
-                    ' [{"area", "subject", "state", "found", "remedy"}], "problems": [{"problem",'
-                    ' "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`, a state `ok`,'
-                    " `off`, `note` or `problem`",
+                    ' [{"key", "value", "origin", "is_used"}], "sessions", "store", "limits", "durability",'
+                    ' "quota", "confinement", "parts", "sandbox", "guest", "service", "containers":'
+                    ' {"image", "tools", "engine", "has_image", "limits_missing", "loosened", "problem"},'
+                    ' "notes", "findings": [{"area", "subject", "state", "found", "remedy"}], "problems":'
+                    ' [{"problem", "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`, a state'
+                    " `ok`, `off`, `note` or `problem`",
                 ),
                 ("`serve`", '`{"http", "grpc", "has_callers"}`, once it listens; `grpc` may be null'),
             ],

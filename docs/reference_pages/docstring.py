@@ -10,8 +10,8 @@ from docs.reference_pages.markdown import bullets, paragraph, wrapped
 
 _SECTION = re.compile(r"(Args|Raises|Returns|Yields):")
 _ENTRY = re.compile(r" {4}(\*{0,2}[\w.]+): (.*)")
-_WORDS = {"Args": "", "Raises": "Raises:", "Returns": "Gives:", "Yields": "Gives:"}
-"""What stands above the entries of a section."""
+_WORDS = {"Args": "", "Raises": "Raises:", "Returns": "Returns:", "Yields": "Yields:"}
+"""The line above the entries of each section."""
 
 
 def parts_of(thing: object) -> Iterator[str]:
@@ -33,7 +33,7 @@ def summary_of(thing: object) -> str:
 
 
 def raised_by(thing: object) -> set[str]:
-    """The errors that it says it raises."""
+    """The errors in its section `Raises`."""
     _, _, raises = (inspect.getdoc(thing) or "").partition("Raises:\n")
     return {entry[1] for line in raises.splitlines() if (entry := _ENTRY.match(line))}
 

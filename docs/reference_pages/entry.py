@@ -15,18 +15,18 @@ from docs.reference_pages.signature import Function, signature
 from docs.reference_pages.source import documented, is_record, statements, words_of
 
 INHERITED = {name for kind in (BaseException, str, tuple) for name in dir(kind)}
-"""What everything of that kind has, which is not ours to describe."""
+"""Attributes inherited from builtin classes, which are not described."""
 
 
 def function_parts(name: str, function: Function) -> Iterator[str]:
-    """A function: how it is called, what it does, and what it raises."""
+    """A function: its signature, docstring and errors."""
     yield f"### {name}"
     yield _call(name, function)
     yield from parts_of(function)
 
 
 def class_parts(name: str, kind: type, *notes: str, like: type | None = None) -> Iterator[str]:
-    """A class with its fields, or how one is made, and its methods but those that are *like* another's."""
+    """A class: its fields or constructor, and its methods except those that it shares with *like*."""
     yield f"### {name}"
     yield from parts_of(kind)
     yield from notes
@@ -48,7 +48,7 @@ def class_parts(name: str, kind: type, *notes: str, like: type | None = None) ->
 
 
 def record_parts(name: str, kind: type) -> Iterator[str]:
-    """A record that calls take or give: where it is from, and what it holds."""
+    """A record that is an argument or a result: its module and its fields."""
     yield f"### {name}"
     yield from parts_of(kind)
     yield f"From `{kind.__module__}`."
@@ -57,7 +57,7 @@ def record_parts(name: str, kind: type) -> Iterator[str]:
 
 
 def _fields(rows: list[tuple[str, ...]]) -> str:
-    """A table of fields; where none has a default, it says nothing of defaults."""
+    """A table of fields, with a column for defaults if any has one."""
     if any(row[2] for row in rows):
         return table(("field", "type", "default", "meaning"), rows)
     return table(("field", "type", "meaning"), [(*row[:2], row[3]) for row in rows])
@@ -67,8 +67,8 @@ def maker_of(kind: type) -> Function | None:
     """What makes an object, unless it is a record, or says that most callers want another way."""
     maker: Function = vars(kind).get("__init__", object.__init__)
     words = inspect.getdoc(maker) or ""
-    is_told = words != inspect.getdoc(object.__init__) and "most callers want" not in words
-    return maker if is_told and not is_record(kind) else None
+    is_documented = words != inspect.getdoc(object.__init__) and "most callers want" not in words
+    return maker if is_documented and not is_record(kind) else None
 
 
 def is_property(kind: type, name: str) -> bool:
@@ -114,7 +114,7 @@ def field_rows(kind: type) -> Iterator[tuple[str, ...]]:
 
 
 def _default(node: ast.expr) -> str:
-    """A default; one that is made anew each time is what makes it."""
+    """The default of a field, or the call that creates it."""
     text = ast.unparse(node)
     if made := re.match(r"field\(default_factory=([\w.]+)", text):
         return f"{made[1]}()"

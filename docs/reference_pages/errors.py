@@ -79,7 +79,7 @@ def make() -> str:
         f"`tool.*` is one of {', '.join(f'`tool.{case}`' for case in tool_cases())}. A tool does not raise:"
         " its [answer](tools.md#the-answer) has the code in its metadata. If a command or code was"
         f" stopped, the code may also be {', '.join(f'`limit.{case}`' for case in run_cases())}.",
-        "Errors of `limit.*` and `quota.*` also have `limit` and `asked`. The ceilings are listed in"
+        "Errors of `limit.*` and `quota.*` also have `limit` and `asked`. The limits are listed in"
         " [limits](limits.md).",
         "## Exit statuses",
         table(

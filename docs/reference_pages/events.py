@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from carrel.audit.event import UNDONE, Event
+from carrel.audit.event import UNDONE, Event, digest_of
 from carrel.audit.logger import PATH_CHARACTERS, PATHS, complete_fields, start_fields
 from carrel.errors import AccessError, IntoItselfError, PathError, QuotaError
 from carrel.fronts.grpc.call_log import CallLog
@@ -129,16 +129,16 @@ def make() -> str:
         recorded on success: {codes(sorted(refused_operations() - set(operations())))}. A change that did
         not happen is followed by the same record with the error `{UNDONE}`.
 
-        In a file of the journal a record is one line, a JSON array in ASCII: the format version, 1, and the
-        fields from `time_ns` to `error` in the order above, then `repeats` if there are any. Its position is
-        its `sequence`.
+        In a file of the journal a record is one line, a JSON array in ASCII: the format version, 2, its
+        `sequence`, the sequence number and the digest of the previous record of the same kind (change or
+        refusal), the fields from `time_ns` to `error` in the order above, then `repeats` if there are any.
         """,
-        f"```json\n{example().render().decode()}\n```",
+        f"```json\n{example().render(214, 213, digest_of(b'')).decode()}\n```",
     )
 
 
 def all_events() -> list[LogEvent]:
-    """Those that are written by name, and those of an execution, whose fields have a place of their own."""
+    """All events: those logged by a literal name, and those of an execution."""
     result = SandboxResult(
         success=True,
         stdout="",
@@ -176,7 +176,7 @@ def refusals() -> Iterator[str]:
 
 
 def requests() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What is told of a request over HTTP and of a call over gRPC."""
+    """The fields of the access log for a request over HTTP and a call over gRPC."""
     yield str(_AccessLogRecord.__struct_config__.tag), _AccessLogRecord.__struct_fields__
     call = CallLog(method="", peer=None)._line()
     yield str(call.pop("event")), tuple(call)
@@ -190,7 +190,7 @@ def record_rows() -> Iterator[tuple[str, ...]]:
 
 
 def operations() -> list[str]:
-    """What may stand in a journal as something that was done."""
+    """The operations of changes in a journal."""
     found = {Cause().operation}
     for text in sources():
         found.update(first_arguments(text, Cause.__name__))
@@ -199,7 +199,7 @@ def operations() -> list[str]:
 
 
 def refused_operations() -> set[str]:
-    """What may stand in a journal as something that was refused."""
+    """The operations of refusals in a journal."""
     found: set[str] = set()
     for text in sources():
         found.update(first_arguments(text, "gated"))
@@ -208,7 +208,7 @@ def refused_operations() -> set[str]:
 
 
 def example() -> Event:
-    """A record to look at."""
+    """An example of a record."""
     return Event(
         time_ns=1_767_225_600_000_000_000,
         session_id="s1",

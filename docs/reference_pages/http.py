@@ -82,7 +82,7 @@ def http_rows(document: Schema) -> Iterator[HttpRow]:
 
 
 def http_parts(row: HttpRow, routes: dict[str, Route], parts: Schema) -> Iterator[str]:
-    """One route: what it takes and gives."""
+    """One route: its parameters, body and answers."""
     yield f"## {row.anchor}"
     yield f"`{row.method} {row.path}`"
     yield f"{row.says['summary'].rstrip('.')}."
@@ -129,7 +129,7 @@ def body_rows(schema: Schema, words: dict[str, str]) -> Iterator[tuple[str, ...]
 
 
 def value_parts(name: str, schema: Schema) -> Iterator[str]:
-    """A value that stands in requests and answers."""
+    """A type of requests and answers."""
     yield f"### {name}"
     if "description" in schema:
         yield wrapped(paragraph(schema["description"].partition("\n\n")[0]))

@@ -1,4 +1,4 @@
-"""The log events that the sources write, with their levels and fields, as read from the calls themselves."""
+"""Read the log events with their levels and fields from the logging calls in the sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docs.reference_pages.source import sources, tree_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """An event, or the beginning of one where a method writes several."""
+    """An event, or the prefix of its name where a method logs several."""
 
     name: str
     level: str
@@ -23,14 +23,14 @@ _METHODS = {
     "log_security_event": LogEvent(name="security.", level="warning"),
     "log_failure": LogEvent(name="", level="error", fields=("error", "place")),
 }
-"""What a logger writes by itself."""
+"""Prefix, level and fields that each method of a logger adds."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Call = tuple[_Function, ast.Call]
 
 
 def log_events() -> dict[str, LogEvent]:
-    """Every event that is written by name, sorted; one of several places has the fields of all."""
+    """All events by name, sorted; an event logged in several places has the fields of all of them."""
     found: dict[str, LogEvent] = {}
     for event in _written():
         before = found.setdefault(event.name, event)
@@ -57,7 +57,7 @@ def _written() -> Iterator[LogEvent]:
 
 
 def _completes(function: _Function, call: ast.Call) -> bool:
-    """Whether the name of the event, or its end, is what the function was given first."""
+    """Whether the name of the event ends with the first argument of the function."""
     given = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)][1:2]
     event = call.args[0]
     parts = event.values if isinstance(event, ast.JoinedStr) else [event]
@@ -66,7 +66,7 @@ def _completes(function: _Function, call: ast.Call) -> bool:
 
 
 def _by_method(files: list[list[_Call]], receiver: str, name: str, begun: LogEvent) -> Iterator[LogEvent]:
-    """What is written through a method that completes the name of an event; the beginning, if nothing is."""
+    """The events logged through method *name*, which completes the prefix *begun*; *begun* if none are."""
     found = [
         _event(function, call, begun)
         for calls in files
@@ -90,7 +90,7 @@ def _method(call: ast.Call) -> str:
 
 
 def _receiver(call: ast.Call) -> str:
-    """The last name of what the method is called on."""
+    """The last name of the object that the method is called on."""
     value = call.func.value if isinstance(call.func, ast.Attribute) else None
     return value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
 
@@ -104,7 +104,7 @@ def _event(function: _Function, call: ast.Call, begun: LogEvent) -> LogEvent:
 
 
 def _text(node: ast.expr) -> str:
-    """The text of a name, as far as it is written out; the rest is an asterisk."""
+    """The literal part of a name; the rest is an asterisk."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
@@ -113,7 +113,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _level(call: ast.Call) -> str:
-    """The level that is given after the name, if one is."""
+    """The level passed after the name, if any."""
     given = call.args[1] if len(call.args) > 1 else None
     is_level = isinstance(given, ast.Attribute) and ast.unparse(given).startswith("logging.")
     return given.attr.lower() if is_level and isinstance(given, ast.Attribute) else ""
@@ -127,7 +127,7 @@ def _fields(function: _Function, call: ast.Call) -> tuple[str, ...]:
 
 
 def _keys(function: _Function, name: str) -> list[str]:
-    """The keys of the mapping that a function calls *name*; none if it is handed in."""
+    """The keys of the dict that a function assigns to *name*; none if it is a parameter."""
     return [
         str(key.value)
         for node in ast.walk(function)
@@ -140,7 +140,7 @@ def _keys(function: _Function, name: str) -> list[str]:
 
 
 def _all_of(*names: tuple[str, ...]) -> tuple[str, ...]:
-    """All of them, each once, first the session and the path."""
+    """The distinct *names*, the session and the path first."""
     found = dict.fromkeys(name for some in names for name in some)
     first = [name for name in ("session_id", "path") if name in found]
     return tuple(dict.fromkeys([*first, *found]))

@@ -62,7 +62,7 @@ def make() -> str:
 
 
 def hints_of(tool: SessionTool) -> Iterator[str]:
-    """What a client is told about the effect of a tool."""
+    """The hints to clients about the effect of a tool."""
     if tool.reads:
         yield "read-only"
     if tool.destructive:

@@ -1,4 +1,4 @@
-"""Which pages are made, and by what."""
+"""The generated pages, with the function that renders each."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any
 WIDTH = 90
 """A longer one has a line for each parameter."""
 
-Function = Callable[..., Any]  # Any: whatever a public function takes and gives
+Function = Callable[..., Any]  # Any: the types of any public function
 
 
 def signature(name: str, function: Function) -> str:

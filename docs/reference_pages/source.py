@@ -1,4 +1,4 @@
-"""What stands in the sources: docstrings, the words below a field, and what a call is given."""
+"""Read the sources: docstrings of classes and fields, and literal arguments of calls."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def documented(kind: type) -> Iterator[tuple[str, str, str]]:
 
 
 def field_words(kind: object) -> dict[str, str]:
-    """The words below each field of a class; none if it is not written as one."""
+    """The docstring of each field of a dataclass, struct or TypedDict; empty for other classes."""
     if not isinstance(kind, type) or not is_record(kind):
         return {}
     try:
         found = list(statements(kind))
-    except OSError:  # made at run time, so it has no source
+    except OSError:  # created at run time, so it has no source
         return {}
     return {
         node.target.id: words_of(below)
@@ -44,19 +44,19 @@ def field_words(kind: object) -> dict[str, str]:
 
 
 def is_record(kind: type) -> bool:
-    """Whether a class is a list of fields."""
+    """Whether a class is a dataclass, a struct or a TypedDict."""
     return dataclasses.is_dataclass(kind) or hasattr(kind, "__struct_fields__") or is_typeddict(kind)
 
 
 def statements(kind: type) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
-    """What stands in the body of a class, each with what stands below it."""
+    """The statements in the body of a class, each with the one after it."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(tree, ast.ClassDef)  # noqa: S101  # for the type checker
     yield from zip(tree.body, [*tree.body[1:], None], strict=True)
 
 
 def words_of(node: ast.stmt | None) -> str:
-    """The words that stand as a statement, on one line."""
+    """The docstring that *node* is, on one line; empty if it is none."""
     if (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
@@ -73,7 +73,7 @@ def first_line(thing: object) -> str:
 
 @cache
 def sources() -> tuple[str, ...]:
-    """Everything that is written by hand."""
+    """The text of every module of carrel."""
     return tuple(
         file.read_text() for folder in carrel.__path__ for file in sorted(Path(folder).rglob("*.py"))
     )
@@ -81,26 +81,26 @@ def sources() -> tuple[str, ...]:
 
 @cache
 def tree_of(source: str) -> ast.Module:
-    """What a source says."""
+    """The syntax tree of *source*."""
     return ast.parse(source)
 
 
 def cases(module: ModuleType, function: str) -> list[str]:
-    """What the sources give to *function* as its first argument."""
+    """The literal first arguments that *module* passes to *function*."""
     return first_arguments(inspect.getsource(module), function)
 
 
 def first_arguments(source: str, function: str) -> list[str]:
-    """What *source* gives to *function* as its first argument, where that is written out.
+    """The literal first arguments that *source* passes to *function*.
 
-    The function may be one of a module or of an object; its name may tell that too: `account.record`.
+    The name may include the object that the method is called on: `account.record`.
     """
     return sorted(first for name, first in _calls(source) if f".{name}".endswith(f".{function}"))
 
 
 @cache
 def _calls(source: str) -> tuple[tuple[str, str], ...]:
-    """Every call with a first argument that is written out: the name of the function, and that argument."""
+    """Every call with a literal first argument: the name of the function, and that argument."""
     return tuple(
         (ast.unparse(node.func), str(node.args[0].value))
         for node in ast.walk(tree_of(source))
