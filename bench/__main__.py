@@ -1,10 +1,10 @@
-"""Run the benchmarks one after the other, each in a process of its own, and tell everything on one page.
+"""Run the benchmarks one after the other, each in a process of its own, and write a page with the results.
 
     .venv/bin/python -m bench [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--into DIRECTORY] [NAME ...]
     .venv/bin/python -m bench --render
 
-One that cannot run is told as not measured, with the reason, and the rest goes on. The exit status is 0
-unless one is broken. `--render` makes the page and its plots anew of what was found before.
+One that cannot run is listed as not measured, with the reason, and the others continue. The exit status is
+0 unless one fails. `--render` regenerates the page and its plots from earlier results.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ ENGINE = "CARREL_TEST_ENGINE"
 
 
 def main() -> int:
-    """Run what was asked for, and write the page."""
+    """Run the requested benchmarks, and write the page."""
     arguments = _arguments()
     files = Files(arguments.into.resolve())
     broken = [] if arguments.render else _run_all(arguments, files.results)
     files.write()
     _say(f"\nwritten: {files.page.relative_to(files.top)} and its plots")
     if broken:
-        _say(f"broken: {', '.join(broken)}")
+        _say(f"failed: {', '.join(broken)}")
     return 1 if broken else 0
 
 
 def _arguments() -> argparse.Namespace:
     parser = options("Run the benchmarks and write the page about them.")
     parser.add_argument("--into", type=Path, default=PROJECT, help="beneath which directory to write")
-    parser.add_argument("--render", action="store_true", help="measure nothing, write the page anew")
+    parser.add_argument("--render", action="store_true", help="measure nothing, regenerate the page")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(NAMES)}; all by default")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(NAMES):
@@ -52,7 +52,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run_all(arguments: argparse.Namespace, file: Path) -> list[str]:
-    """Run them, keep what each found as soon as it is there, and name those that broke."""
+    """Run the benchmarks, save each result at once, and return the names of those that failed."""
     names = arguments.names or NAMES
     if "containers" in names and ENGINE not in os.environ:
         _say(f"for containers, set {ENGINE} to what `scripts/engine start DIRECTORY` prints")
@@ -67,7 +67,7 @@ def _run_all(arguments: argparse.Namespace, file: Path) -> list[str]:
 
 
 def _run(name: str, arguments: argparse.Namespace) -> tuple[Result, int]:
-    """Run one; its table is seen meanwhile."""
+    """Run one benchmark; its table is printed to standard error."""
     _say(f"\n== {name}")
     places = ["--dir", arguments.dir.resolve(), "--others", arguments.others.resolve()]
     command = [sys.executable, "-m", f"bench.{name}", "--json", *places]
@@ -81,7 +81,7 @@ def _run(name: str, arguments: argparse.Namespace) -> tuple[Result, int]:
         "seconds": monotonic() - started,
     }
     if status := done.returncode:
-        return parse({**about, "unmeasured": f"it broke, with exit status {status}"}), status
+        return parse({**about, "unmeasured": f"it failed, with exit status {status}"}), status
     return parse({**about, **json.loads(done.stdout)}), 0
 
 

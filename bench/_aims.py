@@ -1,4 +1,4 @@
-"""Aims of the project, and how a run stands to them."""
+"""Aims of the project, and whether a run meets them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from bench._rows import OURS, Row, amount, times
 
 NOISE = 1.05
-"""What two runs of the same thing may differ by on a quiet machine."""
+"""The ratio by which two runs may differ on a quiet machine."""
 MET, CLOSE, MISSED, UNMEASURED = "met", "close", "MISSED", "?"
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """One aim of the project, and how this run stands to it."""
+    """One aim of the project, and the result of this run."""
 
     text: str
     verdict: str
-    """`met`, `close` if it is missed by no more than noise, `MISSED`, or `?` if nobody knows."""
+    """`met`, `close` if it is missed by no more than noise, `MISSED`, or `?` if unknown."""
     found: str
     """What was measured, as a person reads it."""
 

@@ -1,7 +1,7 @@
-"""Draw the plots that `plots.json` tells; runs in the guest, where matplotlib is, and nothing of ours.
+"""Draw the plots described in `plots.json`; runs in the guest, which has matplotlib but not carrel.
 
-A bar goes to the right where ours is quicker, and to the left where it is slower. There is no background, and
-every colour can be read on white and on black. The same data gives the same bytes.
+A bar points to the right where ours is quicker, and to the left where it is slower. The background is
+transparent, and every colour is legible on white and on black. The same data gives the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 GREY = "#7f7f7f"
 COLOURS = ("#3d85c6", "#d9812e", "#4a9e62", "#a06cc4")
 EVEN = 1.05
-"""Ratios up to this tell no difference."""
+"""Ratios up to this count as even."""
 WIDTH_INCHES = 9
 BAR_INCHES = 0.17
 GAP_INCHES = 0.13
@@ -41,7 +41,7 @@ STYLE = {
 }
 
 
-def draw(plot: Any) -> None:  # Any: as JSON tells it
+def draw(plot: Any) -> None:  # Any: from JSON
     """Write one plot to its file."""
     groups = plot["groups"]
     bars = [bar for _, group in groups for bar in group]
@@ -69,7 +69,7 @@ def draw(plot: Any) -> None:  # Any: as JSON tells it
 
 
 def frame(height: float, left: float, width: float) -> tuple[float, float, float, float]:
-    """Where the bars go, as parts of the whole; said by hand, for matplotlib takes long to find out."""
+    """The area of the bars, as fractions of the figure; computed, because matplotlib takes long for it."""
     bars = height - TOP_INCHES - BOTTOM_INCHES
     return left / WIDTH_INCHES, BOTTOM_INCHES / height, width / WIDTH_INCHES, bars / height
 
@@ -85,7 +85,7 @@ def tell(axes: Any, where: float, times: float, note: str) -> None:  # Any: the 
 
 
 def ratio(times: float) -> str:
-    """Two digits are as exact as these ratios are."""
+    """The ratio as text, with two digits."""
     if 1 / EVEN <= times <= EVEN:
         return "even"
     more = max(times, 1 / times)
@@ -93,8 +93,8 @@ def ratio(times: float) -> str:
     return f"{digits}{TIMES}" if times > 1 else f"1/{digits}"
 
 
-def scale(axes: Any, bars: Sequence[Any], inches: float) -> None:  # Any: matplotlib, and what JSON tells
-    """Make the axis logarithmic, with room for what stands at both ends, and say what its sides mean."""
+def scale(axes: Any, bars: Sequence[Any], inches: float) -> None:  # Any: matplotlib, and values from JSON
+    """Make the axis logarithmic, with room for the texts at both ends, and label its sides."""
     times = [bar["times"] for bar in bars]
     low, high = math.log10(min([*times, 0.5])), math.log10(max([*times, 2]))
     note = max(len(bar["note"]) for bar in bars if bar["times"] >= max(times) / 10)
@@ -118,7 +118,7 @@ def scale(axes: Any, bars: Sequence[Any], inches: float) -> None:  # Any: matplo
 
 
 def mark_name(mark: float) -> str:
-    """What stands at a place of the axis."""
+    """The label of a mark on the axis."""
     if mark == 1:
         return "even"
     return f"{mark:,.0f}{TIMES}" if mark > 1 else f"1/{1 / mark:,.0f}"

@@ -43,7 +43,7 @@ class Files:
         return {file: file.read_bytes() for file in files if file.exists()}
 
     def write(self) -> None:
-        """Make the page and the plots anew."""
+        """Regenerate the page and the plots."""
         made = self.made()
         self.images.mkdir(parents=True, exist_ok=True)
         for file in self.there().keys() - made.keys():

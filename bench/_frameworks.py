@@ -1,4 +1,4 @@
-"""Requests per second and CPU per request: our own request paths beside those of Starlette and the MCP SDK.
+"""Requests per second and CPU per request: our own request paths compared with Starlette and the MCP SDK.
 
     .venv/bin/python -m bench._frameworks [--rounds ROUNDS] [--requests REQUESTS]
 
@@ -6,7 +6,7 @@ Both HTTP applications run on the same uvicorn, in a process of their own, on th
 same: request id, admission, authentication, rate limit, the operation, metrics and a line of the access log.
 The Starlette one uses its router, `Request`, `Response` and a middleware. Over standard streams, `carrel mcp`
 answers tool calls by its fast path, or by the SDK when traces are configured. The ways take turns, and the
-ratios are those of the medians. docs/adr/0020 holds what was found.
+ratios are those of the medians. docs/adr/0020 has the results.
 """
 
 from __future__ import annotations
@@ -75,9 +75,10 @@ def _race(name: str, ways: Mapping[str, tuple[int, Measure]], rounds: int, reque
     ours = next(iter(ways))
     for way in ways:
         time, used = median(seconds[way]), median(cpu[way])
-        against, beside = time / median(seconds[ours]), used / median(cpu[ours])
+        time_ratio, cpu_ratio = time / median(seconds[ours]), used / median(cpu[ours])
         print(
-            f"{name:12} {way:10} {1 / time:11.0f} {used * 1e6:8.0f} {against:6.2f} {beside:6.2f}", flush=True
+            f"{name:12} {way:10} {1 / time:11.0f} {used * 1e6:8.0f} {time_ratio:6.2f} {cpu_ratio:6.2f}",
+            flush=True,
         )
 
 

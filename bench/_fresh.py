@@ -24,7 +24,7 @@ class Step:
 
     name: str
     seconds: float | None
-    """`None` if nobody has measured it."""
+    """`None` if it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """The commands that somebody runs first."""
+    """The first commands that a user runs."""
 
     date: str = ""
     machine: str = ""
@@ -77,10 +77,10 @@ def _whole(goal: Goal, first: Goal) -> str:
     if goal.seconds is None:
         return "not measured."
     longest = max(goal.steps, key=lambda step: step.seconds or 0)
-    told = f"{_seconds(goal.seconds)} in all, {_share(longest, goal)} of it: {longest.name}"
+    text = f"{_seconds(goal.seconds)} in all, {_share(longest, goal)} of it: {longest.name}"
     if goal is first or not first.seconds:
-        return f"{told}."
-    return f"{told}. That is {goal.seconds / first.seconds:.1f} times `{first.command}`."
+        return f"{text}."
+    return f"{text}. That is {goal.seconds / first.seconds:.1f} times `{first.command}`."
 
 
 def _steps(goal: Goal) -> Iterator[tuple[str, str, str]]:

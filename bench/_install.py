@@ -1,4 +1,4 @@
-"""Install what is compared with, by programs that others made."""
+"""Install the alternatives, with their own installers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from bench._hostile import ATTACKS, SESSION, TENANT, Target, attack
 from carrel.service.authentication.key_store import KeyStore, NewKey
 
 SPAWN = get_context("spawn")
-IDLE = "nobody"
+IDLE = "idle"
 WARM_SECONDS = 2.0
 PAUSE_SECONDS = 0.02
 CONFIGURATION = {"CARREL_SERVE_SHUTDOWN_SECONDS": "1", "CARREL_SERVE_RATE_PER_MINUTE": "100000000"}

@@ -1,4 +1,4 @@
-"""The jobs that a reader asks about first, and the rows that answer."""
+"""The jobs of the summary, and the rows with their figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child that is told JSON, a line each, and answers in the same way."""
+"""A child process that exchanges lines of JSON."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Lines:
         """The process id."""
         return self._process.pid
 
-    def send(self, message: Mapping[str, Any]) -> None:  # Any: whatever JSON can say
+    def send(self, message: Mapping[str, Any]) -> None:  # Any: any JSON value
         """Tell it something.
 
         Raises:
@@ -89,11 +89,11 @@ class Lines:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Ours, with bytecode kept from one process to the next, as it is for whatever is installed."""
+    """The environment for carrel, with bytecode cached between processes, as for an installed package."""
     return {**os.environ, **(more or {}), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def last_line(text: str) -> str:
-    """The last line in which something stands."""
+    """The last line that is not empty."""
     lines = text.strip().splitlines()
     return lines[-1] if lines else "it said nothing"

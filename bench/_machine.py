@@ -1,4 +1,4 @@
-"""What the numbers depend on: the machine, and the versions of what is measured on it."""
+"""The environment of a run: the machine, and the versions of what is measured."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def machine(directory: Path) -> dict[str, object]:
 
 
 def load() -> float:
-    """How many processes wanted the processors in the last minute."""
+    """Mean number of runnable processes in the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
@@ -35,7 +35,7 @@ def packages(*names: str) -> dict[str, str]:
 
 
 def programs(**names: str) -> dict[str, str]:
-    """The versions of packages, as one program of each tells it; of those that are here."""
+    """The versions of packages as reported by one program of each; only of those that are installed."""
     return {name: _told(program) for name, program in names.items() if shutil.which(program)}
 
 

@@ -83,7 +83,7 @@ def _native(count: int) -> float:
 
 
 class _Talker:
-    """A process that says a line when it is ready, and after each line that it was told."""
+    """A process that prints a line when it is ready, and after each line that it received."""
 
     def __init__(self, command: list[str], env: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(

@@ -35,10 +35,10 @@ class Package:
     oldest_python: str
 
     def python(self, directory: Path) -> Path:
-        """The Python of its environment beneath *directory*, which is made if it is missing.
+        """The Python of its environment beneath *directory*, which is created if it is missing.
 
         Raises:
-            UnmeasuredError: It cannot be made.
+            UnmeasuredError: It cannot be created.
         """
         venv = directory / f"{self.name}-{self.version}"
         python = venv / "bin/python"
@@ -68,7 +68,7 @@ class Package:
 
 
 def packages_directory() -> Path:
-    """Where the environments are kept, unless somebody says otherwise."""
+    """The default directory of the environments."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "carrel/bench"
 
 

@@ -141,7 +141,7 @@ def _compared(row: Row, way: str) -> str:
 
 
 def stands(row: Row, way: str) -> str:
-    """How ours stands to *way*, in words."""
+    """How ours compares with *way*, in words."""
     ratio = row.ratio(way)
     if 1 / EVEN <= ratio <= EVEN:
         return SAME
@@ -160,16 +160,16 @@ def times(ratio: float) -> str:
 def _aims(results: Mapping[str, Result]) -> str:
     aims = [(area.name, aim) for area in AREAS if area.name in results for aim in results[area.name].aims]
     count = Counter(aim.verdict for _, aim in aims)
-    told = f"Aims: {len(aims)}. Met: {count[MET]}. Missed: {count[MISSED]}."
+    text = f"Aims: {len(aims)}. Met: {count[MET]}. Missed: {count[MISSED]}."
     if count[CLOSE]:
-        told += f" Missed by less than 5 %: {count[CLOSE]}."
+        text += f" Missed by less than 5 %: {count[CLOSE]}."
     if count[UNMEASURED]:
-        told += f" Not measured: {count[UNMEASURED]}."
+        text += f" Not measured: {count[UNMEASURED]}."
     if left_out := [area.name for area in AREAS if area.name not in results or results[area.name].unmeasured]:
-        told += f" Those of {', '.join(left_out)} were not measured."
+        text += f" Those of {', '.join(left_out)} were not measured."
     worst_first = sorted(aims, key=lambda each: list(WORDS).index(each[1].verdict))
     rows = [(area, aim.text, WORDS[aim.verdict], aim.found) for area, aim in worst_first]
-    return f"{told}\n\n{table(('area', 'aim', 'in this run', 'result'), rows)}"
+    return f"{text}\n\n{table(('area', 'aim', 'in this run', 'result'), rows)}"
 
 
 # The machine

@@ -23,12 +23,12 @@ TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How many times as quick as another way ours is."""
+    """The speed of ours relative to another way."""
 
     way: str
     times: float
     note: str = ""
-    """What stands beside it."""
+    """Text beside the bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Plot:
 
     @property
     def file(self) -> str:
-        """What the drawing is called."""
+        """Name of the file."""
         return f"bench-{self.name}.svg"
 
 
@@ -62,8 +62,8 @@ def _jobs(results: Mapping[str, Result]) -> Iterator[tuple[str, list[Bar]]]:
         bars = [
             Bar(kind, 1 / row.ratio(way), bare_name(way))
             for kind, beginnings in (
-                ("the bare thing, unconfined", job.unconfined),
-                ("another way or product", job.others),
+                ("unconfined", job.unconfined),
+                ("alternatives", job.others),
             )
             for way in ways(row, beginnings)
             if way in row.figures
@@ -81,7 +81,7 @@ def _area(area: Area, result: Result) -> Plot:
 
 
 def _bars(row: Row) -> Iterator[Bar]:
-    """One for each kind of way that is not ours; the first of a kind stands for it."""
+    """One bar for each kind of way that is not ours: the first of that kind."""
     seen = set()
     for way in row.others:
         kind = way.partition(":")[0]

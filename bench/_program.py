@@ -1,4 +1,4 @@
-"""What every benchmark does: take its options, measure in a directory that is removed, and tell."""
+"""What every benchmark does: parse its options, measure in a temporary directory, and print the results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Bench(Protocol):
         ...
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Tell what was measured: a table with ratios, and the aims."""
+"""Print the results: a table with ratios, and the aims."""
 
 from __future__ import annotations
 

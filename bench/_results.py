@@ -1,4 +1,4 @@
-"""What the benchmarks found, kept in a file so that it can be told again without measuring."""
+"""The results of the benchmarks, stored in a file so that the page can be regenerated without measuring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench._rows import Figure, Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What one benchmark found."""
+    """The result of one benchmark."""
 
     date: str
     quick: bool
@@ -28,7 +28,7 @@ class Result:
     aims: Sequence[Aim] = ()
 
 
-def parse(plain: Mapping[str, Any]) -> Result:  # Any: whatever JSON can say
+def parse(plain: Mapping[str, Any]) -> Result:  # Any: any JSON value
     """The result that plain values tell."""
     rows = tuple(
         Row(

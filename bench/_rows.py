@@ -1,4 +1,4 @@
-"""Rows: one operation, what each way took for it, and how ours stands to the others."""
+"""Rows: one operation, the figures of each way, and how ours compares with the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statistics import median, quantiles
 OURS = "ours"
 MICROSECONDS = {"s": 1e6, "ms": 1e3, "µs": 1.0}
 ENOUGH = 100
-"""Calls of which the worst hundredth can be told."""
+"""Number of calls from which on the 99th percentile is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Row:
 
     @property
     def is_time(self) -> bool:
-        """Whether it tells how long something takes."""
+        """Whether the unit is one of time."""
         return self.unit in MICROSECONDS
 
     @property
     def others(self) -> list[str]:
-        """The ways beside ours."""
+        """The ways other than ours."""
         return [way for way in self.figures if way != OURS]
 
 

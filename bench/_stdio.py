@@ -29,7 +29,7 @@ class Stdio(Lines):
         self.request("initialize", {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": about})
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:  # Any: whatever JSON can say
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:  # Any: any JSON value
         """Call a tool.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What an operation on files in a container costs: beside `docker exec`, `docker cp` and the engine itself.
+"""Operations on files in a container, compared with `docker exec`, `docker cp` and the engine itself.
 
     CARREL_TEST_ENGINE=ADDRESS .venv/bin/python -m bench.containers [--quick] [--dir DIRECTORY] [--json]
 
@@ -51,7 +51,7 @@ LONG_SECONDS = 60.0
 
 
 class Bench:
-    """A workspace in a container, and what it is measured beside."""
+    """A workspace in a container, and its alternatives."""
 
     def __init__(self, given: Given) -> None:
         base, quick = given.base, given.quick
@@ -85,7 +85,7 @@ class Bench:
             self.engine.close()
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [
             Ceiling(
                 f"{operation} of a small file at most 1/5 of one docker exec", operation, EXEC, 0.2
@@ -226,7 +226,7 @@ def _path(name: str) -> str:
 
 def _same(found: bytes, wanted: bytes) -> None:
     if found != wanted:
-        raise BrokenError(f"{len(found)} other bytes came than the {len(wanted)} that were stored")
+        raise BrokenError(f"read {len(found)} bytes that differ from the {len(wanted)} stored ones")
 
 
 def _done(result: SandboxResult) -> None:

@@ -1,4 +1,4 @@
-"""What the gate costs: files through it, by plain calls, and by resolve-then-check-then-open.
+"""The cost of the gate: files through it, by plain calls, and by resolve-then-check-then-open.
 
     .venv/bin/python -m bench.files [--quick] [--dir DIRECTORY] [--json]
 
@@ -85,7 +85,7 @@ class Bench:
         yield self.remove(self.files // 10, 9)
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [*(ceiling.judge(rows) for ceiling in AIMS), self.deep()]
 
     # Short operations, many to a batch

@@ -1,4 +1,4 @@
-"""What guest Python costs: calls, first calls, files, loops and memory, beside native Python and others.
+"""Guest Python: calls, first calls, files, loops and memory, compared with native Python and others.
 
     .venv/bin/python -m bench.python [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
@@ -142,7 +142,7 @@ class Bench:
         yield from self.memory()
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [*(ceiling.judge(rows) for ceiling in AIMS), _first(rows)]
 
     # The ways

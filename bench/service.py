@@ -1,4 +1,4 @@
-"""What a call costs over HTTP, gRPC and MCP: beside the same call in process, and beside others.
+"""Calls over HTTP, gRPC and MCP, compared with the same call in process and with others.
 
     .venv/bin/python -m bench.service [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
@@ -79,7 +79,7 @@ Call = Callable[[], object]
 
 
 class Bench:
-    """A service, and everything that is measured beside it."""
+    """A service, and its alternatives."""
 
     def __init__(self, given: Given) -> None:
         base, quick = given.base, given.quick
@@ -116,7 +116,7 @@ class Bench:
             yield from self._mcp(stack)
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [
             Ceiling("HTTP reads of 4 KiB at more than half of an empty route", READ, EMPTY, 2, MANY).judge(
                 rows
@@ -192,7 +192,7 @@ class Bench:
                 raise BrokenError(f"{method} {target}: {answer.status} {content[:200]!r}")
             return content
 
-        def tool(name: str, **arguments: Any) -> Call:  # Any: whatever JSON can say
+        def tool(name: str, **arguments: Any) -> Call:  # Any: any JSON value
             body = json.dumps({"arguments": arguments, "context": {"role": "developer"}}).encode()
             return lambda: _succeeded(json.loads(ask("POST", f"/tools/{name}", body)))
 
@@ -225,7 +225,7 @@ class Bench:
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = SandboxServiceStub(channel)
 
-            def tool(name: str, **arguments: Any) -> Call:  # Any: whatever JSON can say
+            def tool(name: str, **arguments: Any) -> Call:  # Any: any JSON value
                 request = messages.CallToolRequest(
                     session_id=SESSION,
                     context=messages.Context(role="developer"),

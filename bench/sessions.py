@@ -1,4 +1,4 @@
-"""What a session costs: its life, and its quota and journal at every write.
+"""The cost of a session: its life cycle, and its quota and journal at every write.
 
     .venv/bin/python -m bench.sessions [--quick] [--dir DIRECTORY] [--json]
 
@@ -268,7 +268,7 @@ class Bench:
     # The aims
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [self.creation(), _flatness(rows), *(ceiling.judge(rows) for ceiling in AIMS)]
 
     def creation(self) -> Aim:

@@ -1,4 +1,4 @@
-"""What commands of the shell cost, beside the GNU tools in processes of their own and beside bashkit.
+"""Commands of the shell, compared with the GNU tools in processes of their own and with bashkit.
 
     .venv/bin/python -m bench.shell [--quick] [--dir DIRECTORY] [--others DIRECTORY] [--json]
 
@@ -124,7 +124,7 @@ class Bench:
                 yield self._take_turns(name, ONE, ways, line, calls=1)
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [*(ceiling.judge(rows) for ceiling in AIMS), _nowhere_slower(rows)]
 
     def _plant(self, files: Path) -> None:

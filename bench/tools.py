@@ -1,4 +1,4 @@
-"""What a call of a tool costs: beside the bare call of the workspace, and a search beside GNU grep.
+"""Tool calls, compared with the bare call of the workspace, and a search compared with GNU grep.
 
     .venv/bin/python -m bench.tools [--quick] [--dir DIRECTORY] [--json]
 
@@ -60,7 +60,7 @@ class Bench:
         yield self.search()
 
     def aims(self, rows: Sequence[Row]) -> list[Aim]:
-        """What was aimed at, and what was found."""
+        """The aims, and their results."""
         return [_cheap(rows)]
 
     def read(self) -> Row:
@@ -133,7 +133,7 @@ class Bench:
         racing = {name: Way(call) for name, call in ways.items()}
         return race(SEARCH, f"{self.directories * 100:,} files", racing, count=1, effort=self.long)
 
-    def _call(self, name: str, /, **arguments: Any) -> Any:  # Any: whatever JSON can say
+    def _call(self, name: str, /, **arguments: Any) -> Any:  # Any: any JSON value
         answer = self.toolbox.call(name, arguments)
         if not answer.success:
             raise BrokenError(f"{name}: {answer.error}")

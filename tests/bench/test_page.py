@@ -62,7 +62,7 @@ def test_one_that_cannot_run_is_told_and_the_rest_goes_on(tmp_path: Path) -> Non
 def test_one_that_breaks_is_told_and_fails_the_run(tmp_path: Path) -> None:
     done = bench("--dir", tmp_path / "none", "tools", into=tmp_path)
     assert done.returncode == 1
-    assert "it broke" in Files(tmp_path).page.read_text("utf-8")
+    assert "it failed" in Files(tmp_path).page.read_text("utf-8")
 
 
 def test_what_was_found_before_stays_where_something_else_is_measured(tmp_path: Path) -> None:
