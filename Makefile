@@ -11,7 +11,7 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.1
 # Without bytecode every process of a test run would compile carrel and its tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# uv trusts what the machine trusts, and asks the index that pip was told to ask.
+# uv uses the system's certificates, and the index that pip is configured for.
 export UV_SYSTEM_CERTS ?= 1
 ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)

@@ -1,4 +1,4 @@
-"""Run checks of the project, the static ones beside the tests.
+"""Run checks of the project, the static ones in parallel with the tests.
 
     python scripts/check.py MODE [OPTION...]
 

@@ -81,7 +81,7 @@ def picture(lines: list[str]) -> str:
 
 
 def row(line: str, y: int) -> str:
-    """One line, as wide as its characters whatever the letters are."""
+    """One line, stretched to the width of its characters in any font."""
     length = len(STYLED.sub(r"\2", line)) * CHARACTER
     pieces = STYLED.split(line)
     spans = escape(pieces[0], quote=False)
