@@ -119,8 +119,8 @@ def make() -> str:
                     ' "quota", "confinement", "parts", "sandbox", "guest", "service", "containers":'
                     ' {"image", "tools", "engine", "has_image", "limits_missing", "loosened", "problem"},'
                     ' "notes", "findings": [{"area", "subject", "state", "found", "remedy"}], "problems":'
-                    ' [{"problem", "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`, a state'
-                    " `ok`, `off`, `note` or `problem`",
+                    ' [{"problem", "remedy"}]}`; an origin is `{"source", "name", "line", "is_alias"}`,'
+                    " a state `ok`, `off`, `note` or `problem`",
                 ),
                 ("`serve`", '`{"http", "grpc", "has_callers"}`, once it listens; `grpc` may be null'),
             ],
