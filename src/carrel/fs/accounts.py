@@ -14,14 +14,14 @@ class NullAccount:
     """An account that allows one change at a time and keeps no records."""
 
     def __init__(self) -> None:
-        self._turn = Lock()
+        self._lock = Lock()
 
     def __enter__(self) -> NullAccount:
-        self._turn.acquire()
+        self._lock.acquire()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._turn.release()
+        self._lock.release()
 
     def charge(self, more_bytes: int, more_entries: int, *, inode: int = 0) -> None:
         """Allow everything."""

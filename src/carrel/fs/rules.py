@@ -25,6 +25,7 @@ KINDS = {
 _DIRECTORY = FileKind.DIRECTORY
 _OTHER = FileKind.OTHER
 
+InodeId = tuple[int, int]
 PathPart = TypeVar("PathPart", str, bytes)
 
 
@@ -63,6 +64,18 @@ def counted_bytes(size: int, blocks: int) -> int:
     """
     allocated = blocks * 512
     return allocated if allocated > size + size // 16 + _UNCOUNTED_BYTES else size
+
+
+def freed_bytes(found: os.stat_result | None) -> int:
+    """Return the bytes to credit when the name of *found* is removed."""
+    if not found or found.st_nlink != 1 or not stat.S_ISREG(found.st_mode):
+        return 0
+    return counted_bytes(found.st_size, found.st_blocks)
+
+
+def inode_id(found: os.stat_result) -> InodeId:
+    """Return what identifies an entry even when it is renamed."""
+    return found.st_dev, found.st_ino
 
 
 def info_of(

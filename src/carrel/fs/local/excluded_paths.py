@@ -6,10 +6,9 @@ import os
 
 from carrel.fs.errors import ExcludedPathError
 from carrel.fs.handle import Handle
+from carrel.fs.rules import InodeId, inode_id
 
 _DIRECTORY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-InodeId = tuple[int, int]
 
 
 class ExcludedPaths:
@@ -50,8 +49,3 @@ class ExcludedPaths:
                 break
             found.append(inode_id(os.fstat(here.fd)))
         return found
-
-
-def inode_id(found: os.stat_result) -> InodeId:
-    """Return what identifies an entry even when it is renamed."""
-    return found.st_dev, found.st_ino

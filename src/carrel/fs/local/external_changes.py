@@ -24,12 +24,11 @@ from carrel.fs import syscalls
 from carrel.fs.cancellable import WalkCancelledError
 from carrel.fs.errors import translated
 from carrel.fs.handle import Handle
-from carrel.fs.local.excluded_paths import inode_id
 from carrel.fs.local.lookup import Lookup
 from carrel.fs.local.removal import SCAN
 from carrel.fs.local.resolve import Open
 from carrel.fs.local.walk import descend, entries_of
-from carrel.fs.rules import DRAFT_PREFIX, KINDS
+from carrel.fs.rules import DRAFT_PREFIX, KINDS, inode_id
 from carrel.paths.parsed_path import PATH_BYTES, ParsedPath, parse
 from carrel.values import FileKind
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 
 from carrel.fs.api import WRITE, Account, Cause, Existing, Parents
 from carrel.fs.errors import changed_error
@@ -11,7 +10,7 @@ from carrel.fs.handle import Handle
 from carrel.fs.local.draft import Draft
 from carrel.fs.local.lookup import CreatedDirectory, Lookup, WriteTarget, remove_created
 from carrel.fs.local.version import lock_version
-from carrel.fs.rules import counted_bytes, info_of
+from carrel.fs.rules import freed_bytes, info_of
 from carrel.paths.parsed_path import ParsedPath
 from carrel.values import Change
 
@@ -108,10 +107,3 @@ def _rename(draft: Draft, target: WriteTarget, lookup: Lookup, account: Account,
     for each in created:
         account.flush_on_exit(each.parent)
     account.flush_on_exit(parent)
-
-
-def freed_bytes(found: os.stat_result | None) -> int:
-    """Return the bytes to credit when the name of *found* is removed."""
-    if not found or found.st_nlink != 1 or not stat.S_ISREG(found.st_mode):
-        return 0
-    return counted_bytes(found.st_size, found.st_blocks)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 
 from carrel.fs import syscalls
 from carrel.fs.errors import os_error
 from carrel.fs.local.resolve import Open
-from carrel.fs.rules import counted_bytes
+from carrel.fs.rules import freed_bytes
 from carrel.values import Usage
 
 LEVELS = 32
@@ -125,8 +124,7 @@ class Removal:
                 except (FileNotFoundError, IsADirectoryError):
                     continue
                 self._entries += 1
-                if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
-                    self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
+                self._disk_bytes += freed_bytes(found)
         return directories
 
     def _unlink(self, fd: int, name: bytes) -> None:
@@ -137,8 +135,7 @@ class Removal:
         except (FileNotFoundError, IsADirectoryError):
             return
         self._entries += 1
-        if found.st_nlink == 1 and stat.S_ISREG(found.st_mode):
-            self._disk_bytes += counted_bytes(found.st_size, found.st_blocks)
+        self._disk_bytes += freed_bytes(found)
 
     def _rmdir(self, fd: int, name: bytes) -> None:
         """Remove an emptied directory; one that is no longer empty is left for the next attempt."""

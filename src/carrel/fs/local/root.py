@@ -52,13 +52,20 @@ from carrel.fs.local.draft import Draft, lock_soon, rename_without_replacing, re
 from carrel.fs.local.excluded_paths import ExcludedPaths
 from carrel.fs.local.external_changes import UnmediatedAccess
 from carrel.fs.local.lookup import PARENT, Lookup, WriteTarget, entry, remove_created
-from carrel.fs.local.publish import freed_bytes, publish
+from carrel.fs.local.publish import publish
 from carrel.fs.local.removal import Removal
 from carrel.fs.local.resolve import Resolver
 from carrel.fs.local.scratch import Scratch
 from carrel.fs.local.tree_reader import TreeReader
 from carrel.fs.local.version import lock_version
-from carrel.fs.rules import counted_bytes, info_of, require_one_name, require_write_bit, version_of
+from carrel.fs.rules import (
+    counted_bytes,
+    freed_bytes,
+    info_of,
+    require_one_name,
+    require_write_bit,
+    version_of,
+)
 from carrel.paths.parsed_path import ParsedPath, escapes, parse
 from carrel.values import Change, FileInfo, FileKind, Limits, Named, Usage
 

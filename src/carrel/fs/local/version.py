@@ -14,9 +14,8 @@ import stat
 from carrel.fs.errors import changed_error
 from carrel.fs.handle import Handle
 from carrel.fs.local.draft import lock_soon
-from carrel.fs.local.excluded_paths import inode_id
 from carrel.fs.local.lookup import entry
-from carrel.fs.rules import version_of
+from carrel.fs.rules import inode_id, version_of
 from carrel.paths.parsed_path import ParsedPath
 
 _NOT_OPENED = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.EISDIR, errno.ENXIO, errno.ETXTBSY)

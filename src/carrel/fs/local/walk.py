@@ -22,7 +22,7 @@ from carrel.fs.errors import depth_limit_error, list_limit_error, os_error, walk
 from carrel.fs.handle import Handle
 from carrel.fs.local.removal import SCAN, unlock
 from carrel.fs.local.resolve import Open
-from carrel.fs.rules import counted_bytes, info_of
+from carrel.fs.rules import InodeId, counted_bytes, info_of, inode_id
 from carrel.values import FileInfo, FileKind, Named, Usage
 
 # A listing needs these for every entry, and looking up a member of an enum is slow.
@@ -204,7 +204,7 @@ class _Descent:
     def __init__(self, open_child: Open, top: Handle) -> None:
         self._open = open_child
         self.here = top
-        self.levels = [_Level(_identity(top.fd), [], None)]
+        self.levels = [_Level(inode_id(os.fstat(top.fd)), [], None)]
 
     def enter(self) -> bytes | None:
         """Enter the next directory; returns its name, or `None` if it cannot be opened."""
@@ -213,7 +213,7 @@ class _Descent:
         if child is None:
             return None
         self.here = child
-        self.levels.append(_Level(_identity(child.fd), [], mode))
+        self.levels.append(_Level(inode_id(os.fstat(child.fd)), [], mode))
         return name
 
     def leave(self) -> None:
@@ -225,7 +225,7 @@ class _Descent:
         if old_mode is not None:
             os.fchmod(self.here.fd, old_mode)
         self.here = above
-        if _identity(above.fd) != self.levels[-1].identity:
+        if inode_id(os.fstat(above.fd)) != self.levels[-1].id:
             raise os_error(errno.EAGAIN)
 
     def restore_modes(self) -> None:
@@ -241,16 +241,11 @@ class _Descent:
 class _Level(NamedTuple):
     """A directory on the path of a descent."""
 
-    identity: tuple[int, int]
+    id: InodeId
     directories: list[bytes]
     """Its directories still to be entered."""
     old_mode: int | None
     """The mode to restore, if it was changed to open the directory."""
-
-
-def _identity(fd: int) -> tuple[int, int]:
-    found = os.fstat(fd)
-    return found.st_dev, found.st_ino
 
 
 class _UsageCounter:
@@ -260,7 +255,7 @@ class _UsageCounter:
         self.disk_bytes = 0
         self.entries = 0
         self._limit = limit
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: set[InodeId] = set()
         """Files with several hard links that were counted already."""
 
     def enter(self, fd: int, name: bytes) -> list[bytes]:
@@ -285,9 +280,9 @@ class _UsageCounter:
 
     def _add_file(self, found: os.stat_result) -> None:
         if found.st_nlink > 1:
-            if (found.st_dev, found.st_ino) in self._seen:
+            if inode_id(found) in self._seen:
                 return
-            self._seen.add((found.st_dev, found.st_ino))
+            self._seen.add(inode_id(found))
         self.disk_bytes += counted_bytes(found.st_size, found.st_blocks)
 
 
