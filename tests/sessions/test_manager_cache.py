@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import threading
 from pathlib import Path
 
@@ -25,6 +26,26 @@ def test_a_manager_is_used_again(root: Path) -> None:
     managers = ManagerCache()
     first = managers.get(root, None)
     assert managers.get(root, None) is first
+
+
+def test_a_signal_handler_may_look_for_a_manager_while_its_thread_does(root: Path) -> None:
+    managers = ManagerCache()
+    found = []
+
+    class Interrupting(SandboxLogger):
+        """Lets a signal come while it is looked up."""
+
+        def __hash__(self) -> int:
+            signal.raise_signal(signal.SIGUSR1)
+            return id(self)
+
+    old = signal.signal(signal.SIGUSR1, lambda *_: found.append(managers.get(root, None)))
+    try:
+        managers.get(root, Interrupting())
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert found
+    assert found[0] is managers.get(root, None)
 
 
 @pytest.mark.parametrize("name", ["CARREL_MAX_WORKSPACE_MB", "SHANNON_MAX_WORKSPACE_SIZE_MB"])

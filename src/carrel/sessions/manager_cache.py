@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.load import load
@@ -26,7 +27,8 @@ class ManagerCache:
     """Managers by what they were created from; the least recently used one is dropped first."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        # Reentrant: a signal handler may look for a manager while its own thread does.
+        self._lock = RLock()
         self._found: OrderedDict[CacheKey, tuple[object, WorkspaceManager]] = OrderedDict()
 
     def get(
@@ -41,7 +43,8 @@ class ManagerCache:
         with self._lock:
             identity, found = self._found.get(key, (None, None))
             if found is not None and identity == _identity(found.root):
-                self._found.move_to_end(key)
+                with suppress(KeyError):  # dropped by a signal handler
+                    self._found.move_to_end(key)
                 return found
         made = WorkspaceManager.from_settings(settings, root=root, logger=logger)
         with self._lock:
@@ -57,7 +60,7 @@ class ManagerCache:
 
     def abandon(self) -> None:
         """Start empty in a forked child."""
-        self._lock = Lock()
+        self._lock = RLock()
         self._found.clear()
 
 
