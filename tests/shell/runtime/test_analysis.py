@@ -216,6 +216,13 @@ def test_looking_is_within_the_budget_and_the_limits(directory: Path) -> None:
         assert analysis.problems == ("Command looked at more than 10 entries, the limit",)
 
 
+def test_paths_that_a_pattern_goes_through_are_charged(workspace: Workspace, directory: Path) -> None:
+    for number in range(100):
+        (directory / f"d{number}").mkdir()
+    analysis = BareShell(workspace, budget=Budget(memory_bytes=10_000)).analyze("cat */missing*")
+    assert analysis.problems == ("Command needs more than 10000 bytes of memory, the limit",)
+
+
 def test_a_closed_workspace_is_told(shell: BareShell, workspace: Workspace) -> None:
     workspace.close()
     with pytest.raises(ClosedError):

@@ -55,6 +55,7 @@ class Glob:
             return self._expand(list(segments))
         finally:
             self._charge_memory(-self._charged_bytes)
+            self._charged_bytes = 0
 
     def _expand(self, segments: list[PatternSegment]) -> list[str]:
         text = "".join(segment.text for segment in segments)

@@ -188,11 +188,9 @@ def _redirect_accesses(redirect: Redirect, expander: WordExpander) -> Iterator[P
 
 def _expander(context: Context) -> WordExpander:
     """Return an expander that skips unreadable directories, since trying them would be recorded."""
-    glob = Glob(partial(_list, context), partial(_exists, context))
-    state = context.state
-    return WordExpander(
-        variable_lookup(state.variables, state.status), glob.expand, context.meter.charge_memory
-    )
+    state, charge_memory = context.state, context.meter.charge_memory
+    glob = Glob(partial(_list, context), partial(_exists, context), charge_memory)
+    return WordExpander(variable_lookup(state.variables, state.status), glob.expand, charge_memory)
 
 
 def _list(context: Context, operand: str) -> list[FileInfo]:
