@@ -128,16 +128,6 @@ def _parse(path: Path | None, text: str | None, home: str | None) -> ConfigFile:
     return ConfigFile(path, text, home)
 
 
-def config_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the configuration file, which may not exist; `None` if no location is known.
-
-    Raises:
-        ConfigError: The variable that names the file is invalid.
-    """
-    home = home_of(environ)
-    return _explicit_path(environ, home) or _default_path(environ, home)
-
-
 def _explicit_path(environ: Mapping[str, str], home: str | None) -> Path | None:
     text = environ.get(CONFIG_VARIABLE)
     if not text:
