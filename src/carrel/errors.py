@@ -206,7 +206,7 @@ class LimitError(CarrelError, OSError):
 
     number = errno.EFBIG
     retry_after_seconds: float | None = None
-    """Seconds after which the same call may succeed, if waiting helps."""
+    """Seconds after which the same call may succeed; `None` if unknown or never."""
 
     def __init__(
         self,
@@ -223,7 +223,6 @@ class LimitError(CarrelError, OSError):
         self.limit = limit
         self.asked = asked
         self.retry_after_seconds = retry_after_seconds
-        """Seconds after which the same call may be allowed; `None` if unknown or never."""
 
 
 class QuotaError(CarrelError, OSError):

@@ -1,4 +1,4 @@
-"""The same files in memory, for tests and for sessions that do not exist.
+"""Files in memory, for tests and for work that leaves nothing behind.
 
 Start with `files`; `tree` holds the nodes and walks through them. Nothing here touches the host.
 """
