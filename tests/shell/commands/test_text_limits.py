@@ -96,7 +96,7 @@ def test_a_format_that_is_used_again_and_again_ends_with_the_output(tmp_path: Pa
 
 def test_commands_that_run_one_another_end(tmp_path: Path) -> None:
     result = shell_in(tmp_path).run("xargs " * 1000, stdin=b"a\n")
-    assert b"commands run each other" in result.stderr
+    assert b"commands are nested more than" in result.stderr
     assert result.exit_code == 123
 
 

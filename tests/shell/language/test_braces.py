@@ -52,5 +52,5 @@ def test_a_line_with_too_many_braces_runs_nothing_and_says_why(tmp_path: Path) -
     with Workspace.open(tmp_path) as workspace:
         result = BareShell(workspace).run("touch {1..100000}")
     assert result.exit_code != 0
-    assert b"braces stand for more than" in result.stderr
+    assert b"braces expand to more than" in result.stderr
     assert list(tmp_path.iterdir()) == []

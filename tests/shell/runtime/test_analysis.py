@@ -119,7 +119,7 @@ def test_whether_guest_code_runs_and_anything_changes_is_told(
         ("head -y a", "head: invalid option -- 'y'"),
         ("env head -y a", "head: invalid option -- 'y'"),
         ("python -z", "python: unknown option -z"),
-        ("env " * 50 + "pwd", "more than 20 commands run each other"),
+        ("env " * 50 + "pwd", "commands are nested more than 20 deep"),
         ("V=x;" + "V=$V$V;" * 25, "variables would take"),
     ],
 )

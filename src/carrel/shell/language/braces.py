@@ -160,7 +160,7 @@ class _Expansion:
 
     def _require_within_limit(self, count: int) -> None:
         if count > self._max_words:
-            raise self._syntax_error(f"braces stand for more than {self._max_words} words")
+            raise self._syntax_error(f"braces expand to more than {self._max_words} words")
 
     def _syntax_error(self, problem: str) -> ShellSyntaxError:
         position = self._word.position

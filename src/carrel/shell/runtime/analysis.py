@@ -131,7 +131,7 @@ class Analyzer:
                 return
             argv = self._analyze_invocation(argv, context)
         if argv:
-            self._problems.append(f"more than {MAX_NESTED_COMMANDS} commands run each other")
+            self._problems.append(f"commands are nested more than {MAX_NESTED_COMMANDS} deep")
 
     def _analyze_invocation(self, argv: list[str], context: Context) -> list[str]:
         """Analyze one command, and return the words of the command that it runs; empty if there is none."""

@@ -144,7 +144,7 @@ class LineExecution:
         if command is None or name not in self._resources.allowed:
             return self._refuse(context)
         if depth > MAX_NESTED_COMMANDS:
-            context.error(f"more than {MAX_NESTED_COMMANDS} commands run each other")
+            context.error(f"commands are nested more than {MAX_NESTED_COMMANDS} deep")
             return 1
         try:
             return Invocation.parse(command, argv[1:]).run(context)

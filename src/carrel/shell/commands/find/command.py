@@ -40,7 +40,7 @@ def run(ctx: Context, argv: Sequence[str]) -> int:
     search = SearchState(ctx, ctx.workspace.gate.now())
     try:
         if "-L" in options:
-            raise ExpressionError("-L is not offered here: links are not followed")
+            raise ExpressionError("-L is not supported: links are not followed")
         test = parse(search, words)
         for start in starts:
             _search_from(search, start, test, follow="-H" in options)

@@ -150,7 +150,7 @@ class _ExpressionParser:
     def _parse_group(self) -> Predicate:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise ExpressionError(f"more than {_MAX_DEPTH} parentheses in each other")
+            raise ExpressionError(f"more than {_MAX_DEPTH} nested parentheses")
         if self._peek() == ")":
             raise ExpressionError("invalid expression; empty parentheses are not allowed.")
         unclosed = "invalid expression; I was expecting to find a ')' somewhere but did not see one."
@@ -172,7 +172,7 @@ class _ExpressionParser:
             return _true
         if word in _UNSUPPORTED:
             hint = "; 'find ... -print0 | xargs -0 COMMAND' does it" if word.startswith(("-e", "-o")) else ""
-            raise ExpressionError(f"{word} is not offered here{hint}")
+            raise ExpressionError(f"{word} is not supported{hint}")
         return self._parse_action(word)
 
     def _next_argument(self, word: str) -> str:
@@ -229,7 +229,6 @@ class _ExpressionParser:
 def _all(operands: Sequence[Predicate]) -> Predicate:
     if len(operands) == 1:
         return operands[0]
-
     return lambda file: all(operand(file) for operand in operands)
 
 
