@@ -33,7 +33,7 @@ class ShellState:
         """Return *operand* as a path that the workspace mounted at *mount* accepts.
 
         Raises:
-            MissingError: It is empty.
+            MissingError: The operand is empty.
         """
         if not operand:
             raise MissingError("no such file or directory: ''", path=operand)
@@ -58,6 +58,10 @@ class ShellState:
                 path=next(iter(values), None),
             )
         self.variables.update(values)
+
+    def environment(self) -> dict[str, str]:
+        """Return the exported variables, ordered by name."""
+        return {name: self.variables[name] for name in sorted(self.exported & self.variables.keys())}
 
     def copy(self) -> ShellState:
         """Return a copy, for a command that runs in a subshell environment."""

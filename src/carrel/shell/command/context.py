@@ -225,14 +225,18 @@ class Context:
         self.meter.charge_entries(len(found) + 1)
         return found
 
+    def _display_prefix(self, operand: str) -> tuple[str, int]:
+        """Return the start of display paths beneath *operand*, and the length of what it replaces."""
+        top = self.stat(operand)
+        skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
+        return operand if operand.endswith("/") else f"{operand}/", skip
+
     def walk(self, operand: str, enter: EntryFilter | None = None) -> Iterator[tuple[str, FileInfo]]:
         """Yield every entry beneath a directory with its display path, parents first.
 
         *enter* may exclude directories from the walk. Links are not followed.
         """
-        top = self.stat(operand)
-        skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
-        prefix = operand if operand.endswith("/") else f"{operand}/"
+        prefix, skip = self._display_prefix(operand)
         enter_entry = None if enter is None else lambda info: enter(prefix + info.path[skip:], info)
         for info in self.workspace.walk(self.path(operand), enter=enter_entry):
             self.meter.charge_entries(1)
@@ -263,9 +267,7 @@ class Context:
         *enter* may exclude directories by name, and *wants* files. The error of a file that cannot be read is
         raised when its content is iterated.
         """
-        top = self.stat(operand)
-        skip = 0 if top.path == "." else len(top.path.rstrip("/")) + 1
-        prefix = operand if operand.endswith("/") else f"{operand}/"
+        prefix, skip = self._display_prefix(operand)
         charging = self._charging(wants)
         for path, chunks in self.workspace.read_tree(
             self.path(operand), enter=enter, wants=charging, chunk_bytes=CHUNK_BYTES

@@ -10,6 +10,7 @@ from carrel.shell.command.access import PathAccess, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.errors import is_denied, strerror
 from carrel.shell.command.flags import UsageError
+from carrel.shell.command.paths import base_name, join
 from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo
 
@@ -114,16 +115,6 @@ def stat_if_exists(ctx: Context, operand: str, *, follow: bool) -> FileInfo | No
 def is_same_file(one: FileInfo, other: FileInfo) -> bool:
     """Whether two entries are the same file; as devices are unknown, more than the inode is compared."""
     return one.version == other.version and one.kind is other.kind
-
-
-def base_name(path: str) -> str:
-    """Return the last component of *path*."""
-    return path.rstrip("/").rpartition("/")[2]
-
-
-def join(directory: str, name: str) -> str:
-    """Return the path of *name* in *directory*."""
-    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"
 
 
 def target_accesses(

@@ -1,4 +1,4 @@
-"""Paths of operands: resolve links to one absolute path, and walk trees in post-order."""
+"""Paths of operands: split and join them, resolve links to one absolute path, and walk in post-order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ from carrel.values import FileInfo, FileKind
 
 _MAX_LINKS = 40
 """Most symbolic links in one path, as in Linux."""
+
+
+def base_name(path: str) -> str:
+    """Return the last component of *path*."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def join(directory: str, name: str) -> str:
+    """Return the path of *name* in *directory*."""
+    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"
 
 
 class Missing(Enum):

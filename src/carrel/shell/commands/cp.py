@@ -12,16 +12,14 @@ from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.destination import (
     SourceTarget,
-    base_name,
     is_directory,
     is_same_file,
-    join,
     source_targets,
     stat_if_exists,
     target_accesses,
 )
 from carrel.shell.command.flags import Opt, UsageError, one_of
-from carrel.shell.command.paths import Missing, resolve
+from carrel.shell.command.paths import Missing, base_name, join, resolve
 from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo, FileKind
 

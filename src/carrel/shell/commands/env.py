@@ -49,6 +49,6 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     if rest := nested_command(flags, operands):
         return ctx.call(rest, state)
     end = b"\0" if flags.null else b"\n"
-    for name in sorted(state.exported & state.variables.keys()):
-        ctx.write(encode(f"{name}={state.variables[name]}") + end)
+    for name, value in state.environment().items():
+        ctx.write(encode(f"{name}={value}") + end)
     return ctx.status

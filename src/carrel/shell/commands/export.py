@@ -25,8 +25,8 @@ class Flags:
 def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     """Set and export each variable."""
     if not operands:
-        for name in sorted(ctx.state.exported & ctx.state.variables.keys()):
-            ctx.write_line(f"export {name}={quote(ctx.state.variables[name])}")
+        for name, value in ctx.state.environment().items():
+            ctx.write_line(f"export {name}={quote(value)}")
     values: dict[str, str] = {}
     for operand in operands:
         _export(ctx, operand, values, forget=flags.forget)

@@ -11,13 +11,13 @@ from carrel.shell.command.access import PathAccess, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.destination import (
     SourceTarget,
-    base_name,
     is_same_file,
     source_targets,
     stat_if_exists,
     target_accesses,
 )
 from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import base_name
 from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo
 

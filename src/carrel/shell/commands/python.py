@@ -70,16 +70,14 @@ def _run(ctx: Context, program: _Program) -> int:
     except CarrelError as error:
         ctx.report(error, f"can't open file {quote_if_needed(program.file)}", status=2)
         return ctx.status
-    state = ctx.state
+    variables = ctx.state.environment()
     call = PythonCall(
         source=source,
         name=name,
         file=file,
         argv=program.argv,
-        env={
-            name: state.variables[name] for name in state.exported & state.variables.keys() - SHELL_VARIABLES
-        },
-        cwd=state.cwd,
+        env={name: value for name, value in variables.items() if name not in SHELL_VARIABLES},
+        cwd=ctx.state.cwd,
         stdin=() if program.file == STDIN else ctx.stdin,
         timeout_seconds=ctx.meter.remaining_seconds(),
         on_output=partial(_print, ctx),
@@ -110,12 +108,12 @@ def _read_source(ctx: Context, program: _Program) -> tuple[bytes, str | None, st
     if program.code is not None:
         return encode(program.code), None, None
     if program.file == STDIN:
-        pieces = []
-        for piece in ctx.chunks(STDIN):
-            # Twice: the piece, and its copy in the joined source.
-            ctx.meter.charge_memory(2 * len(piece))
-            pieces.append(piece)
-        return b"".join(pieces), STDIN, None
+        chunks: list[bytes] = []
+        for chunk in ctx.chunks(STDIN):
+            # Twice: the chunk, and its copy in the joined source.
+            ctx.meter.charge_memory(2 * len(chunk))
+            chunks.append(chunk)
+        return b"".join(chunks), STDIN, None
     path = ctx.path(program.file)
     source = ctx.workspace.read(path)
     return source, program.file, path if path.startswith("/") else f"{ctx.workspace.mount}/{path}"

@@ -11,7 +11,7 @@ from carrel.errors import IsDirectoryError, MissingError, NotDirectoryError, Not
 from carrel.shell.command.access import PathAccess, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError
-from carrel.shell.command.paths import post_order
+from carrel.shell.command.paths import base_name, post_order
 from carrel.shell.text.quoting import quote
 from carrel.values import FileInfo
 
@@ -53,7 +53,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 def _remove(ctx: Context, flags: Flags, operand: str) -> None:
-    if flags.recursive and _is_dot_or_dotdot(operand):
+    if flags.recursive and base_name(operand) in (".", ".."):
         ctx.error(f"refusing to remove '.' or '..' directory: skipping {quote(operand)}")
         return
     info = ctx.stat(operand, follow=False)
@@ -62,10 +62,6 @@ def _remove(ctx: Context, flags: Flags, operand: str) -> None:
         return
     ctx.workspace.remove(ctx.path(operand))
     _report_removed(ctx, flags, operand, info)
-
-
-def _is_dot_or_dotdot(operand: str) -> bool:
-    return operand.rstrip("/").rpartition("/")[2] in (".", "..")
 
 
 def _remove_directory(ctx: Context, flags: Flags, operand: str, info: FileInfo) -> None:

@@ -11,6 +11,7 @@ from carrel.shell.command.access import PathAccess, writes
 from carrel.shell.command.context import Context
 from carrel.shell.command.destination import is_directory
 from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import base_name
 from carrel.shell.text.quoting import quote
 
 USAGE = "[OPTION]... DIRECTORY..."
@@ -53,7 +54,7 @@ def _remove(ctx: Context, flags: Flags, path: str, about: str) -> bool:
     """Remove one directory, and return whether that succeeded."""
     if flags.verbose:
         ctx.write_line(f"{ctx.name}: removing directory, {quote(path)}")
-    if path.rstrip("/").rpartition("/")[2] == ".":
+    if base_name(path) == ".":
         ctx.error(f"{about}: Invalid argument")
         return False
     try:

@@ -164,8 +164,9 @@ def _renderer(flags: Flags, places: int, width: int) -> Callable[[int], str]:
 
 
 def _to_float(value: int, places: int) -> float:
+    divisor: int = 10**places
     try:
-        return value / 10**places
+        return value / divisor
     except OverflowError:
         return math.inf if value > 0 else -math.inf
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
 
-from carrel.shell.budget import RECORD_BYTES
+from carrel.shell.budget import RECORD_BYTES, ChargeMemory
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.text.quoting import decode, encode, quote, quote_argument
@@ -47,8 +47,7 @@ class CharacterSet:
     has_equivalence: bool = False
     fills: list[tuple[int, bytes]] = field(default_factory=list)
     """Characters of `[c*]`, repeated as needed, each with the number of parts before it."""
-    charge_memory: Callable[[int], object] = lambda count: None
-    """Charges bytes before they are kept in memory."""
+    charge_memory: ChargeMemory = lambda count: None
 
     def add(self, part: bytes, times: int = 1) -> None:
         """Append *part*, repeated *times*; charged twice, because the parts are joined later."""
@@ -80,7 +79,7 @@ def set_error(problem: str) -> UsageError:
 
 
 def parse_set(
-    text: bytes, warn: Callable[[str], None], charge_memory: Callable[[int], object] = lambda count: None
+    text: bytes, warn: Callable[[str], None], charge_memory: ChargeMemory = lambda count: None
 ) -> CharacterSet:
     """Parse one string; *charge_memory* charges for its characters.
 

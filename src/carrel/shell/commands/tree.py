@@ -10,6 +10,7 @@ from carrel.errors import CarrelError, ClosedError, SessionMissingError
 from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
 from carrel.shell.command.flags import Opt, UsageError, one_of, whole_number
+from carrel.shell.command.paths import join
 from carrel.shell.language.glob import name_pattern
 from carrel.shell.text.attributes import human, may_execute, mode_letters
 from carrel.shell.text.quoting import encode
@@ -133,7 +134,7 @@ class _Drawing:
             children = self._draw_branch(path, indent, branch, is_last=left == 1)
             if children is not None:
                 extension = self._flags.signs.blank if left == 1 else self._flags.signs.through
-                levels.append((_join(path, branch.name), indent + extension, iter(children), len(children)))
+                levels.append((join(path, branch.name), indent + extension, iter(children), len(children)))
 
     def _draw_branch(self, path: str, indent: str, branch: Branch, *, is_last: bool) -> list[Branch] | None:
         """Draw one entry, and return its children if they are to be drawn too."""
@@ -141,7 +142,7 @@ class _Drawing:
             self._directories += 1
         else:
             self._files += 1
-        branch_path = _join(path, branch.name)
+        branch_path = join(path, branch.name)
         descends = branch.info.is_directory and self._may_descend(indent)
         children = self._read_branches(branch_path) if descends else None
         signs = self._flags.signs
@@ -206,7 +207,7 @@ class _Drawing:
         if info.kind is not FileKind.LINK:
             return info
         try:
-            return self._ctx.stat(_join(path, info.name))
+            return self._ctx.stat(join(path, info.name))
         except (ClosedError, SessionMissingError):
             raise
         except CarrelError:
@@ -217,7 +218,7 @@ class _Drawing:
             return not self._flags.directories and (not self._flags.only or self._is_included(branch.name))
         if not self._flags.prune or not branch.info.is_directory:
             return True
-        return self._holds_files(_join(path, branch.name))
+        return self._holds_files(join(path, branch.name))
 
     def _holds_files(self, path: str) -> bool:
         def enter(_: str, info: FileInfo) -> bool:
@@ -239,7 +240,3 @@ def _matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Return a function that tests a name against *patterns*, each of which may be several, split by `|`."""
     tests = [name_pattern(part.rstrip("/")) for text in patterns for part in text.split("|")]
     return lambda name: any(test(name) for test in tests)
-
-
-def _join(directory: str, name: str) -> str:
-    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"

@@ -95,8 +95,7 @@ class BareShell:
     @property
     def env(self) -> dict[str, str]:
         """The exported variables, which commands and guest code get."""
-        variables = self._state.variables
-        return {name: variables[name] for name in sorted(self._state.exported & variables.keys())}
+        return self._state.environment()
 
     def may_run(self, name: str) -> bool:
         """Whether the command *name* exists and is allowed here."""

@@ -13,6 +13,7 @@ from carrel.errors import CarrelError, ClosedError, MissingError, SessionMissing
 from carrel.shell.command.access import PathAccess, reads
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import Opt, UsageError
+from carrel.shell.command.paths import base_name, join
 from carrel.shell.commands.diff.comparison import Comparison, IgnoredSpace
 from carrel.shell.commands.diff.hunks import (
     ClassifiedChange,
@@ -220,7 +221,7 @@ class _Diff:
         """If *side* is a directory, return the file in it that is named as *other*."""
         if side is None or other is None or not side.is_directory:
             return side
-        return self._examine(_join(side.path, other.path.rstrip("/").rpartition("/")[2]))
+        return self._examine(join(side.path, base_name(other.path)))
 
     def _examine(self, path: str) -> Side | None:
         """Examine *path*; `None` after an error, which is reported."""
@@ -257,8 +258,8 @@ class _Diff:
         if not (in_old and in_new) and not self._flags.new_file:
             self._ctx.write_line(f"Only in {old.path if in_old else new.path}: {name}")
             return 1
-        first = self._examine(_join(old.path, name)) if in_old else Side(_join(old.path, name), None)
-        second = self._examine(_join(new.path, name)) if in_new else Side(_join(new.path, name), None)
+        first = self._examine(join(old.path, name)) if in_old else Side(join(old.path, name), None)
+        second = self._examine(join(new.path, name)) if in_new else Side(join(new.path, name), None)
         if first is None or second is None:
             return 2
         directories = first.is_directory, second.is_directory
@@ -368,7 +369,3 @@ def _quote_header(name: str) -> str:
         )
         + '"'
     )
-
-
-def _join(directory: str, name: str) -> str:
-    return f"{directory}{name}" if directory.endswith("/") else f"{directory}/{name}"

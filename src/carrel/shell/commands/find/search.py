@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from carrel.shell.command.context import Context
+from carrel.shell.command.paths import base_name
 from carrel.values import FileInfo
 
 
@@ -31,7 +32,7 @@ class FoundFile(NamedTuple):
     @property
     def name(self) -> str:
         """The last component of the path."""
-        return self.path.rstrip("/").rpartition("/")[2] or self.path[:1]
+        return base_name(self.path) or self.path[:1]
 
 
 Predicate = Callable[[FoundFile], bool]

@@ -99,9 +99,7 @@ class Patterns:
         return translation.text, translation.literal
 
     def _regex_finder(self, expressions: list[str], check: Callable[[], None]) -> Find:
-        expression = (
-            "|".join(expressions) if len(expressions) == 1 else "|".join(f"(?:{e})" for e in expressions)
-        )
+        expression = expressions[0] if len(expressions) == 1 else "|".join(f"(?:{e})" for e in expressions)
         group = 0
         if self.whole_lines:
             expression = f"^(?:{expression})$"

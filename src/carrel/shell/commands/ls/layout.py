@@ -21,9 +21,9 @@ def arrange_columns(cells: Sequence[bytes], width: int, *, across: bool) -> byte
     if not cells or width == 0:
         return b"  ".join(cells) + b"\n" if cells else b""
     lengths = [len(cell) for cell in cells]
-    widths = _widths(lengths, width, across=across)
+    widths = _column_widths(lengths, width, across=across)
     count = len(widths)
-    rows = -(-len(cells) // count)
+    rows = ceil_divide(len(cells), count)
     lines: list[bytes] = []
     for row in range(rows):
         indexes = range(row * count, min(len(cells), (row + 1) * count)) if across else range(
@@ -33,18 +33,19 @@ def arrange_columns(cells: Sequence[bytes], width: int, *, across: bool) -> byte
     return b"".join(lines)
 
 
-def _widths(lengths: Sequence[int], width: int, *, across: bool) -> list[int]:
-    """The widths of the most columns that fit."""
-    most = min(len(lengths), -(-width // _MIN_WIDTH))
-    for count in range(most, 1, -1):
-        widths = _for_count(lengths, count, across=across)
+def _column_widths(lengths: Sequence[int], width: int, *, across: bool) -> list[int]:
+    """Return the widths of the columns, as many as fit into *width*."""
+    max_count = min(len(lengths), ceil_divide(width, _MIN_WIDTH))
+    for count in range(max_count, 1, -1):
+        widths = _widths_of(lengths, count, across=across)
         if sum(widths) < width:
             return widths
     return [max(lengths)]
 
 
-def _for_count(lengths: Sequence[int], count: int, *, across: bool) -> list[int]:
-    rows = -(-len(lengths) // count)
+def _widths_of(lengths: Sequence[int], count: int, *, across: bool) -> list[int]:
+    """Return the widths of *count* columns."""
+    rows = ceil_divide(len(lengths), count)
     widths = []
     for column in range(count):
         column_lengths = lengths[column::count] if across else lengths[column * rows : (column + 1) * rows]

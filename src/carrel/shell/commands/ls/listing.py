@@ -8,7 +8,7 @@ from enum import Enum
 
 from carrel.errors import CarrelError, ClosedError, MissingError, PathError, SessionMissingError
 from carrel.shell.command.context import Context
-from carrel.shell.command.paths import resolve
+from carrel.shell.command.paths import join, resolve
 from carrel.shell.commands.ls.entry import Indicator, ListEntry, ListOrder, render_heading, sort_entries
 from carrel.shell.commands.ls.layout import Columns, arrange_columns, arrange_with_commas
 from carrel.shell.text.quoting import quote, quote_if_needed
@@ -138,7 +138,7 @@ class DirectoryListing:
         return ListEntry(name, info, self._target_info(path) if needs_target else None)
 
     def _entries(self, directory: str) -> list[ListEntry]:
-        prefix = directory if directory.endswith("/") else f"{directory}/"
+        prefix = join(directory, "")
         entries = self._dot_entries(prefix) if self._options.hidden == "all" else []
         for info in self._ctx.list(directory):
             name = info.name
@@ -184,10 +184,9 @@ class DirectoryListing:
                 entries = self._entries(path)
                 self._print_directory(path, entries, with_heading=with_heading)
                 if self._options.recursive:
-                    prefix = path if path.endswith("/") else f"{path}/"
                     subdirectories = [entry.name for entry in entries if entry.info.is_directory]
                     names = [name for name in reversed(subdirectories) if name not in (".", "..")]
-                    pending += [(prefix + name, trail) for name in names]
+                    pending += [(join(path, name), trail) for name in names]
 
     def _identity(self, path: str) -> str:
         """Return a name that identifies a directory among its parents, to detect loops of links."""

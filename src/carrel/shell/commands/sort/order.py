@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import chain
 from typing import Any
 
 from carrel.shell.command.flags import UsageError
@@ -181,10 +180,8 @@ _READERS: dict[str, KeyFunction] = {
 }
 
 
-def compose_readers(*readers: KeyFunction | None) -> KeyFunction | None:
-    """Return the composition of *readers*, first to last."""
-    present = [reader for reader in chain(readers) if reader is not None]
-    if len(present) < 2:
-        return present[0] if present else None
-    first, second = present
+def compose_readers(first: KeyFunction | None, second: KeyFunction | None) -> KeyFunction | None:
+    """Return a function that applies *first*, then *second*; `None` is the identity."""
+    if first is None or second is None:
+        return first or second
     return lambda line: second(first(line))
