@@ -15,6 +15,7 @@ import pytest
 
 from carrel.errors import StoppingError
 from carrel.sandbox.workers.pool import IDLE_SECONDS, ShellWorkers
+from carrel.sandbox.workers.process import WorkerProcess
 from carrel.shell.budget import Budget, Meter, Stopped
 from carrel.values import MIB
 from tests.service.conftest import Monotonic
@@ -92,6 +93,21 @@ def test_all_end_with_the_pool(pool: ShellWorkers) -> None:
         assert not _exists(idle.pid)
     with pytest.raises(StoppingError), pool.lease("a", meter()):
         pass
+
+
+def test_a_fork_that_comes_after_the_close_leaves_no_process(
+    pool: ShellWorkers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fork = pool._zygote.fork
+
+    def late(tenant: str) -> WorkerProcess:
+        pool.close()
+        return fork(tenant)
+
+    monkeypatch.setattr(pool._zygote, "fork", late)
+    with pool.lease("a", meter()) as worker:
+        assert not worker.is_alive()
+    assert pool._zygote._process is None
 
 
 CHILD = """

@@ -78,6 +78,8 @@ class ShellWorkers:
                     is_closed = self._is_closed
                 if is_closed:
                     worker.kill()
+                    # The fork may have restarted it.
+                    self._zygote.close()
             yield worker
         finally:
             self._return(tenant, worker)
