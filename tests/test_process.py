@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from threading import Thread
 
 from carrel.process import ProcessResources
 from carrel.workspace.threads import CallThreads
@@ -31,11 +33,34 @@ def test_each_resource_is_created_once_and_the_last_is_closed_first() -> None:
     assert _SEEN == ["close Second", "close First"]
 
 
+def test_a_signal_handler_may_need_a_resource_that_its_thread_is_creating() -> None:
+    owner = ProcessResources()
+    found: list[First] = []
+
+    class Interrupted(First):
+        """Lets a signal come the first time it is created."""
+
+        def __init__(self) -> None:
+            if not found:
+                found.append(self)
+                signal.raise_signal(signal.SIGUSR1)
+
+    old = signal.signal(signal.SIGUSR1, lambda *_: found.append(owner.get(Interrupted)))
+    try:
+        created = owner.get(Interrupted)
+    finally:
+        signal.signal(signal.SIGUSR1, old)
+    assert created is found[1]
+    assert created is owner.get(Interrupted)
+
+
 def test_a_child_may_use_all_even_if_a_thread_of_the_parent_was_creating_one() -> None:
     _SEEN.clear()
     owner = ProcessResources()
     owner.get(First)
-    owner._lock.acquire()
+    creating = Thread(target=owner._lock.acquire)
+    creating.start()
+    creating.join()
     owner.abandon()
     assert _SEEN == ["abandon First"]
     owner.get(Second)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from threading import Lock
+from threading import RLock
 from typing import Final, Protocol, TypeVar, cast
 
 
@@ -33,7 +33,8 @@ class ProcessResources:
     """Owns at most one resource of each kind."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        # Reentrant: a signal handler may need a resource that its own thread is creating.
+        self._lock = RLock()
         self._owned: dict[type[ProcessResource], ProcessResource] = {}
 
     def get(self, kind: type[T]) -> T:
@@ -43,7 +44,7 @@ class ProcessResources:
             with self._lock:
                 found = self._owned.get(kind)
                 if found is None:
-                    found = self._owned[kind] = kind()
+                    found = self._owned.setdefault(kind, kind())
         return cast(T, found)  # stored under its own class
 
     def close(self) -> None:
@@ -55,7 +56,7 @@ class ProcessResources:
 
     def abandon(self) -> None:
         """Reset all resources in a forked child."""
-        self._lock = Lock()
+        self._lock = RLock()
         for resource in self._owned.values():
             resource.abandon()
 
