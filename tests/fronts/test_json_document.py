@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -53,3 +54,19 @@ def test_large_documents_are_converted_one_at_a_time() -> None:
 
     asyncio.run(convert_all())
     assert most == [1, 1, 1, 1]
+
+
+def test_large_documents_do_not_wait_for_threads_of_the_service() -> None:
+    release = threading.Event()
+
+    async def convert() -> int:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, release.wait)
+        try:
+            return await convert_document(2**20, lambda: 1)
+        finally:
+            release.set()
+            await busy
+
+    assert asyncio.run(convert()) == 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
-from weakref import WeakKeyDictionary
 
 from carrel.errors import LimitError
+from carrel.process import PROCESS
 from carrel.values import MIB
 
 MAX_BYTES = 16 * MIB
@@ -18,9 +19,6 @@ MAX_VALUES = 2**17
 _LARGE_BYTES = 2**17
 """Size from which documents are decoded and encoded in a thread."""
 
-_LOCKS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-"""One per event loop. A conversion holds the interpreter lock for tens of milliseconds; several at once would
-keep the event loop waiting for all of them."""
 T = TypeVar("T")
 
 
@@ -58,17 +56,33 @@ class ValueCounter:
             raise LimitError("body", limit=MAX_VALUES, asked=self.count, message=message)
 
 
+class ConversionThread:
+    """The thread of this process in which large documents are converted, one at a time.
+
+    A conversion holds the interpreter lock for tens of milliseconds; several at once would keep the event
+    loop waiting for all of them. It does not run in the pool that tenants share: while it waited there for
+    the turn of its tenant, the documents of all others would wait too.
+    """
+
+    def __init__(self) -> None:
+        self.executor = ThreadPoolExecutor(1, thread_name_prefix="carrel-json")
+
+    def close(self) -> None:
+        """Let the thread end after its last document."""
+        self.executor.shutdown(wait=False)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Start anew in a forked child, which has none of its parent's threads."""
+        self.executor = ThreadPoolExecutor(1, thread_name_prefix="carrel-json")
+
+
 async def convert_document(size_bytes: int, convert: Callable[[], T]) -> T:
     """Return the result of *convert*, which decodes or encodes a document; in a thread if it is large."""
     if size_bytes < _LARGE_BYTES:
         return convert()
-    async with _one_at_a_time():
-        return await asyncio.to_thread(_without_collection, convert)
-
-
-def _one_at_a_time() -> asyncio.Lock:
-    """Return the lock under which large documents are converted."""
-    return _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+    executor = PROCESS.get(ConversionThread).executor
+    return await asyncio.get_running_loop().run_in_executor(executor, _without_collection, convert)
 
 
 def _without_collection(convert: Callable[[], T]) -> T:
