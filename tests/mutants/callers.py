@@ -559,7 +559,7 @@ MUTANTS = [
     Mutant(
         "strangers: no others are disconnected",
         "fronts/http/protocol.py",
-        """        \"\"\"Lift the limits for strangers; called when the client has authenticated.\"\"\"
+        """        \"\"\"Raise the limits of the connection; called when the client has authenticated.\"\"\"
         self._unauthenticated.discard(self)
 """,
         "",

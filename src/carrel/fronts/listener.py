@@ -41,6 +41,9 @@ ACCEPT_BATCH = 64
 """Most connections accepted before the event loop serves others."""
 PAUSE_SECONDS = 1
 """How long accepting pauses when the process has no file descriptor left."""
+STALLED_SECONDS = 60
+"""How long a client may read less than `TAKEN_BYTES` of what it is sent."""
+TAKEN_BYTES = 2**16
 
 MARK_AUTHENTICATED = "carrel.mark_authenticated"
 """Key in the ASGI scope of a request for the function that `mark_authenticated` calls."""
@@ -80,6 +83,33 @@ def address_of(listener: socket.socket) -> str:
     """Return the host and port that *listener* is bound to, as in a URL."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class StallTimer:
+    """Aborts a connection whose client does not read what it is sent."""
+
+    def __init__(self, transport: asyncio.WriteTransport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Watch the client from now on, if anything is unread."""
+        self.stop()
+        if size := self._transport.get_write_buffer_size():
+            self._timer = self._loop.call_later(STALLED_SECONDS, self._check, size)
+
+    def stop(self) -> None:
+        """Stop watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check(self, size_before: int) -> None:
+        if self._transport.get_write_buffer_size() > size_before - TAKEN_BYTES:
+            self._transport.abort()
+        else:
+            self.start()
 
 
 class UnauthenticatedConnections:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -94,7 +94,12 @@ def code_of(answer: httpx2.Response) -> str:
 
 @contextmanager
 def served(
-    root: Path, *, more_routes: tuple[Route, ...] = (), config: str = os.devnull, **environ: str
+    root: Path,
+    *,
+    more_routes: tuple[Route, ...] = (),
+    config: str = os.devnull,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+    **environ: str,
 ) -> Iterator[Front]:
     """A service of the sessions directory *root*, set up by a file and by variables without their prefix."""
     given = {f"CARREL_SERVE_{name.upper()}": value for name, value in environ.items()}
@@ -117,7 +122,8 @@ def served(
 
     def run() -> None:
         try:
-            asyncio.run(serve())
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(serve())
         except BaseException as error:
             if started.done():
                 raise

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from carrel.errors import RuntimeMissingError
+from carrel.fronts import listener
 from carrel.fronts.http import protocol
 from carrel.fronts.http import request as calls
 from carrel.fronts.http.request import Request
@@ -165,7 +166,7 @@ def test_what_is_not_http_is_not_answered_in_the_midst_of_another_answer(session
 def test_who_asks_for_much_and_takes_nothing_is_cut_off(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(protocol, "STALLED_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "STALLED_SECONDS", 0.05)
     session.put("/files/f", content=bytes(8 * MIB))
     head = f"GET {session.path}/files/f HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with session.front.raw(head.encode()) as connection:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from carrel.fronts import listener
 from carrel.fronts.http import protocol
+from carrel.fronts.http.request import Request
 from tests.fronts.http.front import Front, served
-from tests.fronts.http.test_limits import head_and_body, received
+from tests.fronts.http.test_disconnect import eventually
+from tests.fronts.http.test_limits import head_and_body, received, route
 from tests.fronts.test_server_tls import Authority, write
 
 KNOWN = b"GET /api/v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -31,11 +37,13 @@ def narrow(
         yield front
 
 
-def secure(directory: Path) -> AbstractContextManager[Front]:
+def secure(
+    directory: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+) -> AbstractContextManager[Front]:
     """A service over TLS."""
     write(directory, *Authority().issue(1))
     cert, key = (str(directory / name) for name in ("cert.pem", "key.pem"))
-    return served(directory / "sessions", tls_cert=cert, tls_key=key)
+    return served(directory / "sessions", tls_cert=cert, tls_key=key, loop_factory=loop_factory)
 
 
 def is_ended(connection: socket.socket) -> bool:
@@ -140,3 +148,43 @@ def test_of_requests_that_are_sent_at_once_few_are_read_before_they_are_answered
     with front.raw(UNKNOWN * 500 + last) as connection, connection.makefile("rb") as stream:
         assert stream.read().count(b"HTTP/1.1 200 OK") == 501
     assert 1 < most <= protocol.AHEAD
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
+    found: Callable[[], asyncio.AbstractEventLoop] = request.param
+    return found
+
+
+def test_a_client_that_goes_away_over_tls_is_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    body = b'{"command": "sleep 1000"}'
+    path = b"/api/v1/sessions/s HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    head = path.replace(b" ", b"/exec ", 1) + b"Content-Length: %d\r\n\r\n" % len(body)
+    with secure(tmp_path, loop_factory) as front:
+        with connected(front) as connection:
+            assert answered(connection, b"PUT " + path + b"\r\n") == b"200"
+            connection.sendall(b"POST " + head + body)
+            eventually(lambda: len(front.service.executions) == 1)
+        eventually(lambda: len(front.service.executions) == 0)
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_a_client_that_goes_away_before_it_is_known_is_no_failure(
+    tmp_path: Path, loop_factory: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    marked: Future[None] = Future()
+
+    async def authenticate_late(request: Request) -> None:
+        await request.wait_disconnected()
+        try:
+            listener.mark_authenticated(request.scope)
+            marked.set_result(None)
+        except Exception as error:
+            marked.set_exception(error)
+
+    late = replace(route("late", authenticate_late), is_open=True)
+    with served(tmp_path / "sessions", more_routes=(late,), loop_factory=loop_factory) as front:
+        front.raw(b"GET /late HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").close()
+        marked.result(60)

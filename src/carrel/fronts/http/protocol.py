@@ -16,6 +16,7 @@ from carrel.fronts.http.request import JSON, encode
 from carrel.fronts.listener import (
     MARK_AUTHENTICATED,
     UNAUTHENTICATED_BYTES,
+    StallTimer,
     UnauthenticatedConnections,
     raise_buffer_limits,
 )
@@ -32,10 +33,7 @@ END = b"\r\n\r\n"
 AHEAD = 4
 """Maximum number of pipelined requests that are parsed before the first is answered; the rest stays bytes."""
 WRITE_BYTES = 2**16
-"""Size of the write buffer at which a response waits for the client; smaller for strangers."""
-STALLED_SECONDS = 60
-"""How long a client may read less than `TAKEN_BYTES` of a response."""
-TAKEN_BYTES = 2**16
+"""Size of the write buffer at which a response waits for the client; smaller until it has authenticated."""
 SECURITY_HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'; sandbox"),
@@ -64,7 +62,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._body_left = 0
         """How many bytes of a body with a known length are missing."""
         self._head_timer: asyncio.TimerHandle | None = None
-        self._stall_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: StallTimer
         self._is_in_head = False
         self._overhead_bytes = 0
         """Bytes received since the last chunk of a body, or the last request."""
@@ -81,6 +79,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
+        self._stall_timer = StallTimer(transport)
         self._unauthenticated.add(self, transport.abort)
         transport.set_write_buffer_limits(UNAUTHENTICATED_BYTES)
         self._start_head_timer()
@@ -88,7 +87,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unauthenticated.discard(self)
         self._stop_head_timer()
-        self._stop_stall_timer()
+        self._stall_timer.stop()
         super().connection_lost(exc)
         # Uvicorn notifies only the last request.
         for cycle in self._unanswered:
@@ -108,12 +107,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._start_stall_timer()
+        self._stall_timer.start()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         if not self.transport.is_closing():
-            self._stop_stall_timer()
+            self._stall_timer.stop()
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -129,8 +128,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _watch_closing(self) -> None:
         """Abort a closing connection whose client stalls, and do not wait for a TLS client to close too."""
-        if self.transport.is_closing():
-            self._start_stall_timer()
+        if self.transport.is_closing() and self in self.connections:  # it is not lost yet
+            self._stall_timer.start()
             if self.scheme == "https":
                 self._stop_reading()
 
@@ -140,22 +139,6 @@ class HttpProtocol(HttpToolsProtocol):
             number = os.dup(self.transport.get_extra_info("socket").fileno())
             with socket.socket(fileno=number) as connection:
                 connection.shutdown(socket.SHUT_RD)
-
-    def _start_stall_timer(self) -> None:
-        self._stop_stall_timer()
-        if size := self.transport.get_write_buffer_size():
-            self._stall_timer = self.loop.call_later(STALLED_SECONDS, self._abort_if_stalled, size)
-
-    def _stop_stall_timer(self) -> None:
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
-
-    def _abort_if_stalled(self, size_before: int) -> None:
-        if self.transport.get_write_buffer_size() > size_before - TAKEN_BYTES:
-            self.transport.abort()
-        else:
-            self._start_stall_timer()
 
     # Requests
 
@@ -222,9 +205,9 @@ class HttpProtocol(HttpToolsProtocol):
         self._body_left = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
 
     def _mark_authenticated(self) -> None:
-        """Lift the limits for strangers; called when the client has authenticated."""
+        """Raise the limits of the connection; called when the client has authenticated."""
         self._unauthenticated.discard(self)
-        if not self._is_known:
+        if not self._is_known and not self.transport.is_closing():
             self._is_known = True
             self.transport.set_write_buffer_limits(WRITE_BYTES)
             raise_buffer_limits(self.transport.get_extra_info("socket"))
