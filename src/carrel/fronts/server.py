@@ -269,8 +269,12 @@ async def _start_grpc(
     from carrel.fronts.grpc.server import serve_grpc
 
     listener = listen(settings.host, settings.grpc_port)
-    context = None if certificate is None else certificate.context("h2")
-    return await serve_grpc(service, callers, rates, listener, context)
+    try:
+        context = None if certificate is None else certificate.context("h2")
+        return await serve_grpc(service, callers, rates, listener, context)
+    except BaseException:
+        listener.close()
+        raise
 
 
 def _mcp(service: Service, callers: Authenticator, rates: RateLimiter) -> McpApp | None:
@@ -284,8 +288,8 @@ def _mcp(service: Service, callers: Authenticator, rates: RateLimiter) -> McpApp
 def _routes(app: McpApp) -> tuple[Route, ...]:
     """Return the routes of MCP, whose application authenticates callers itself."""
 
-    async def delegate(call: Request) -> None:
-        await call.delegate(app)
+    async def delegate(request: Request) -> None:
+        await request.delegate(app)
 
     return tuple(
         Route(

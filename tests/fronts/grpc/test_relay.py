@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -13,13 +14,23 @@ from typing import Any
 
 import grpc
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
 from carrel.errors import UnavailableError
-from carrel.fronts.grpc.relay import PREFACE, SETTINGS_ACKNOWLEDGED, AcknowledgementFilter, ClientConnection
+from carrel.fronts import listener
+from carrel.fronts.grpc import relay
+from carrel.fronts.grpc.relay import (
+    PREFACE,
+    SETTINGS_ACKNOWLEDGED,
+    AcknowledgementFilter,
+    ClientConnection,
+    Relay,
+)
 from carrel.fronts.listener import listen
 from carrel.remote.proto import carrel_v1_pb2 as messages
+from carrel.values import MIB
 from tests.attack.strangers import (
     CONTINUATION,
     END_HEADERS,
@@ -32,6 +43,7 @@ from tests.attack.strangers import (
 )
 from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import SECONDS, Served, serving
+from tests.fronts.http.front import served as serving_both
 
 FRAMES = frame(SETTINGS, bytes(6)) + frame(HEADERS, b"x" * 300, stream=1) + frame(0, bytes(20_000), stream=1)
 REST = frame(0, b"more", stream=1)
@@ -127,12 +139,86 @@ def ports(clients: Iterable[ClientConnection]) -> set[int]:
 
 @pytest.mark.parametrize("said", [b"", PREFACE[:9], PREFACE, PREFACE + frame(SETTINGS)])
 def test_a_client_that_hangs_up_is_forgotten(guarded: Served, said: bytes) -> None:
-    relay = guarded.server._relay
+    clients = guarded.server._relay
     with connected(guarded) as connection:
         port = connection.getsockname()[1]
         connection.sendall(said)
-        until(lambda: port in ports(relay.clients))
-    until(lambda: port not in ports(relay.clients) | ports(relay._by_name.values()))
+        until(lambda: port in ports(clients.clients))
+    until(lambda: port not in ports(clients.clients) | ports(clients._by_name.values()))
+
+
+Use = Callable[[Relay, ClientConnection, socket.socket], Awaitable[None]]
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Use], None]:
+    """Runs something with one connection, of which it is given both ends."""
+
+    async def connect(use: Use) -> None:
+        with listen("127.0.0.1", 0) as server, socket.create_connection(server.getsockname()) as client:
+            both = Relay()
+            made = ClientConnection(both, both._unauthenticated)
+            accepted = server.accept()[0]
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: made, accepted)
+            await use(both, made, client)
+
+    def run(use: Use) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(connect(use))
+
+    return run
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_client_that_does_not_read_is_disconnected(
+    run: Callable[[Use], None], monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    monkeypatch.setattr(listener, "STALLED_SECONDS", 0.05)
+
+    async def use(both: Relay, made: ClientConnection, client: socket.socket) -> None:
+        if is_known:
+            made.authenticated()
+        made.send(bytes(16 * MIB))
+        await made.closed
+        assert both.clients == set()
+
+    run(use)
+
+
+def test_a_client_that_ends_its_side_has_a_moment_to_read_the_rest(
+    run: Callable[[Use], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay, "CLOSE_SECONDS", 0.05)
+
+    async def use(both: Relay, made: ClientConnection, client: socket.socket) -> None:
+        made.authenticated()
+        made.send(bytes(16 * MIB))
+        client.shutdown(socket.SHUT_WR)
+        await made.closed
+
+    run(use)
+
+
+def test_what_comes_for_a_client_that_has_gone_is_dropped(run: Callable[[Use], None]) -> None:
+    async def use(both: Relay, made: ClientConnection, client: socket.socket) -> None:
+        client.close()
+        await made.closed
+        made.send(b"x")
+        made.authenticated()
+        made.close()
+
+    run(use)
+
+
+def test_a_service_without_a_temporary_directory_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with (
+        pytest.raises(UnavailableError, match="cannot create a socket in the temporary directory"),
+        serving_both(tmp_path / "sessions", grpc="1", grpc_port="0"),
+    ):
+        pass
 
 
 def test_a_client_is_known_once_it_has_shown_a_key(guarded: Served) -> None:

@@ -20,9 +20,11 @@ from tempfile import TemporaryDirectory
 
 import grpc.aio
 
+from carrel.errors import UnavailableError
 from carrel.fronts.listener import (
     UNAUTHENTICATED_BYTES,
     Listener,
+    StallTimer,
     UnauthenticatedConnections,
     raise_buffer_limits,
 )
@@ -34,10 +36,10 @@ SETTINGS, ACKNOWLEDGEMENT = 4, 1
 """The type of a settings frame, and the flag that makes it an acknowledgement."""
 EMPTY_SETTINGS = bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 SETTINGS_ACKNOWLEDGED = bytes([0, 0, 0, SETTINGS, ACKNOWLEDGEMENT, 0, 0, 0, 0])
-UNAUTHENTICATED = 32
+MAX_UNAUTHENTICATED = 32
 """Most connections at one time without a call that has shown a key; the library may hold 500 KB for each."""
 PREFACE_SECONDS = 10
-"""How long a client may take to send the preface."""
+"""How long a client may take to send the preface and to be connected to the library."""
 BUFFER_BYTES = 2**18
 """How much is held for a client that does not read; before it has authenticated, `UNAUTHENTICATED_BYTES`."""
 LIBRARY_BYTES = 2**18
@@ -55,14 +57,14 @@ class Relay:
         self.clients: set[ClientConnection] = set()
         """All connections from clients."""
         self._loop = asyncio.get_running_loop()
-        self._unauthenticated = UnauthenticatedConnections(UNAUTHENTICATED)
+        self._unauthenticated = UnauthenticatedConnections(MAX_UNAUTHENTICATED)
         self._by_name: dict[str, ClientConnection] = {}
         """The clients that are connected to the library, by the names of their sockets there."""
         self._socket: socket.socket | None = None
         """Where clients connect to."""
         self._listener: Listener | None = None
         self._library_socket: int | None = None
-        """Descriptor of the socket on which the library listens; its file is removed at once."""
+        """Descriptor of the socket on which the library listens."""
 
     async def start(
         self, server: grpc.aio.Server, listener: socket.socket, context: ssl.SSLContext | None
@@ -70,19 +72,15 @@ class Relay:
         """Start *server*, and pass on what *listener* accepts, over TLS if there is a *context*.
 
         `close` closes *listener* too.
+
+        Raises:
+            UnavailableError: There is no temporary directory in which a socket can be created.
         """
+        try:
+            self._library_socket = await _start_library(server)
+        except (OSError, RuntimeError):  # of Python, and of the library
+            raise UnavailableError("gRPC cannot create a socket in the temporary directory") from None
         self._socket = listener
-        # The library removes this path when it stops, when the descriptor may be that of another directory.
-        name = token_hex(16)
-        with TemporaryDirectory(prefix="carrel-grpc-") as directory:
-            opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                # Short enough for the address of a Unix socket, however long the path of the directory is.
-                server.add_insecure_port(f"unix:/proc/self/fd/{opened}/{name}")
-                await server.start()
-                self._library_socket = os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=opened)
-            finally:
-                os.close(opened)
         self._listener = Listener(
             listener, lambda: ClientConnection(self, self._unauthenticated), self._unauthenticated, context
         )
@@ -109,28 +107,51 @@ class Relay:
         """Return the client behind *peer*, as the library names it; `None` if it has disconnected."""
         return self._by_name.get(peer.removeprefix(PEER_PREFIX))
 
-    async def connect(self, client: ClientConnection) -> str:
-        """Connect *client* to the library, and return the name of its socket there."""
+    async def connect(self, client: ClientConnection) -> None:
+        """Connect *client* to the library.
+
+        Raises:
+            OSError: No descriptor is left, or the library has stopped.
+        """
         connection = socket.socket(socket.AF_UNIX)
         try:
             connection.setblocking(False)
             # The library reads at once what the buffer of the other side holds.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNAUTHENTICATED_BYTES)
             connection.bind("")  # the kernel chooses a name that no other socket has
-            name: str = connection.getsockname()[1:].decode("ascii")
             await self._loop.sock_connect(connection, f"/proc/self/fd/{self._library_socket}")
-            self._by_name[name] = client
+            client.name = connection.getsockname()[1:].decode("ascii")
+            self._by_name[client.name] = client
             await self._loop.create_unix_connection(lambda: LibraryConnection(client), sock=connection)
-        except OSError:
+        except BaseException:
             connection.close()
             raise
-        return name
 
-    def forget(self, client: ClientConnection, name: str | None) -> None:
+    def forget(self, client: ClientConnection) -> None:
         """Drop a client whose connection has ended."""
         self.clients.discard(client)
-        if name is not None:
-            self._by_name.pop(name, None)
+        if self._by_name.get(client.name) is client:
+            del self._by_name[client.name]
+
+
+async def _start_library(server: grpc.aio.Server) -> int:
+    """Start *server* on a Unix socket, and return a descriptor of that; its file is removed.
+
+    Raises:
+        OSError: The socket cannot be created.
+        RuntimeError: The library cannot create it.
+    """
+    # The library removes this path when it stops, when the descriptor may be that of another directory.
+    name = token_hex(16)
+    with TemporaryDirectory(prefix="carrel-grpc-") as directory:
+        opened = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # Short enough for the address of a Unix socket, however long the path of the directory is.
+            server.add_insecure_port(f"unix:/proc/self/fd/{opened}/{name}")
+            await server.start()
+            return os.open(name, os.O_PATH | os.O_CLOEXEC, dir_fd=opened)
+        finally:
+            os.close(opened)
 
 
 class ClientConnection(asyncio.Protocol):
@@ -142,12 +163,15 @@ class ClientConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._library: asyncio.Transport | None = None
-        self._name: str | None = None
+        self.name = ""
+        """The name of its socket at the library."""
         self._received = b""
         """What came before it could be passed on."""
         self._filter = AcknowledgementFilter()
         self._connecting: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle
+        """Aborts the connection."""
+        self._stall_timer: StallTimer
         self._is_known = False
         self._is_library_full = False
         self._is_client_full = False
@@ -157,6 +181,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # it is of TCP
         self._transport = transport
+        self._stall_timer = StallTimer(transport)
         self.address = (transport.get_extra_info("peername") or (None,))[0]
         self._relay.clients.add(self)
         self._unauthenticated.add(self, transport.abort)
@@ -165,8 +190,9 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._stall_timer.stop()
         self._unauthenticated.discard(self)
-        self._relay.forget(self, self._name)
+        self._relay.forget(self)
         if self._library is not None:
             self._library.abort()
         self._received = b""
@@ -186,6 +212,8 @@ class ClientConnection(asyncio.Protocol):
             self._read_if_possible()
 
     def data_received(self, data: bytes) -> None:
+        if self._transport.is_closing():  # TLS still delivers what it has received
+            return
         if self._library is not None:
             self._library.write(self._filter.feed(data))
             return
@@ -193,36 +221,41 @@ class ClientConnection(asyncio.Protocol):
         if not self._received.startswith(PREFACE[: len(self._received)]):
             self._transport.abort()
         elif len(self._received) >= len(PREFACE) and self._connecting is None:
-            self._timer.cancel()
             self._transport.pause_reading()
             self._connecting = self._loop.create_task(self._connect())
 
+    def eof_received(self) -> None:
+        self.close()
+
     async def _connect(self) -> None:
         try:
-            self._name = await self._relay.connect(self)
+            await self._relay.connect(self)
         except OSError:
-            self._transport.abort()  # there is no descriptor left
+            self._transport.abort()
         if self.closed.done():
-            self._relay.forget(self, self._name)
+            self._relay.forget(self)
 
     def begin(self, library: asyncio.Transport) -> None:
         """Pass on what the client has sent and will send, now that its limits are in force."""
-        if self.closed.done():
+        if self._transport.is_closing():
             library.abort()
             return
+        self._timer.cancel()
         self._library = library
         received, self._received = self._received[len(PREFACE) :], b""
         library.write(self._filter.feed(received))
         self._read_if_possible()
 
     def send(self, data: bytes) -> None:
-        """Send *data* of the library to the client."""
-        self._transport.write(data)
+        """Send *data* of the library to the client, unless it has disconnected."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
 
     def close(self) -> None:
         """Close the connection once the client has read what is left for it, or after a moment."""
-        if not self.closed.done():
+        if not self._transport.is_closing():
             self._transport.close()
+            self._timer.cancel()
             self._timer = self._loop.call_later(CLOSE_SECONDS, self._transport.abort)
 
     def abort(self) -> None:
@@ -243,6 +276,7 @@ class ClientConnection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._is_client_full = True
+        self._stall_timer.start()
         if self._library is not None:
             self._library.pause_reading()
         if not self._is_known:
@@ -251,6 +285,7 @@ class ClientConnection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._is_client_full = False
+        self._stall_timer.stop()
         if self._library is not None:
             self._library.resume_reading()
         self._read_if_possible()

@@ -78,12 +78,13 @@ class UploadStream:
         return request.start
 
     async def into(
-        self, call: RpcCall, desk: CallerSession, work: Callable[[Iterator[bytes]], Result]
+        self, call: RpcCall, session: CallerSession, work: Callable[[Iterator[bytes]], Result]
     ) -> Result:
         """Run *work* on the data in a thread and return its result; if the call is cancelled, it fails."""
         service = call.service
-        working = service.run_in_thread(desk, lambda: work(self._pieces()), threads=service.waiting_threads)
-        running = asyncio.ensure_future(working)
+        running = asyncio.ensure_future(
+            service.run_in_thread(session, lambda: work(self._pieces()), threads=service.waiting_threads)
+        )
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
@@ -101,10 +102,10 @@ class UploadStream:
 
     def _pieces(self) -> Iterator[bytes]:
         """Yield the data, in the thread."""
-        while (piece := self._awaited()) is not None:
+        while (piece := self._wait_for_piece()) is not None:
             yield piece
 
-    def _awaited(self) -> bytes | None:
+    def _wait_for_piece(self) -> bytes | None:
         with blocking():
             return asyncio.run_coroutine_threadsafe(self._piece(), self._loop).result()
 
