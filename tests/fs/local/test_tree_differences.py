@@ -1,4 +1,4 @@
-"""What was changed between two surveys."""
+"""What was changed between two states of a tree."""
 
 from __future__ import annotations
 
