@@ -102,7 +102,7 @@ def test_entries_are_counted_together() -> None:
     assert (caught.value.code, caught.value.status) == ("limit.entries", STATUS_LIMIT)
 
 
-def test_memory_that_is_given_back_can_be_held_again() -> None:
+def test_released_memory_can_be_charged_again() -> None:
     meter = Meter(Budget(memory_bytes=10))
     meter.charge_memory(10)
     meter.charge_memory(-5)
@@ -113,7 +113,7 @@ def test_memory_that_is_given_back_can_be_held_again() -> None:
     meter.charge_memory(-11)
 
 
-def test_the_first_reason_is_the_one_that_is_told() -> None:
+def test_the_first_reason_is_the_one_that_is_reported() -> None:
     meter = Meter(Budget(entries=1))
     meter.cancel()
     with pytest.raises(Stopped) as caught:
@@ -121,7 +121,7 @@ def test_the_first_reason_is_the_one_that_is_told() -> None:
     assert (caught.value.code, caught.value.status) == ("shell.cancelled", STATUS_CANCELLED)
 
 
-def test_who_waits_is_woken_also_if_it_came_late() -> None:
+def test_a_listener_is_called_even_if_it_is_added_late() -> None:
     meter = Meter(Budget())
     early, late = threading.Event(), threading.Event()
     meter.on_stop(early.set)
@@ -138,7 +138,7 @@ def test_waiting_ends_at_once_when_all_is_stopped_already() -> None:
         meter.wait(10_000)
 
 
-def test_waiting_is_no_longer_than_the_time_that_remains() -> None:
+def test_waiting_ends_with_the_remaining_time() -> None:
     clock = Clock()
     meter = Meter(Budget(seconds=5), clock)
     clock.now = 6
@@ -190,7 +190,7 @@ def test_standard_output_and_error_are_counted_together(shell: BareShell, direct
     assert result.truncated
 
 
-def test_output_that_is_handed_over_is_cut_too(shell: BareShell, directory: Path) -> None:
+def test_output_that_is_delivered_is_truncated_too(shell: BareShell, directory: Path) -> None:
     (directory / "f").write_bytes(b"x" * 300_000)
     told: list[tuple[str, bytes]] = []
     result = shell.run(
@@ -209,7 +209,7 @@ def test_what_goes_into_a_file_or_a_pipe_is_not_output(shell: BareShell, directo
     assert (directory / "g").stat().st_size == 200_000
 
 
-def test_many_small_pieces_are_handed_on_together() -> None:
+def test_many_small_chunks_are_passed_on_together() -> None:
     meter = Meter(Budget())
     told: list[bytes] = []
     output = OutputStream(OutputCollector(meter, told.append), meter)
@@ -240,13 +240,13 @@ def test_nothing_that_several_threads_write_is_lost(restless: None) -> None:
 # Memory
 
 
-def test_a_line_without_end_is_held_only_within_the_budget(shell: BareShell, directory: Path) -> None:
+def test_an_endless_line_is_kept_only_within_the_budget(shell: BareShell, directory: Path) -> None:
     (directory / "f").write_bytes(b"x" * 5_000_000)
     result = shell.run("sort f", budget=Budget(memory_bytes=2_000_000))
     assert (result.error_code, result.exit_code) == ("limit.memory_bytes", STATUS_LIMIT)
 
 
-def test_lines_that_nobody_asked_for_are_not_held_for_ever(shell: BareShell, directory: Path) -> None:
+def test_lines_that_are_not_read_are_not_charged_forever(shell: BareShell, directory: Path) -> None:
     for number in range(20):
         (directory / f"f{number}").write_bytes(b"first\n" + b"x" * 100_000)
     result = shell.run("head -n 1 *", budget=Budget(memory_bytes=300_000))
@@ -257,7 +257,7 @@ def test_lines_that_nobody_asked_for_are_not_held_for_ever(shell: BareShell, dir
 # Time and cancelling
 
 
-def test_a_command_that_waits_too_long_is_stopped_and_told(shell: BareShell) -> None:
+def test_a_command_that_waits_too_long_is_stopped_and_reported(shell: BareShell) -> None:
     result = shell.run(f"pwd; {LONG}; pwd", budget=Budget(seconds=0.05))
     assert result.stdout == b"/workspace\n"
     assert (result.error_code, result.exit_code) == ("limit.time", STATUS_TIMED_OUT)
@@ -271,7 +271,7 @@ def test_no_time_at_all_runs_nothing(shell: BareShell, directory: Path) -> None:
     assert not (directory / "f").exists()
 
 
-def test_after_a_stop_the_shell_goes_on(shell: BareShell) -> None:
+def test_after_a_stop_the_shell_continues(shell: BareShell) -> None:
     shell.run(LONG, budget=Budget(seconds=0))
     result = shell.run("env S=$?")
     assert result.exit_code == 0
@@ -288,7 +288,7 @@ def cancel_when_it_runs(shell: BareShell) -> None:
     "line",
     [LONG, f"{LONG} | cat", f"cat | {LONG}", f"{LONG} | {LONG} | {LONG}", f"{LONG} > f", f"env {LONG}"],
 )
-def test_what_waits_can_be_cancelled_from_another_thread(shell: BareShell, line: str) -> None:
+def test_a_waiting_command_can_be_cancelled_from_another_thread(shell: BareShell, line: str) -> None:
     stopper = threading.Thread(target=cancel_when_it_runs, args=(shell,))
     stopper.start()
     result = shell.run(line, budget=Budget(seconds=None))
@@ -376,7 +376,7 @@ def test_a_stop_is_recorded(shell: BareShell, workspace: Workspace) -> None:
 # asyncio
 
 
-def test_arun_gives_what_run_gives(shell: BareShell) -> None:
+def test_arun_returns_what_run_returns(shell: BareShell) -> None:
     result = asyncio.run(shell.arun("pwd; cat missing"))
     assert (result.stdout, result.exit_code) == (b"/workspace\n", 1)
 

@@ -95,7 +95,7 @@ def test_wc_obeys_its_options(shell: BareShell) -> None:
 
 
 @requirement("SH-07")
-def test_directories_and_files_are_made(shell: BareShell) -> None:
+def test_directories_and_files_are_created(shell: BareShell) -> None:
     printed(shell, "mkdir -p subdir/nested")
     printed(shell, "touch subdir/nested/file.txt")
     assert printed(shell, "ls subdir/nested") == "file.txt\n"
@@ -122,7 +122,7 @@ def test_touch_sets_the_time_of_what_is_there(shell: BareShell, workspace: Works
 
 
 @requirement("SH-10")
-def test_rm_removes_a_tree_only_if_told(shell: BareShell, workspace: Workspace) -> None:
+def test_rm_removes_a_tree_only_with_r(shell: BareShell, workspace: Workspace) -> None:
     failed(shell, "rm lib")
     assert b"Directory not empty" in failed(shell, "rmdir lib").stderr
     assert workspace.exists("lib/b.py")
@@ -218,12 +218,12 @@ def test_every_metacharacter_is_refused_and_named(shell: BareShell, line: str, s
 
 @requirement("SH-17", "XT-03")
 @pytest.mark.parametrize("line", ["", "   ", "\t"])
-def test_an_empty_command_is_told(shell: BareShell, line: str) -> None:
+def test_an_empty_command_is_an_error(shell: BareShell, line: str) -> None:
     assert failed(shell, line).stderr == b"Empty command\n"
 
 
 @requirement("XT-03")
-def test_a_quote_that_is_not_closed_is_told(shell: BareShell) -> None:
+def test_an_unclosed_quote_is_an_error(shell: BareShell) -> None:
     assert b"quoting" in failed(shell, "echo 'a").stderr
 
 
@@ -231,7 +231,7 @@ def test_a_quote_that_is_not_closed_is_told(shell: BareShell) -> None:
 @pytest.mark.parametrize(
     "path", ["../../../etc/passwd", "/etc/passwd", "lib/../../x", "/workspace/../etc/passwd"]
 )
-def test_no_path_leads_out(shell: BareShell, path: str) -> None:
+def test_no_path_escapes(shell: BareShell, path: str) -> None:
     message = failed(shell, f"cat {path}").stderr
     assert b"escapes" in message or b"outside workspace" in message
 
@@ -279,7 +279,7 @@ def test_variables_are_exported(shell: BareShell) -> None:
 
 
 @requirement("SH-23")
-def test_a_missing_directory_is_told(shell: BareShell) -> None:
+def test_a_missing_directory_is_reported(shell: BareShell) -> None:
     assert failed(shell, "cd missing").stderr == b"cd: missing: No such file or directory\n"
 
 
@@ -317,7 +317,7 @@ def test_streams_and_status_are_told_apart(shell: BareShell) -> None:
 
 
 @requirement("XT-06")
-def test_nothing_of_the_environment_of_the_host_is_seen(
+def test_nothing_of_the_environment_of_the_host_is_visible(
     shell: BareShell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "s3cret")

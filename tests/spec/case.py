@@ -1,19 +1,19 @@
-"""Shell cases as text: a tree, command lines, and what each of them prints.
+"""Shell cases as text: a tree, command lines, and the output of each.
 
     # A comment.
-    locale: C.UTF-8                      which locale the tools were asked in; C by default
-    live: sizes of directories differ    the outputs depend on the disk: they are compared with the tools now
+    locale: C.UTF-8                      locale of the tools; C by default
+    live: sizes of directories differ    the outputs depend on the disk: the test runs the tools too
     @ dir/                               a directory of the tree
     @ file = "text\\n" * 3               a file
     @ link => target                     a link
-    $ head -n 1 file                     what a real tool prints, as `record.py` noted it:
+    $ head -n 1 file                     what a real tool printed, recorded by `record.py`:
     < a line of standard input
     | a line of standard output
     ! a line of standard error
     = 1                                  the exit status, if it is not 0
-    % head -q                            not recorded: here we differ, or there is no such tool
+    % head -q                            not recorded: we differ here, or there is no such tool
 
-Every case begins with a new tree. In a line `\\` begins an escape; a last `\\c` says that it has no end.
+Every case begins with a new tree. In a line `\\` begins an escape; a last `\\c` means that it has no newline.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 BEGIN_NS = 1_709_210_096 * 10**9
-"""When the first entry of a tree was changed, in February 2024; each following one a minute later."""
+"""Modification time of the first entry of a tree, in February 2024; each following one is a minute later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """What a command printed, and how it ended."""
+    """Output and exit status of a command."""
 
     stdout: bytes = b""
     stderr: bytes = b""
@@ -39,13 +39,13 @@ class Printed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One command line and what is expected of it."""
+    """One command line and its expected output."""
 
     command: str
     stdin: bytes
     expected: Printed
     recorded: bool
-    """Whether a real tool printed it."""
+    """Whether a real tool printed the expected output."""
     line: int
 
 
@@ -60,7 +60,7 @@ class Spec:
     live: bool = False
 
     def plant(self, directory: Path) -> None:
-        """Make the tree in *directory*."""
+        """Create the tree in *directory*."""
         paths = [_plant(directory, line) for line in self.tree]
         for number, path in enumerate(paths):
             when = BEGIN_NS + number * 60 * 10**9
@@ -102,7 +102,7 @@ def _content(text: str) -> bytes:
 
 
 def escape(data: bytes) -> str:
-    """Bytes as text that can be read and written back."""
+    """Render bytes as text that `unescape` parses."""
     text = data.decode("utf-8", "surrogateescape").replace("\\", "\\\\")
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
@@ -112,7 +112,7 @@ def _escaped(character: str) -> str:
 
 
 def unescape(text: str) -> bytes:
-    """The bytes that `escape` made *text* of."""
+    """Parse text that `escape` rendered."""
     parts = text.split("\\\\")
     found = []
     for part in parts:
@@ -169,7 +169,7 @@ def _continued(case: Case, sign: str, rest: str) -> Case:
 
 
 def render(printed: Printed) -> list[str]:
-    """The lines that follow a command."""
+    """Return the lines that follow a command."""
     lines = [*_lines("|", printed.stdout), *_lines("!", printed.stderr)]
     return [*lines, f"= {printed.status}"] if printed.status else lines
 
@@ -181,5 +181,5 @@ def _lines(sign: str, data: bytes) -> list[str]:
 
 
 def specs() -> list[Spec]:
-    """All files of cases."""
+    """Parse all files of cases."""
     return [read(path) for path in sorted(HERE.glob("*.txt"))]

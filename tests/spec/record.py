@@ -1,4 +1,4 @@
-"""Note what the real tools of this machine print for every `$` case: `python -m tests.spec.record [NAME]...`.
+"""Record the output of the real tools for every `$` case: `python -m tests.spec.record [NAME]...`.
 
 GNU coreutils 9.1, grep 3.8, findutils 4.9, diffutils 3.8 and sed 4.9 printed what is in the files.
 """
@@ -13,7 +13,7 @@ from tests.spec.case import HERE, Case, read, render
 
 
 def record(path: Path) -> int:
-    """Write the outputs of one file anew, and return how many cases it has."""
+    """Record the outputs of one file again, and return how many cases it has."""
     spec = read(path)
     cases = {case.line: case for case in spec.cases}
     current: Case | None = None
@@ -32,7 +32,7 @@ def record(path: Path) -> int:
 
 
 def _stdin(path: Path, number: int) -> list[str]:
-    """The lines of standard input that follow the case at line *number*, as they were written."""
+    """Return the lines of standard input that follow the case at line *number*, unparsed."""
     found = []
     for line in path.read_text("utf-8").split("\n")[number:]:
         if line.startswith("< "):

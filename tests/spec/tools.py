@@ -1,4 +1,4 @@
-"""Run a command line by the real tools of this machine."""
+"""Run a command line with the real tools of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.spec.case import Case, Printed, Spec
 
 
 def run(spec: Spec, case: Case, near: Path | None = None) -> Printed:
-    """What the real tools print for *case*, in a new tree in *near* that they know as `/workspace`."""
+    """Run *case* in a new tree in *near*, and return the output with that tree as `/workspace`."""
     with tempfile.TemporaryDirectory(dir=near) as scratch:
         top = Path(scratch).resolve() / "workspace"
         top.mkdir()

@@ -135,7 +135,7 @@ def test_a_prefix_of_several_options_is_ambiguous() -> None:
 
 
 @pytest.mark.parametrize("argv", [["--help"], ["--hel"], ["-a", "--help", "-z"], ["x", "--h"]])
-def test_help_is_asked_for_before_mistakes_are_seen(argv: list[str]) -> None:
+def test_help_takes_precedence_over_errors(argv: list[str]) -> None:
     with pytest.raises(HelpRequest):
         parse(*argv)
 
@@ -179,7 +179,7 @@ def test_sizes_have_the_suffixes_of_gnu(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1x", "1KK", "1.5K", " 1", "٣"])
-def test_what_is_no_size_is_refused(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="bad: "):
         parse_size(text, "bad")
 

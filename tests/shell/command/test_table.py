@@ -24,7 +24,7 @@ def test_a_file_says_what_its_row_says(command: CommandSpec) -> None:
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_every_command_tells_about_itself(command: CommandSpec, tmp_path: Path) -> None:
+def test_every_command_has_a_help_text(command: CommandSpec, tmp_path: Path) -> None:
     with Workspace.open(tmp_path) as workspace:
         result = BareShell(workspace).run(f"{command.name} --help")
         assert BareShell(workspace).run(f"help '{command.name}'").stdout == result.stdout

@@ -50,7 +50,7 @@ def test_files_with_nothing_in_order_are_compared_in_time(tmp_path: Path) -> Non
     assert diff(tmp_path, "diff a b", Budget(seconds=60)).exit_code == 1
 
 
-def test_files_that_are_too_large_to_be_held_end_the_command(tmp_path: Path) -> None:
+def test_files_beyond_the_memory_limit_end_the_command(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\n" * 10**6)
     (tmp_path / "b").write_bytes(b"b\n" * 10**6)
     assert diff(tmp_path, "diff a b", Budget(memory_bytes=2**20)).exit_code == 4

@@ -119,7 +119,7 @@ def test_touch_takes_the_time_from_the_clock_of_the_workspace(top: Path) -> None
     assert (top / "f").stat().st_mtime_ns == NOW_NS - 2 * DAY_NS
 
 
-def test_times_far_away_are_no_error(top: Path, run: Run) -> None:
+def test_distant_times_are_not_an_error(top: Path, run: Run) -> None:
     result = run(
         "touch -d @999999999999999999 f; ls -l f; stat -c %y f; find f -printf '%t %T+'; ls --full-time"
     )
@@ -234,7 +234,7 @@ def test_files_go_from_one_rule_to_another(top: Path, tmp_path: Path) -> None:
     assert (other / "d/f").exists()
 
 
-def test_directories_are_made_below_the_root_of_a_rule(top: Path, tmp_path: Path) -> None:
+def test_directories_are_created_below_the_root_of_a_rule(top: Path, tmp_path: Path) -> None:
     other = tmp_path / "far/other"
     other.mkdir(parents=True)
     policy = SandboxPolicy.for_workspace(top, allow=[PathRule(str(other), AccessMode.READ_WRITE)])
@@ -282,7 +282,7 @@ def leading_out(top: Path, tmp_path: Path) -> Path:
         "mkdir -p d/absolute/new/x",
     ],
 )
-def test_nothing_outside_is_seen_or_changed(leading_out: Path, top: Path, run: Run, line: str) -> None:
+def test_nothing_outside_is_visible_or_changed(leading_out: Path, top: Path, run: Run, line: str) -> None:
     result = run(line)
 
     assert b"secret" not in result.stdout
@@ -291,7 +291,7 @@ def test_nothing_outside_is_seen_or_changed(leading_out: Path, top: Path, run: R
     assert not list(top.rglob("secret"))
 
 
-def test_a_link_that_leads_out_is_removed_not_followed(leading_out: Path, top: Path, run: Run) -> None:
+def test_a_link_that_escapes_is_removed_not_followed(leading_out: Path, top: Path, run: Run) -> None:
     assert run("rm -r d").exit_code == 0
     assert not (top / "d").exists()
     assert (leading_out / "secret").exists()
@@ -317,7 +317,7 @@ def test_hard_links_are_counted_once(top: Path, run: Run) -> None:
     assert twice - once == 5000
 
 
-def test_links_that_lead_in_a_circle_are_not_copied_forever(top: Path, run: Run) -> None:
+def test_links_that_form_a_cycle_are_not_copied_forever(top: Path, run: Run) -> None:
     (top / "d/sub").mkdir(parents=True)
     (top / "d/sub/up").symlink_to("..")
 
@@ -327,7 +327,7 @@ def test_links_that_lead_in_a_circle_are_not_copied_forever(top: Path, run: Run)
     assert (top / "e/sub").is_dir()
 
 
-def test_links_that_lead_in_a_circle_are_not_listed_forever(top: Path, run: Run) -> None:
+def test_links_that_form_a_cycle_are_not_listed_forever(top: Path, run: Run) -> None:
     (top / "d").mkdir()
     (top / "d/up").symlink_to("..")
 

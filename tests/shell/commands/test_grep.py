@@ -58,13 +58,13 @@ def test_a_line_longer_than_a_chunk_is_one_line(tmp_path: Path) -> None:
     assert grep(tmp_path, "grep -cv needle f") == (b"2\n", 0)
 
 
-def test_a_line_that_is_too_long_to_be_held_ends_the_command(tmp_path: Path) -> None:
+def test_a_line_beyond_the_memory_limit_ends_the_command(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * (4 * MIB))
     output, status = grep(tmp_path, "grep y f", Budget(memory_bytes=2 * MIB))
     assert (output, status) == (b"", 4)
 
 
-def test_lines_before_a_match_are_held_within_the_budget(tmp_path: Path) -> None:
+def test_lines_before_a_match_are_kept_within_the_budget(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"line\n" * MIB + b"needle\n")
     output, status = grep(tmp_path, "grep -B 99999999 needle f", Budget(memory_bytes=3 * MIB))
     assert (output, status) == (b"", 4)

@@ -55,7 +55,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("text", [TEXT, TEXT + b"\n"], ids=["open", "ended"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_borders_of_pieces_do_not_show(command: str, text: bytes, tmp_path: Path) -> None:
+def test_output_does_not_depend_on_chunks(command: str, text: bytes, tmp_path: Path) -> None:
     with Workspace.open(tmp_path) as workspace:
         shell = BareShell(workspace)
         whole = shell.run(command, stdin=text)

@@ -44,7 +44,7 @@ def shell_in(directory: Path, limits: Limits | None = None) -> BareShell:
         "xargs -n 1000 echo < big",
     ],
 )
-def test_a_large_file_is_never_held(command: str, tmp_path: Path) -> None:
+def test_a_large_file_is_never_in_memory_as_a_whole(command: str, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(LINES)
     result = shell_in(tmp_path).run(f"{command} > out", budget=LITTLE)
     assert result.stderr == b""
@@ -54,7 +54,7 @@ def test_a_large_file_is_never_held(command: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["sort big", "cat big | tac", "cat big | tail -n 200000", "head -n -200000 big"]
 )
-def test_what_must_be_held_is_charged(command: str, tmp_path: Path) -> None:
+def test_what_must_be_kept_is_charged(command: str, tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(LINES)
     result = shell_in(tmp_path).run(f"{command} > out", budget=LITTLE)
     assert result.error_code == "limit.memory_bytes"
@@ -62,7 +62,7 @@ def test_what_must_be_held_is_charged(command: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["cat -n", "sort", "cut -f 1", "nl", "uniq", "tac", "xargs", "wc -L"])
-def test_a_line_without_an_end_is_charged_or_not_held(command: str, tmp_path: Path) -> None:
+def test_a_line_without_an_end_is_charged_or_not_kept(command: str, tmp_path: Path) -> None:
     (tmp_path / "long").write_bytes(b"x" * 8 * MIB)
     result = shell_in(tmp_path).run(f"{command} < long > out", budget=LITTLE)
     assert result.error_code in ("limit.memory_bytes", None)

@@ -93,7 +93,7 @@ def test_an_order_that_makes_no_sense_changes_nothing(operator: Shell, line: str
 
 
 @requirement("AP-06", "AP-09")
-def test_the_workspace_is_made_read_only_and_writable_again(operator: Shell, directory: Path) -> None:
+def test_the_workspace_becomes_read_only_and_writable_again(operator: Shell, directory: Path) -> None:
     assert out(operator.run("pwd > a")) == ""
     assert out(operator.run("workspace ro")) == "Workspace is now read-only\n"
     assert "  /workspace [ro] (workspace)\n" in out(operator.run("workspace"))
@@ -184,7 +184,7 @@ def test_a_workspace_that_is_gone_keeps_its_rules(operator: Shell, directory: Pa
 
 @requirement("AP-12")
 @pytest.mark.parametrize("order", ["rw", "ro", "allow / rw", "disable", "enable"])
-def test_one_who_is_no_operator_changes_no_rule(
+def test_only_an_operator_changes_rules(
     directory: Path, outside: Path, order: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     logger = SandboxLogger(logging.getLogger("carrel.test"))

@@ -76,7 +76,7 @@ def test_a_pattern_may_follow_the_tilde(shell: BareShell, directory: Path) -> No
     assert arguments(shell, "~/*.txt") == ["/workspace/a.txt"]
 
 
-def test_the_value_of_home_is_no_pattern(workspace: Workspace, directory: Path) -> None:
+def test_the_value_of_home_is_not_a_pattern(workspace: Workspace, directory: Path) -> None:
     (directory / "ab").touch()
     shell = BareShell(workspace, env={"HOME": "a*"})
     assert arguments(shell, "~") == ["a*"]
@@ -146,13 +146,13 @@ def test_many_variables_together_are_limited_too(shell: BareShell) -> None:
     assert [result.exit_code for result in results] == [0, 0, 1, 1, 1, 1, 1, 1]
 
 
-def test_a_word_that_would_be_huge_is_stopped_before_it_is_made(shell: BareShell) -> None:
+def test_a_huge_word_is_stopped_before_it_is_assembled(shell: BareShell) -> None:
     shell.run("V=x;" + "V=$V$V;" * 18)
     result = shell.run("cat " + "$V" * 50_000, budget=Budget(memory_bytes=2**24))
     assert (result.error_code, result.exit_code) == ("limit.memory_bytes", 4)
 
 
-def test_what_one_command_held_the_next_may_hold_again(shell: BareShell) -> None:
+def test_memory_of_one_command_is_available_to_the_next(shell: BareShell) -> None:
     shell.run("V=x;" + "V=$V$V;" * 10)
     budget = Budget(memory_bytes=3_000)
     assert shell.run("W=$V$V; W=$V$V; which -s $V$V; which -s $V$V", budget=budget).error_code is None

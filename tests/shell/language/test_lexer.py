@@ -75,7 +75,7 @@ def test_quotes_and_escapes_are_read_as_in_sh(line: str, expected: list[str]) ->
         ('"$\'"', [LiteralText("", True), LiteralText("$", True), LiteralText("'", True)]),
     ],
 )
-def test_variables_are_told_from_text(line: str, expected: list[object]) -> None:
+def test_variables_are_distinguished_from_text(line: str, expected: list[object]) -> None:
     (word,) = lex(line)
     assert isinstance(word, Word)
     assert list(word.parts) == expected
@@ -166,7 +166,7 @@ def test_a_line_that_is_too_long_is_refused() -> None:
 @example("$'\\")
 @example("${")
 @example("\\")
-def test_the_lexer_gives_tokens_or_a_syntax_error(line: str) -> None:
+def test_the_lexer_returns_tokens_or_a_syntax_error(line: str) -> None:
     tokens: list[Token] = []
     places: list[int | None] = []
     try:

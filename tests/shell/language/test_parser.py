@@ -111,7 +111,7 @@ def test_a_line_is_read_as_in_sh(line: str, expected: list[str]) -> None:
     assert shape(line) == expected
 
 
-def test_a_quoted_name_is_no_assignment() -> None:
+def test_a_quoted_name_is_not_an_assignment() -> None:
     (pipeline,) = parse("'x'=1", pipelines=True)
     assert not pipeline.commands[0].assignments
 
@@ -185,7 +185,7 @@ def test_a_pipeline_of_too_many_commands_is_refused() -> None:
 
 
 @given(st.text(st.sampled_from("ab0123 \n\\'\"$|&;<>(){}#=!"), max_size=20))
-def test_the_parser_gives_commands_or_a_syntax_error(line: str) -> None:
+def test_the_parser_returns_commands_or_a_syntax_error(line: str) -> None:
     found: list[Pipeline] = []
     places: list[int | None] = []
     try:

@@ -63,7 +63,7 @@ def uses(analysis: Analysis) -> list[tuple[str, Access, str]]:
         ("cat a | tee x", [("cat", READ, "/workspace/a"), ("tee", WRITE, "/workspace/x")]),
     ],
 )  # fmt: skip
-def test_what_would_be_read_and_written_is_told(
+def test_what_would_be_read_and_written_is_reported(
     shell: BareShell, line: str, expected: list[tuple[str, Access, str]]
 ) -> None:
     analysis = shell.analyze(line)
@@ -72,7 +72,7 @@ def test_what_would_be_read_and_written_is_told(
     assert analysis.allowed
 
 
-def test_words_are_told_as_they_would_be_now(shell: BareShell) -> None:
+def test_words_are_expanded_as_they_would_be_now(shell: BareShell) -> None:
     analysis = shell.analyze("cat [ab] ${PWD}; env X=1 cat '*'")
     assert analysis.commands == (
         ("cat", "a", "b", "/workspace"),
@@ -101,7 +101,7 @@ def test_words_are_told_as_they_would_be_now(shell: BareShell) -> None:
         ("cd d", False, False),
     ],
 )
-def test_whether_guest_code_runs_and_anything_changes_is_told(
+def test_whether_guest_code_runs_and_anything_changes_is_reported(
     shell: BareShell, line: str, runs: bool, changes: bool
 ) -> None:
     analysis = shell.analyze(line)
@@ -131,7 +131,7 @@ def test_what_would_be_refused_at_once_is_a_problem(shell: BareShell, line: str,
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("before", ["", "env ", "xargs "])
-def test_any_command_without_arguments_can_be_looked_at(shell: BareShell, name: str, before: str) -> None:
+def test_any_command_without_arguments_can_be_analyzed(shell: BareShell, name: str, before: str) -> None:
     analysis = shell.analyze(before + name)
     assert name in [command[0] for command in analysis.commands]
     if before == "xargs ":
@@ -159,7 +159,7 @@ def test_a_line_that_cannot_be_read_is_an_error(shell: BareShell, workspace: Wor
 # Rules
 
 
-def test_the_rule_that_decides_is_told(directory: Path, outside: Path, tmp_path: Path) -> None:
+def test_the_rule_that_decides_is_reported(directory: Path, outside: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     policy = SandboxPolicy.for_workspace(
@@ -184,7 +184,7 @@ def test_the_rule_that_decides_is_told(directory: Path, outside: Path, tmp_path:
 @pytest.mark.parametrize(
     "path", ["../secret", "/workspace/../outside/secret", "link", "/etc/passwd", "x" * 300, "y/" * 3000 + "z"]
 )
-def test_a_path_that_leads_out_or_is_none_is_not_allowed(
+def test_a_path_that_escapes_or_is_invalid_is_not_allowed(
     shell: BareShell, directory: Path, outside: Path, path: str
 ) -> None:
     (directory / "link").symlink_to(outside / "secret")
@@ -223,7 +223,7 @@ def test_paths_that_a_pattern_goes_through_are_charged(workspace: Workspace, dir
     assert analysis.problems == ("Command needs more than 10000 bytes of memory, the limit",)
 
 
-def test_a_closed_workspace_is_told(shell: BareShell, workspace: Workspace) -> None:
+def test_a_closed_workspace_is_an_error(shell: BareShell, workspace: Workspace) -> None:
     workspace.close()
     with pytest.raises(ClosedError):
         shell.analyze("pwd < a")

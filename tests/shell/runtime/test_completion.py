@@ -87,7 +87,7 @@ def test_what_is_offered_is_read_back_as_the_name(shell: BareShell, directory: P
     }
 
 
-def test_paths_are_seen_from_where_the_shell_is(shell: BareShell) -> None:
+def test_paths_are_relative_to_the_working_directory(shell: BareShell) -> None:
     shell.run("cd docs")
     assert complete(shell, "cat ", "o") == ["one "]
     assert complete(shell, "cat ", "../da") == ["../data.txt "]

@@ -133,7 +133,7 @@ def test_errors_of_all_commands_are_collected(shell: BareShell) -> None:
 
 
 @pytest.mark.parametrize("line", ["cat | head -n 1", "cat | cat | cat | head -n 1", "cat | which -s pwd"])
-def test_a_command_that_never_ends_ends_when_nobody_reads_it(shell: BareShell, line: str) -> None:
+def test_an_endless_command_ends_when_its_pipe_has_no_reader(shell: BareShell, line: str) -> None:
     endless = Endless()
     result = shell.run(line, stdin=endless, budget=Budget(seconds=None))
     assert result.stdout in (b"line\n", b"")
@@ -150,12 +150,12 @@ def test_a_large_file_into_a_small_reader_is_not_read_to_its_end(shell: BareShel
     assert (result.stdout, result.exit_code) == (b"first\n", 0)
 
 
-def test_a_writer_that_nobody_reads_has_the_status_of_a_broken_pipe(shell: BareShell) -> None:
+def test_a_writer_without_a_reader_has_the_status_of_a_broken_pipe(shell: BareShell) -> None:
     shell.run("set -o pipefail")
     assert shell.run("cat | which -s pwd", stdin=Endless()).exit_code == 141
 
 
-def test_a_pipe_holds_no_more_than_its_size_and_one_piece() -> None:
+def test_a_pipe_holds_at_most_its_size_and_one_chunk() -> None:
     meter = Meter(Budget(seconds=None))
     pipe = Pipe(meter)
     written = 0
@@ -196,7 +196,7 @@ def test_a_writer_whose_reader_never_starts_ends_with_its_time() -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("end", ["reader", "writer"])
-def test_one_who_stops_the_line_while_it_waits_keeps_no_pipe_locked(end: str) -> None:
+def test_stopping_a_line_that_waits_leaves_no_pipe_locked(end: str) -> None:
     now = [0.0]
     meter = Meter(Budget(seconds=5), lambda: now[0])
     pipe = Pipe(meter)
@@ -226,7 +226,7 @@ def test_many_stages_whose_time_is_over_at_once_all_end(shell: BareShell) -> Non
         assert result.error_code == "limit.time"
 
 
-def test_a_pipe_that_is_broken_off_is_not_taken_for_complete() -> None:
+def test_an_aborted_pipe_is_not_taken_for_complete() -> None:
     pipe = Pipe(Meter(Budget()))
     pipe.write(b"x")
     pipe.abort()
@@ -300,7 +300,7 @@ def test_nested_commands_are_limited(shell: BareShell) -> None:
     assert b"nested more than 20 deep" in result.stderr
 
 
-def test_a_redirect_that_fails_into_a_pipe_that_nobody_reads_is_no_trouble(workspace: Workspace) -> None:
+def test_the_error_of_a_redirection_may_go_to_a_pipe_without_a_reader(workspace: Workspace) -> None:
     meter = Meter(Budget())
     pipe = Pipe(meter)
     pipe.close_reader()
@@ -362,7 +362,7 @@ def test_a_listener_is_never_called_by_two_threads_at_once(shell: BareShell) -> 
     assert not met
 
 
-def test_a_workspace_that_is_closed_is_told_from_within_a_pipeline(
+def test_a_closed_workspace_is_reported_from_within_a_pipeline(
     shell: BareShell, workspace: Workspace
 ) -> None:
     workspace.close()

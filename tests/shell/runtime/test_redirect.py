@@ -233,7 +233,7 @@ def test_an_output_limit_leaves_the_old_content(shell: BareShell, directory: Pat
 
 @pytest.mark.parametrize("count", [2, 100])
 @pytest.mark.parametrize("line", ["cat > g", "cat | cat > g", "cat 2> h > g"])
-def test_a_quota_that_is_passed_is_told_and_leaves_the_old_content(
+def test_a_quota_that_is_exceeded_is_reported_and_leaves_the_old_content(
     directory: Path, line: str, count: int
 ) -> None:
     (directory / "g").write_bytes(b"old")

@@ -40,7 +40,7 @@ def test_an_empty_command_is_refused(shell: BareShell, line: str) -> None:
         ('cat "`pwd`"', "`"),
     ],
 )  # fmt: skip
-def test_a_metacharacter_is_refused_told_and_recorded(
+def test_a_metacharacter_is_refused_reported_and_recorded(
     shell: BareShell, workspace: Workspace, directory: Path, line: str, sign: str
 ) -> None:
     result = shell.run(line)
@@ -52,7 +52,7 @@ def test_a_metacharacter_is_refused_told_and_recorded(
     assert not (directory / "g").exists()
 
 
-def test_a_quote_that_is_not_closed_is_told(shell: BareShell) -> None:
+def test_an_unclosed_quote_is_an_error(shell: BareShell) -> None:
     result = shell.run("cat 'f")
     assert (result.exit_code, result.error_code) == (2, "shell.syntax")
     assert b"quoting" in result.stderr
@@ -73,7 +73,7 @@ def test_a_command_must_be_text(shell: BareShell) -> None:
     assert shell.run("pwd").exit_code == 0
 
 
-def test_a_command_that_is_not_there_is_told_and_recorded(shell: BareShell, workspace: Workspace) -> None:
+def test_an_unknown_command_is_reported_and_recorded(shell: BareShell, workspace: Workspace) -> None:
     for name in ("nothing", "/bin/sh", "./f", "sudo"):
         result = shell.run(f"{name} x")
         assert result.exit_code == 127
@@ -84,7 +84,7 @@ def test_a_command_that_is_not_there_is_told_and_recorded(shell: BareShell, work
     ]
 
 
-def test_a_command_that_is_not_allowed_is_told_and_recorded(workspace: Workspace) -> None:
+def test_a_command_that_is_not_allowed_is_reported_and_recorded(workspace: Workspace) -> None:
     shell = BareShell(workspace, commands={"pwd", "env"})
     assert shell.run("pwd").exit_code == 0
     for line in ("cat f", "env cat f"):
@@ -106,7 +106,7 @@ def test_a_shell_remembers_where_it_is_and_its_variables(shell: BareShell) -> No
     assert shell.run("cat $W").stderr == b"cat: 2: No such file or directory\n"
 
 
-def test_pwd_tells_the_way_that_was_gone_or_where_that_is(workspace: Workspace, directory: Path) -> None:
+def test_pwd_prints_the_logical_or_the_physical_path(workspace: Workspace, directory: Path) -> None:
     workspace.mkdir("d/e")
     (directory / "way").symlink_to("d/e")
     shell = BareShell(workspace, pipelines=True)
@@ -118,14 +118,14 @@ def test_pwd_tells_the_way_that_was_gone_or_where_that_is(workspace: Workspace, 
     assert shell.run("pwd").stdout == b"/workspace/way\n"
 
 
-def test_a_variable_that_is_exported_without_a_value_is_no_trouble(shell: BareShell) -> None:
+def test_a_variable_can_be_exported_without_a_value(shell: BareShell) -> None:
     assert shell.run("export V").exit_code == 0
     assert "V" not in shell.env
     shell.run("V=1")
     assert shell.env["V"] == "1"
 
 
-def test_the_variables_of_the_host_are_not_seen(
+def test_the_variables_of_the_host_are_not_visible(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "x")
@@ -134,14 +134,14 @@ def test_the_variables_of_the_host_are_not_seen(
     assert b"SECRET" not in shell.run("env").stdout
 
 
-def test_output_is_handed_over_as_it_comes_instead_of_kept(shell: BareShell) -> None:
+def test_output_is_delivered_as_it_is_produced_instead_of_kept(shell: BareShell) -> None:
     told: list[tuple[str, bytes]] = []
     result = shell.run("cat f missing", on_output=lambda *each: told.append(each))
     assert told == [("stdout", b"one\n"), ("stderr", b"cat: missing: No such file or directory\n")]
     assert (result.stdout, result.stderr, result.exit_code) == (b"", b"", 1)
 
 
-def test_a_refusal_is_handed_over_too(shell: BareShell) -> None:
+def test_a_refusal_is_passed_to_the_callback_too(shell: BareShell) -> None:
     told: list[tuple[str, bytes]] = []
     shell.run("cat | cat", on_output=lambda *each: told.append(each))
     assert [stream for stream, _ in told] == ["stderr"]
@@ -167,7 +167,7 @@ def test_lines_of_several_threads_run_one_after_another(workspace: Workspace, di
     assert len(results) == 200
 
 
-def test_a_closed_workspace_is_told(shell: BareShell, workspace: Workspace) -> None:
+def test_a_closed_workspace_is_an_error(shell: BareShell, workspace: Workspace) -> None:
     workspace.close()
     with pytest.raises(ClosedError):
         shell.run("cat f")
@@ -175,7 +175,7 @@ def test_a_closed_workspace_is_told(shell: BareShell, workspace: Workspace) -> N
         shell.run("cat *")
 
 
-def test_what_a_rule_denies_is_told_in_one_line_and_recorded(directory: Path) -> None:
+def test_a_denial_is_reported_in_one_line_and_recorded(directory: Path) -> None:
     policy = SandboxPolicy.for_workspace(directory, AccessMode.READ_ONLY)
     with Workspace.open(directory, policy=policy) as workspace:
         result = BareShell(workspace).run("cat /etc/passwd")
@@ -185,7 +185,7 @@ def test_what_a_rule_denies_is_told_in_one_line_and_recorded(directory: Path) ->
     assert event.error == "access.outside"
 
 
-def test_a_result_tells_how_long_it_took_and_where_the_shell_is(shell: BareShell) -> None:
+def test_a_result_has_the_duration_and_the_working_directory(shell: BareShell) -> None:
     result = shell.run("pwd")
     assert result.success
     assert result.duration_ms > 0
