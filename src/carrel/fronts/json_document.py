@@ -73,7 +73,7 @@ class ConversionThread:
         self.abandon()
 
     def abandon(self) -> None:
-        """Start anew in a forked child, which has none of its parent's threads."""
+        """Start empty in a forked child, which has none of its parent's threads."""
         self.executor = ThreadPoolExecutor(1, thread_name_prefix="carrel-json")
 
 

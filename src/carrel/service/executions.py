@@ -170,7 +170,7 @@ class Execution:
         if not self.is_done:
             self.cancel()
 
-    # For the thread in which it runs
+    # For the task and the thread in which it runs
 
     def begin(self, run: Callable[[], Awaitable[ExecutionResult]]) -> None:
         """Start *run* in a task."""
@@ -259,16 +259,14 @@ class Executions:
 
     @staticmethod
     def _require_room(running: int, limit: int, whose: str) -> None:
-        if running < limit:
-            return
-        error = LimitError(
-            "executions",
-            limit=limit,
-            asked=running + 1,
-            message=f"{running} executions {whose}are running, and no more may; try again in a moment",
-        )
-        error.retry_after_seconds = RETRY_SECONDS
-        raise error
+        if running >= limit:
+            raise LimitError(
+                "executions",
+                limit=limit,
+                asked=running + 1,
+                message=f"{running} executions {whose}are running, and no more may; try again in a moment",
+                retry_after_seconds=RETRY_SECONDS,
+            )
 
     def start(self, caller: Principal, session: CallerSession, request: ExecutionRequest) -> Execution:
         """Start *request* in *session*; the caller of this method holds a `slot` for it."""

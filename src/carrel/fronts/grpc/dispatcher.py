@@ -68,7 +68,7 @@ class Dispatcher:
         """Limits concurrent reading, by tenant and name of the caller."""
 
     async def close(self, grace: float) -> None:
-        """Refuse new calls, and cancel those that still run after *grace* seconds with the reason."""
+        """Refuse new calls, and cancel those that still run after *grace* seconds; their status says why."""
         self._stopping.set()
         late = await _wait_for(self._running, grace)
         for task in late:

@@ -14,7 +14,7 @@ from carrel.tools.core.spec import Profile
 from carrel.values import ToolResult
 
 FLAT = ("tool", "context", "profile")
-"""Fields of a flat call that are no arguments of the tool."""
+"""Fields of a flat call that are not arguments of the tool."""
 
 
 class ToolsQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
