@@ -29,6 +29,10 @@ ChargeMemory = Callable[[int], object]
 """Charges bytes of memory before they are used; a negative number releases them."""
 
 
+def charge_nothing(count: int) -> None:
+    """Charge no memory, where there is no limit."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Limits of one command line; `None` means no limit."""

@@ -71,8 +71,8 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
                 ctx.error(f"error reading {quote(file)}: Is a directory")
                 continue
             headings.print(file)
-            for piece in _read_first(ctx, flags, chunks):
-                ctx.write(piece)
+            for chunk in _read_first(ctx, flags, chunks):
+                ctx.write(chunk)
     return ctx.status
 
 

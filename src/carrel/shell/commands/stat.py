@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from carrel.shell.command.access import PathAccess, inspects
 from carrel.shell.command.context import Context
@@ -43,14 +43,11 @@ class Flags:
     ] = False
 
 
-class StatOperand:
+class _NamedFile(NamedTuple):
     """An operand and its metadata."""
 
-    __slots__ = ("info", "name")
-
-    def __init__(self, name: str, info: FileInfo) -> None:
-        self.name = name
-        self.info = info
+    name: str
+    info: FileInfo
 
 
 def accesses(flags: Flags, operands: Sequence[str]) -> Iterable[PathAccess]:
@@ -67,24 +64,24 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
     form = _TERSE if flags.terse else flags.form
     for operand in operands:
         with ctx.reporting(operand, f"cannot statx {quote(operand)}"):
-            seen = StatOperand(operand, ctx.stat(operand, follow=flags.follow))
+            file = _NamedFile(operand, ctx.stat(operand, follow=flags.follow))
             if flags.printf is not None:
-                ctx.write_each(_render(ctx, flags.printf, seen, escapes=True))
+                ctx.write_each(_render(ctx, flags.printf, file, escapes=True))
             elif form is not None:
-                ctx.write_each(_render(ctx, form, seen, escapes=False))
+                ctx.write_each(_render(ctx, form, file, escapes=False))
                 ctx.write(b"\n")
             else:
-                ctx.write(encode(_render_default(seen)))
+                ctx.write(encode(_render_default(file)))
     return ctx.status
 
 
-def _render_default(seen: StatOperand) -> str:
-    info = seen.info
+def _render_default(file: _NamedFile) -> str:
+    info = file.info
     arrow = f" -> {info.target}" if info.target is not None else ""
     mode = f"({info.mode:04o}/{mode_letters(info)})"
     owner = f"(    0/{OWNER:>8})"
     return (
-        f"  File: {seen.name}{arrow}\n"
+        f"  File: {file.name}{arrow}\n"
         f"  Size: {info.host_bytes:<10}\tBlocks: {info.blocks:<10}"
         f" IO Block: {_BLOCK_BYTES:<6} {kind_words(info)}\n"
         f"Device: {_UNKNOWN}\tInode: {info.inode:<11} Links: {info.links}\n"
@@ -106,10 +103,10 @@ _ESCAPES = {"a": 7, "b": 8, "e": 27, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11,
 _TEXTS = "nNFAUGCymwxz"
 
 
-def _render(ctx: Context, form: str, seen: StatOperand, *, escapes: bool) -> Iterator[bytes]:
+def _render(ctx: Context, form: str, file: _NamedFile, *, escapes: bool) -> Iterator[bytes]:
     for part in _PART.finditer(form):
         if part["letter"] is not None:
-            yield _render_directive(part, seen)
+            yield _render_directive(part, file)
         elif part["escape"] is not None and escapes:
             yield _unescape(ctx, part["escape"])
         else:
@@ -127,17 +124,17 @@ def _unescape(ctx: Context, text: str) -> bytes:
     return bytes([_ESCAPES[text]])
 
 
-def _render_directive(part: re.Match[str], seen: StatOperand) -> bytes:
+def _render_directive(part: re.Match[str], file: _NamedFile) -> bytes:
     letter = part["letter"]
     if letter == "%":
         return b"%"
     value = _VALUES.get(letter)
     if value is None:
         return b"?"
-    text = value(seen)
+    text = value(file)
     if letter == "Y" and part["precision"] is not None:
         digits = int(part["precision"][1:] or 9)
-        text += "." + f"{seen.info.modified_ns % SECOND_NS:09d}".ljust(digits, "0")[:digits]
+        text += "." + f"{file.info.modified_ns % SECOND_NS:09d}".ljust(digits, "0")[:digits]
     return _pad(encode(text), part)
 
 
@@ -155,30 +152,30 @@ def _pad(data: bytes, part: re.Match[str]) -> bytes:
     return data.rjust(width, b"0" if "0" in flags and letter not in _TEXTS else b" ")
 
 
-def _quoted_name(seen: StatOperand) -> str:
-    arrow = f" -> {quote(seen.info.target)}" if seen.info.target is not None else ""
-    return quote(seen.name) + arrow
+def _quoted_name(file: _NamedFile) -> str:
+    arrow = f" -> {quote(file.info.target)}" if file.info.target is not None else ""
+    return quote(file.name) + arrow
 
 
-_VALUES: dict[str, Callable[[StatOperand], str]] = {
-    "n": lambda seen: seen.name,
+_VALUES: dict[str, Callable[[_NamedFile], str]] = {
+    "n": lambda file: file.name,
     "N": _quoted_name,
-    "s": lambda seen: str(seen.info.host_bytes),
-    "b": lambda seen: str(seen.info.blocks),
-    "B": lambda seen: "512",
-    "f": lambda seen: f"{raw_mode(seen.info):x}",
-    "F": lambda seen: kind_words(seen.info),
-    "a": lambda seen: f"{seen.info.mode:o}",
-    "A": lambda seen: mode_letters(seen.info),
-    "h": lambda seen: str(seen.info.links),
-    "i": lambda seen: str(seen.info.inode),
-    "u": lambda seen: "0",
-    "U": lambda seen: OWNER,
-    "g": lambda seen: "0",
-    "G": lambda seen: OWNER,
-    "o": lambda seen: str(_BLOCK_BYTES),
-    "y": lambda seen: render_full_timestamp(seen.info.modified_ns),
-    "Y": lambda seen: str(seen.info.modified_ns // SECOND_NS),
-    **{letter: lambda seen: _UNKNOWN for letter in ("x", "X", "z", "Z", "w", "W", "d", "D", "m", "t", "T",
+    "s": lambda file: str(file.info.host_bytes),
+    "b": lambda file: str(file.info.blocks),
+    "B": lambda file: "512",
+    "f": lambda file: f"{raw_mode(file.info):x}",
+    "F": lambda file: kind_words(file.info),
+    "a": lambda file: f"{file.info.mode:o}",
+    "A": lambda file: mode_letters(file.info),
+    "h": lambda file: str(file.info.links),
+    "i": lambda file: str(file.info.inode),
+    "u": lambda file: "0",
+    "U": lambda file: OWNER,
+    "g": lambda file: "0",
+    "G": lambda file: OWNER,
+    "o": lambda file: str(_BLOCK_BYTES),
+    "y": lambda file: render_full_timestamp(file.info.modified_ns),
+    "Y": lambda file: str(file.info.modified_ns // SECOND_NS),
+    **{letter: lambda file: _UNKNOWN for letter in ("x", "X", "z", "Z", "w", "W", "d", "D", "m", "t", "T",
        "Hd", "Ld", "Hr", "Lr", "r", "R")},
 }  # fmt: skip

@@ -89,16 +89,16 @@ def _parse_old_style(flags: Flags, operands: Sequence[str]) -> tuple[Flags, Sequ
 
 def _print(ctx: Context, flags: Flags, file: str, headings: Headings) -> None:
     try:
-        pieces = _read_last(ctx, flags, file)
-        first = next(pieces, b"")
+        chunks = _read_last(ctx, flags, file)
+        first = next(chunks, b"")
     except IsDirectoryError:
         headings.print(file)
         ctx.error(f"error reading {quote(file)}: Is a directory")
         return
     headings.print(file)
     ctx.write(first)
-    for piece in pieces:
-        ctx.write(piece)
+    for chunk in chunks:
+        ctx.write(chunk)
 
 
 def _read_last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
@@ -149,8 +149,8 @@ def _find_last_lines(block: bytes, number: int, end: bytes) -> int:
 
 def _read_from(ctx: Context, file: str, offset: int) -> Iterator[bytes]:
     """Yield the content of a file from *offset* on."""
-    while piece := read_window(ctx, file, offset):
-        yield piece
-        offset += len(piece)
-        if len(piece) < BLOCK_BYTES:
+    while chunk := read_window(ctx, file, offset):
+        yield chunk
+        offset += len(chunk)
+        if len(chunk) < BLOCK_BYTES:
             return

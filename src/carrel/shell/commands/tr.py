@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated
 
-from carrel.shell.budget import RECORD_BYTES, ChargeMemory
+from carrel.shell.budget import RECORD_BYTES, ChargeMemory, charge_nothing
 from carrel.shell.command.context import STDIN, Context
 from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.text.quoting import decode, encode, quote, quote_argument
@@ -47,7 +47,7 @@ class CharacterSet:
     has_equivalence: bool = False
     fills: list[tuple[int, bytes]] = field(default_factory=list)
     """Characters of `[c*]`, repeated as needed, each with the number of parts before it."""
-    charge_memory: ChargeMemory = lambda count: None
+    charge_memory: ChargeMemory = charge_nothing
 
     def add(self, part: bytes, times: int = 1) -> None:
         """Append *part*, repeated *times*; charged twice, because the parts are joined later."""
@@ -79,7 +79,7 @@ def set_error(problem: str) -> UsageError:
 
 
 def parse_set(
-    text: bytes, warn: Callable[[str], None], charge_memory: ChargeMemory = lambda count: None
+    text: bytes, warn: Callable[[str], None], charge_memory: ChargeMemory = charge_nothing
 ) -> CharacterSet:
     """Parse one string; *charge_memory* charges for its characters.
 

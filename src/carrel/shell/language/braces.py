@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from carrel.errors import ShellSyntaxError
-from carrel.shell.budget import ChargeMemory
+from carrel.shell.budget import ChargeMemory, charge_nothing
 from carrel.shell.language.ast import LiteralText, Word, WordPart
 
 MAX_WORDS = 10_000
@@ -33,12 +33,8 @@ _LETTERS = re.compile(r"([A-Za-z])\.\.([A-Za-z])(?:\.\.(-?[0-9]{1,9}))?")
 _Parts = tuple[WordPart, ...]
 
 
-def _no_charge(count: int) -> None:
-    """Charge nothing."""
-
-
 def expand_braces(
-    word: Word, *, max_words: int = MAX_WORDS, charge_memory: ChargeMemory = _no_charge
+    word: Word, *, max_words: int = MAX_WORDS, charge_memory: ChargeMemory = charge_nothing
 ) -> Iterator[Word]:
     """Return the words that *word* expands to; *word* itself if it has no braces to expand.
 

@@ -37,7 +37,7 @@ class Glob:
         self,
         list_directory: Callable[[str], Iterable[FileInfo]],
         exists: Callable[[str], bool],
-        charge_memory: ChargeMemory = lambda count: None,
+        charge_memory: ChargeMemory,
     ) -> None:
         """List directories with *list_directory*, check single paths with *exists*, and charge the memory."""
         self._list = list_directory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from carrel.shell.budget import ChargeMemory
+from carrel.shell.budget import ChargeMemory, charge_nothing
 from carrel.shell.commands.sed.replacement import Replacement, unescape
 from carrel.shell.commands.sed.scanner import Scanner, ScriptFragment
 from carrel.shell.commands.sed.script import (
@@ -32,7 +32,7 @@ def parse(
     *,
     extended: bool,
     sandbox: bool,
-    charge_memory: ChargeMemory = lambda count: None,
+    charge_memory: ChargeMemory = charge_nothing,
 ) -> list[SedCommand]:
     """Parse a script; *charge_memory* charges the memory that its expressions may take.
 
