@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from carrel.shell.budget import Meter
-from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.context import NULL, STDIN, Context
 from carrel.shell.command.flags import parse_size
 from carrel.shell.text.quoting import encode
 
@@ -179,8 +179,8 @@ BLOCK_BYTES = 2**16
 
 def blocks_backward(ctx: Context, operand: str) -> Iterator[bytes]:
     """Return the blocks of a file, the last one first; standard input is buffered as a whole."""
-    if operand == STDIN:
-        return _buffer_stdin(ctx)
+    if operand in (STDIN, NULL):
+        return _buffer_stream(ctx, operand)
     return _read_blocks(ctx, operand, ctx.stat(operand).size_bytes)
 
 
@@ -197,9 +197,9 @@ def _read_blocks(ctx: Context, operand: str, size: int) -> Iterator[bytes]:
         yield read_window(ctx, operand, offset, min(BLOCK_BYTES, size - offset))
 
 
-def _buffer_stdin(ctx: Context) -> Iterator[bytes]:
+def _buffer_stream(ctx: Context, operand: str) -> Iterator[bytes]:
     held: list[bytes] = []
-    for chunk in ctx.chunks(STDIN):
+    for chunk in ctx.chunks(operand):
         ctx.meter.charge_memory(len(chunk))
         held.append(chunk)
     while held:

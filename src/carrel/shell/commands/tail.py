@@ -9,7 +9,7 @@ from typing import Annotated
 
 from carrel.errors import IsDirectoryError
 from carrel.shell.command.access import PathAccess, reads
-from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.context import NULL, STDIN, Context
 from carrel.shell.command.flags import NUMBER, Opt, UsageError
 from carrel.shell.command.head_tail import (
     BLOCK_BYTES,
@@ -106,14 +106,14 @@ def _read_last(ctx: Context, flags: Flags, file: str) -> Iterator[bytes]:
     if amount.sign == "+":
         before = replace(amount, count=max(0, amount.count - 1))
         return drop_first(ctx.chunks(file), before, end)
-    if file == STDIN:
-        return _read_last_of_stream(ctx, amount, end)
+    if file in (STDIN, NULL):
+        return _read_last_of_stream(ctx, file, amount, end)
     return _read_from(ctx, file, _find_offset(ctx, file, amount, end))
 
 
-def _read_last_of_stream(ctx: Context, amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
+def _read_last_of_stream(ctx: Context, file: str, amount: LineOrByteCount, end: bytes) -> Iterator[bytes]:
     last = LastBuffer(ctx.meter, amount, end)
-    for chunk in ctx.chunks(STDIN):
+    for chunk in ctx.chunks(file):
         for _ in last.push(chunk):
             pass
     for _ in last.finish():

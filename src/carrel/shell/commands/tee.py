@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from carrel.shell.command.access import PathAccess, writes
-from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.context import NULL, STDIN, Context
 from carrel.shell.command.flags import Opt
 from carrel.shell.runtime.redirect import AppendedFile, ReplacedFile
-from carrel.shell.streams import PipeClosed, Sink
+from carrel.shell.streams import NullSink, PipeClosed, Sink
 
 USAGE = "[OPTION]... [FILE]..."
 
@@ -27,7 +27,7 @@ class Flags:
 
 def accesses(flags: Flags, files: Sequence[str]) -> Iterable[PathAccess]:
     """Declare the files that are written."""
-    return writes(files)
+    return writes(file for file in files if file != NULL)
 
 
 def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
@@ -46,6 +46,8 @@ def run(ctx: Context, flags: Flags, files: Sequence[str]) -> int:
 
 
 def _open(ctx: Context, flags: Flags, file: str) -> Sink:
+    if file == NULL:
+        return NullSink()
     path = ctx.path(file)
     return AppendedFile(ctx.workspace, path) if flags.append else ReplacedFile(ctx.workspace, path, ctx.meter)
 

@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 from carrel.errors import CarrelError, ClosedError, MissingError, SessionMissingError
 from carrel.shell.command.access import PathAccess, reads
-from carrel.shell.command.context import STDIN, Context
+from carrel.shell.command.context import NULL, STDIN, Context
 from carrel.shell.command.flags import Opt, UsageError
 from carrel.shell.command.paths import base_name, join
 from carrel.shell.commands.diff.comparison import Comparison, IgnoredSpace
@@ -152,7 +152,7 @@ def run(ctx: Context, flags: Flags, operands: Sequence[str]) -> int:
 
 
 class Side(NamedTuple):
-    """One of two files or directories to compare; without *info* it is missing and counts as empty."""
+    """One of two operands or entries to compare; *info* is `None` for `-`, `/dev/null` and a missing file."""
 
     path: str
     info: FileInfo | None
@@ -164,8 +164,13 @@ class Side(NamedTuple):
 
     @property
     def readable_path(self) -> str | None:
-        """The path to read; `None` if the file is missing."""
-        return self.path if self.info is not None or self.path == STDIN else None
+        """The path to read; `None` if the file is missing, which counts as empty."""
+        return self.path if self.exists else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is such a file."""
+        return self.info is not None or self.path in (STDIN, NULL)
 
     def kind(self) -> str:
         """Return the file type in words."""
@@ -200,18 +205,18 @@ class _Diff:
         first, second = sides
         if first is None or second is None:
             return 2
-        if old == new == STDIN:
+        if old == new and old in (STDIN, NULL):
             return 0
         if first.is_directory != second.is_directory and STDIN in (old, new):
             self._ctx.error("cannot compare '-' to a directory", status=2)
             return 2
-        if first.info is None and second.info is None:
+        if not (first.exists or second.exists):
             for path in (old, new):
                 self._ctx.error(f"{path}: No such file or directory", status=2)
             return 2
         if first.is_directory and second.is_directory:
             return max(self._compare_directories(first, second), self._ctx.status)
-        if (first.is_directory and second.info) or (second.is_directory and first.info):
+        if (first.is_directory and second.exists) or (second.is_directory and first.exists):
             first, second = self._file_in(first, second), self._file_in(second, first)
         if first is None or second is None:
             return 2
@@ -225,7 +230,7 @@ class _Diff:
 
     def _examine(self, path: str) -> Side | None:
         """Examine *path*; `None` after an error, which is reported."""
-        if path == STDIN:
+        if path in (STDIN, NULL):
             return Side(path, None)
         try:
             return Side(path, self._ctx.stat(path))
@@ -299,7 +304,7 @@ class _Diff:
     def _compare(self, old: Side, new: Side, *, header: bool) -> int:
         if old.path == new.path or self._is_same(old, new):
             return 0
-        if self._flags.brief and not self._comparison.ignores and STDIN not in (old.path, new.path):
+        if self._flags.brief and not self._comparison.ignores and not {STDIN, NULL} & {old.path, new.path}:
             return self._report_difference("Files", old, new)
         with self._comparison.reading(old.readable_path, new.readable_path) as (files, is_binary):
             if is_binary and not self._flags.text:
