@@ -51,6 +51,8 @@ WORKERS = (os.cpu_count() or 1) + 1
 """Shares run at a time: one more than processors, because many tests wait for a server or a program."""
 SHARES = 4 * WORKERS
 """So many that the last ones end at about the same time."""
+THOROUGH_SHARES = 3 * SHARES
+"""More, because the times of `all` say little about tests that only `thorough` runs."""
 SECONDS = Path(".cache/test-seconds.json")
 """How long each test file took in the last run of `all`."""
 TIME_BOX = 45
@@ -209,7 +211,7 @@ def _shares(mode: str, paths: Sequence[str]) -> list[list[str]]:
     if mode == "quick":
         changed, quick = _selected(_changed())
         return [[*CORE, *share] for share in (*_divided(changed), *_divided(quick))]
-    found = _divided(_files(paths or ["tests"]))
+    found = _divided(_files(paths or ["tests"]), THOROUGH_SHARES if mode == "thorough" else SHARES)
     match mode:
         case "core":
             return [[*CORE, *share] for share in found]
@@ -228,11 +230,11 @@ def _files(paths: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _divided(files: Sequence[str]) -> list[list[str]]:
+def _divided(files: Sequence[str], count: int = SHARES) -> list[list[str]]:
     """Neighbours together, because they share servers and guests, in shares of about the same time."""
     known = _seconds()
     weights = {file: known.get(file.partition("::")[0], 1.0) for file in files}
-    full = max(1.0, sum(weights.values()) / SHARES)
+    full = max(1.0, sum(weights.values()) / count)
     shares: list[list[str]] = []
     weight = 0.0
     for file in files:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from contextlib import ExitStack
 from threading import RLock
 from typing import Final, Protocol, TypeVar, cast
 
@@ -51,8 +52,9 @@ class ProcessResources:
         """Close all resources, the one created last first."""
         with self._lock:
             owned = [*self._owned.values()]
-        for resource in reversed(owned):
-            resource.close()
+        with ExitStack() as stack:  # an error in one does not leave the others open
+            for resource in owned:
+                stack.callback(resource.close)
 
     def abandon(self) -> None:
         """Reset all resources in a forked child."""

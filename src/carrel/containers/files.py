@@ -30,7 +30,6 @@ from carrel.containers.fs.primitives import (
     FoundEntry,
     Parts,
     new_draft,
-    os_error,
 )
 from carrel.containers.fs.reading import encoded, identity, retried, retried_and_translated
 from carrel.containers.fs.shell_primitives import PIECE_BYTES, ShellPrimitives
@@ -39,7 +38,14 @@ from carrel.containers.spec import WORKSPACE
 from carrel.errors import ContainerError, EngineError, EscapeError
 from carrel.fs.accounts import NullAccount
 from carrel.fs.api import WRITE, Account, Cause, Existing, Links, OnUnreadable, Parents
-from carrel.fs.errors import changed_error, not_a_file_error, not_on_disk_error, size_limit_error, translated
+from carrel.fs.errors import (
+    changed_error,
+    not_a_file_error,
+    not_on_disk_error,
+    os_error,
+    size_limit_error,
+    translated,
+)
 from carrel.fs.rules import info_of, require_one_name, require_write_bit
 from carrel.paths.parsed_path import ParsedPath, escapes, parent_paths
 from carrel.values import Change, FileInfo

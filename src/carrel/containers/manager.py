@@ -110,7 +110,7 @@ class Containers:
                     self._lock_file(key).unlink()
             return container is not None
 
-    def end_left(self, key: str) -> None:
+    def stop_programs(self, key: str) -> None:
         """Kill what programs left running in the container of *key*."""
         with self._key_lock(key):
             container = self._find(key)

@@ -241,9 +241,7 @@ def _require_guest_path(field: str, path: object) -> None:
         _refuse(field, f"must be written without '.', '..' and empty names, not {short_repr(path)}")
     for top in _RESERVED:
         if _is_at_or_beneath(path, top):
-            _refuse(
-                field, f"must not lie in {top}, which the guest has for itself, not {short_repr(path)}"
-            )
+            _refuse(field, f"must not lie in {top}, which the guest has for itself, not {short_repr(path)}")
     if path != WORKSPACE and _is_at_or_beneath(path, WORKSPACE):
         _refuse(field, f"must not lie in {WORKSPACE}, where the workspace is too, not {short_repr(path)}")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from carrel.audit.logger import SandboxLogger
@@ -34,7 +34,7 @@ class Engines:
     """One runtime per distinct settings; a process rarely has more than one or two."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()
         self._found: dict[PythonSettings, PythonRuntime] = {}
         self._containers: dict[ContainerSettings, ContainerRuntime] = {}
 
@@ -66,7 +66,7 @@ class Engines:
 
     def abandon(self) -> None:
         """Start empty in a forked child; what runs belongs to the parent."""
-        self._lock = Lock()
+        self._lock = RLock()
         for engine in self._found.values():
             engine.abandon()
         for runtime in self._containers.values():

@@ -77,7 +77,7 @@ class SessionContainers:
         try:
             with exclusive_usage_lock(run_file) as lock:
                 if lock is not None:
-                    self._with_engine(lambda containers: containers.end_left(session_id), QUICK_SECONDS)
+                    self._with_engine(lambda containers: containers.stop_programs(session_id), QUICK_SECONDS)
         except (EngineError, ContainerError) as error:
             self._log_left(error)
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
+from threading import RLock
 
 from carrel.process import PROCESS
 
@@ -15,7 +15,7 @@ class CallThreads:
     """The thread pool of this process, created on first use."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may interrupt its own thread
         self._pool: ThreadPoolExecutor | None = None
 
     @property
@@ -35,7 +35,7 @@ class CallThreads:
 
     def abandon(self) -> None:
         """Start empty in a forked child, which has none of its parent's threads."""
-        self._lock, self._pool = Lock(), None
+        self._lock, self._pool = RLock(), None
 
 
 def call_threads() -> ThreadPoolExecutor:

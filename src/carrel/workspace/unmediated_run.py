@@ -78,7 +78,7 @@ class UnmediatedRun:
         return workspace.gate.permit(Access.WRITE, ".")[0]
 
     @property
-    def bypass(self) -> UnmediatedAccess | None:
+    def access(self) -> UnmediatedAccess | None:
         """Access to the directory on the host; `None` for files that are elsewhere."""
         return self.files.unmediated_access()
 
@@ -191,7 +191,7 @@ class UnmediatedRun:
         return found
 
     def _read_state(self) -> TreeState:
-        access = self.bypass
+        access = self.access
         for _ in range(_TRIES):
             # Fails if directories are moved during the walk.
             with suppress(CarrelError):

@@ -38,10 +38,10 @@ from carrel.containers.fs.primitives import (
     MissingNameError,
     Parts,
     PlainNameError,
-    os_error,
 )
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
+from carrel.fs.errors import os_error
 
 if TYPE_CHECKING:
     from carrel.containers.container import Container

@@ -15,8 +15,9 @@ from importlib.resources import files as resources
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
-from carrel.containers.fs.primitives import UP, Parts, os_error
+from carrel.containers.fs.primitives import UP, Parts
 from carrel.errors import CarrelError, ContainerError, EngineError
+from carrel.fs.errors import os_error
 
 if TYPE_CHECKING:
     from carrel.containers.container import Container

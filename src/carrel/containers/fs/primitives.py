@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from carrel.fs.api import Existing, Links
+from carrel.fs.errors import os_error
 from carrel.fs.rules import DRAFT_PREFIX, MAX_LINKS, skip_missing
 
 Parts = tuple[bytes, ...]
@@ -237,11 +238,6 @@ def collapse_parents(parts: Parts) -> Parts:
         else:
             raise os_error(errno.EXDEV)
     return tuple(found)
-
-
-def os_error(number: int) -> OSError:
-    """Return the error that a kernel would raise."""
-    return OSError(number, os.strerror(number))
 
 
 def new_draft() -> bytes:

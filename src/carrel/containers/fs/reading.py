@@ -20,7 +20,6 @@ from carrel.containers.fs.primitives import (
     LinkInPath,
     Parts,
     ResolvedParts,
-    os_error,
     resolve_links,
 )
 from carrel.containers.fs.shell_primitives import PIECE_BYTES
@@ -32,6 +31,7 @@ from carrel.fs.errors import (
     closed_error,
     list_limit_error,
     not_a_file_error,
+    os_error,
     size_limit_error,
     translate,
     translated,

@@ -20,10 +20,10 @@ from carrel.containers.fs.primitives import (
     Parts,
     PlainNameError,
     new_draft,
-    os_error,
 )
 from carrel.errors import ContainerError
 from carrel.fs.api import Existing, Links
+from carrel.fs.errors import os_error
 
 PIECE_BYTES = 2**20
 """Maximum content bytes in one request or reply."""

@@ -13,14 +13,14 @@ from carrel.containers.fs.primitives import (
     LinkInPath,
     Parts,
     ResolvedParts,
-    os_error,
     resolve_links,
 )
 from carrel.containers.fs.reading import ContainerReading, encoded
 from carrel.errors import CarrelError, PathError
+from carrel.fs import rules
 from carrel.fs.api import Existing, Links, Parents
-from carrel.fs.errors import changed_error, not_a_file_error, translate, translated
-from carrel.fs.rules import MAX_LINKS, counted_bytes, require_write_bit, version_of
+from carrel.fs.errors import changed_error, not_a_file_error, os_error, translate, translated
+from carrel.fs.rules import MAX_LINKS, require_write_bit, version_of
 from carrel.paths.parsed_path import ParsedPath, link_destination
 
 
@@ -153,6 +153,4 @@ def _require_writable(before: FoundEntry | None, path: ParsedPath, existing: Exi
 
 def freed_bytes(found: FoundEntry | None) -> int:
     """Return the bytes to credit when the name of *found* is removed."""
-    if found is None or found.stat.st_nlink != 1 or not stat.S_ISREG(found.stat.st_mode):
-        return 0
-    return counted_bytes(found.stat.st_size, found.stat.st_blocks)
+    return rules.freed_bytes(found.stat if found else None)

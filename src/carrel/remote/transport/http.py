@@ -232,6 +232,8 @@ class HttpTransport:
             except UnreachableError:
                 if not execution_id:
                     raise
+            if not execution_id:
+                break  # whether it was started is unknown
             # The connection broke, so resume after the last event received.
             url = _session_url(session_id, "exec", execution_id)
             request = HttpRequest(method="GET", path=url, headers={"last-event-id": last})

@@ -86,7 +86,7 @@ class QuotaWatch:
         now = time.monotonic()
         if now >= self._next_at:
             return True
-        access = self._run.bypass
+        access = self._run.access
         if access is None or self._min_free_bytes is None or now < self._earliest_at:
             return False
         return access.free_bytes() < self._min_free_bytes
@@ -109,7 +109,7 @@ class QuotaWatch:
         now = time.monotonic()
         self._next_at = now + max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (now - started))
         self._earliest_at = now + (now - started)
-        room, access = self._run.room_bytes(usage), self._run.bypass
+        room, access = self._run.room_bytes(usage), self._run.access
         self._min_free_bytes = None if room is None or access is None else access.free_bytes() - room
         return usage
 

@@ -330,7 +330,7 @@ class ContainerRuntime:
             # Another process was killed while its program ran.
             unmediated.recount()
             unmediated.require_room()
-        withheld = [] if unmediated.bypass is None else unmediated.bypass.chown(*binding.owner)
+        withheld = [] if unmediated.access is None else unmediated.access.chown(*binding.owner)
         container = self._with_directory(container, binding, unmediated, workspace)
         limit_memory(container, run.memory_bytes)
         unmediated.begin()
@@ -393,7 +393,7 @@ class ContainerRuntime:
         Raises:
             ContainerError: The engine sees another directory; it is on another host.
         """
-        access = unmediated.bypass
+        access = unmediated.access
         if access is None:
             return container
         identity = (*access.identity(), workspace.created_ns)

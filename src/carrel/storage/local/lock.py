@@ -60,7 +60,7 @@ class SessionLock:
             BusyError: It was held for too long.
             SessionMissingError: The session was deleted.
             UnavailableError: The file cannot be opened or locked.
-            WouldWait: It is held, and this thread must not wait.
+            WouldBlock: It is held, and this thread must not wait.
         """
         if not self._threads.acquire(timeout=0):
             require_may_block()

@@ -166,7 +166,7 @@ def _problem(name: str, info: FileInfo, target: str) -> str | None:
     try:
         parse_name(name)
     except PathError:
-        return "its name could lead a reader astray"
+        return "its name is ambiguous"
     if info.kind is FileKind.OTHER:
         return "it is a FIFO, a socket or a device"
     if info.kind is not FileKind.LINK:
