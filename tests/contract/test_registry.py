@@ -85,32 +85,32 @@ def test_an_id_that_differs_only_in_case_is_refused_and_not_found(registry: Regi
 
 def test_no_more_than_the_maximum_are_added(registry: Registry) -> None:
     for number in range(3):
-        registry.add(record(f"s{number}"), most=3)
+        registry.add(record(f"s{number}"), max_sessions=3)
     with pytest.raises(LimitError, match="maximum of 3") as caught:
-        registry.add(record("s3"), most=3)
+        registry.add(record("s3"), max_sessions=3)
     assert (caught.value.code, caught.value.limit, caught.value.asked) == ("limit.sessions", 3, 4)
     with pytest.raises(LimitError):
-        registry.add(record("s3"), most=0)
+        registry.add(record("s3"), max_sessions=0)
     with pytest.raises(LimitError):
-        registry.add(record("s3"), most=1)
+        registry.add(record("s3"), max_sessions=1)
     assert registry.count() == 3
     registry.remove("s1")
-    registry.add(record("s3"), most=3)
-    registry.add(record("s4"), most=None)
-    registry.add(record("s5"), most=2**63 - 1)
+    registry.add(record("s3"), max_sessions=3)
+    registry.add(record("s4"), max_sessions=None)
+    registry.add(record("s5"), max_sessions=2**63 - 1)
     assert ids(registry.list()) == ["s0", "s2", "s3", "s4", "s5"]
 
 
 def test_a_taken_id_is_said_to_be_taken_also_at_the_maximum(registry: Registry) -> None:
-    registry.add(record("abc"), most=1)
+    registry.add(record("abc"), max_sessions=1)
     with pytest.raises(SessionExistsError):
-        registry.add(record("abc"), most=1)
+        registry.add(record("abc"), max_sessions=1)
 
 
 def test_many_threads_cannot_pass_the_maximum(registry: Registry) -> None:
     def add(number: int) -> bool:
         with suppress(LimitError):
-            registry.add(record(f"s{number}"), most=5)
+            registry.add(record(f"s{number}"), max_sessions=5)
             return True
         return False
 
@@ -331,8 +331,8 @@ BAD_ID: list[Callable[[Registry], object]] = [
     lambda registry: registry.list(after="%"),
 ]
 BAD_VALUE: list[Callable[[Registry], object]] = [
-    lambda registry: registry.add(record("abc"), most=-1),
-    lambda registry: registry.add(record("abc"), most=2**63),
+    lambda registry: registry.add(record("abc"), max_sessions=-1),
+    lambda registry: registry.add(record("abc"), max_sessions=2**63),
     lambda registry: registry.adopt("abc", -1),
     lambda registry: registry.adopt("abc", NOW, ttl_seconds=0),
     lambda registry: registry.touch("abc", 2**70),
