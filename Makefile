@@ -69,7 +69,7 @@ test: setup ## check format, lint, types and import contracts, and run all tests
 	@$(BIN)/python scripts/check.py all $(ARGS)
 
 coverage: setup guest ## run all tests, those of `make thorough` too, and report the lines that no test reaches
-	$(BIN)/pytest -n auto --everything --cov --cov-report=term $(ARGS)
+	@$(BIN)/python scripts/check.py coverage $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
 	@$(BIN)/python scripts/check.py lint

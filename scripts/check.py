@@ -7,6 +7,7 @@
     all        these, and all tests
     core       tests that are neither slow nor need a Docker engine
     thorough   tests that repeat guards at length, and all that need a Docker engine
+    coverage   all tests, those of `thorough` at the usual length; reports the lines that none of them reaches
 
 The test files are divided into shares of about the same time, each run by a pytest of its own: nothing is
 collected twice, and no test is reported from one process to another. A share prints its last line when it is
@@ -55,6 +56,8 @@ THOROUGH_SHARES = 3 * SHARES
 """More, because the times of `all` say little about tests that only `thorough` runs."""
 SECONDS = Path(".cache/test-seconds.json")
 """How long each test file took in the last run of `all`."""
+COVERAGE = ".coverage"
+"""What `coverage` measures is kept here; each share adds its number."""
 TIME_BOX = 45
 """Seconds after which `quick` starts no further test, so that it ends within a minute."""
 QUICK = (
@@ -141,6 +144,8 @@ def run_tests(mode: str, options: Sequence[str]) -> Part:
         share.result()
     if mode == "all":
         _remember(results)
+    if mode == "coverage":
+        _report_coverage()
     for option in slowest:
         _print_slowest(results, int(option.partition("=")[2]))
     has_failed = bool(results.failed) and not _pass_now(results.failed, environ)
@@ -158,7 +163,8 @@ def _run_share(words: Sequence[str], environ: Mapping[str, str], place: Path, re
     place.mkdir()
     settings = (f"cache_dir={place / 'cache'}", "junit_family=xunit1")
     kept = (f"--junitxml={report}", f"--basetemp={place / 'files'}")
-    done = _run(("pytest", "-q", *(f"-o{setting}" for setting in settings), *kept, *words), environ)
+    own = {**environ, "COVERAGE_FILE": f"{COVERAGE}.{place.name}"}
+    done = _run(("pytest", "-q", *(f"-o{setting}" for setting in settings), *kept, *words), own)
     *_, last = done.stdout.rstrip().rsplit("\n", 1)
     print(done.stdout if done.returncode not in (PASSED, NO_TESTS) else last.strip("= "), flush=True)
     results.is_broken |= done.returncode not in (PASSED, FAILED, NO_TESTS)
@@ -197,6 +203,12 @@ def _pass_now(failures: Sequence[str], environ: Mapping[str, str]) -> bool:
     return done.returncode == PASSED
 
 
+def _report_coverage() -> None:
+    """Print what the shares together have covered."""
+    print(_run(("coverage", "combine", "-q", *map(str, Path().glob(f"{COVERAGE}.*")))).stdout, end="")
+    print(_run(("coverage", "report")).stdout, flush=True)
+
+
 def _print_slowest(results: Results, count: int) -> None:
     print(f"\n== the {count} slowest tests")
     for name, seconds in sorted(results.seconds.items(), key=lambda item: -item[1])[:count]:
@@ -211,13 +223,16 @@ def _shares(mode: str, paths: Sequence[str]) -> list[list[str]]:
     if mode == "quick":
         changed, quick = _selected(_changed())
         return [[*CORE, *share] for share in (*_divided(changed), *_divided(quick))]
-    found = _divided(_files(paths or ["tests"]), THOROUGH_SHARES if mode == "thorough" else SHARES)
+    is_long = mode in ("thorough", "coverage")
+    found = _divided(_files(paths or ["tests"]), THOROUGH_SHARES if is_long else SHARES)
     match mode:
         case "core":
             return [[*CORE, *share] for share in found]
         case "thorough":
             marked = [["-m", "(thorough or deeper) and not engine", *share] for share in found]
             return [*marked, *(["-m", "thorough and engine", "--everything", *share] for share in found)]
+        case "coverage":
+            return [["--everything", "--cov", "--cov-report=", *share] for share in found]
     return found
 
 
@@ -314,6 +329,6 @@ def main(mode: str, *options: str) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] not in [[mode] for mode in ("lint", "quick", "all", "core", "thorough")]:
+    if sys.argv[1:2] not in [[mode] for mode in ("lint", "quick", "all", "core", "thorough", "coverage")]:
         sys.exit(__doc__)
     sys.exit(main(*sys.argv[1:]))

@@ -25,7 +25,7 @@ class Suite:
     def broken(self): raise OSError
     def test_cannot_begin(self, broken): pass
     async def test_needs_a_plugin(self): pass
-    def test_knows_nothing_of_the_outer_run(self): assert "PYTEST_XDIST_WORKER" not in os.environ
+    def test_knows_nothing_of_the_outer_run(self): assert "PYTEST_OUTER_RUN" not in os.environ
 
 
 class TestOurs(Suite):
@@ -57,7 +57,8 @@ test_is_known_to_fail = "not here"
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> PeerSuite:
+def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PeerSuite:
+    monkeypatch.setenv("PYTEST_OUTER_RUN", "1")
     (tmp_path / "suite.py").write_text(SUITE, encoding="utf-8")
     (tmp_path / "data.toml").write_text(DATA.format(version=version("pytest")), encoding="utf-8")
     return peer_suites(tmp_path / "data.toml")["own"]
