@@ -124,18 +124,20 @@ def test_a_disk_filler_is_ended_soon_after_the_quota(contained: Contained, scrip
 
 
 def test_blocks_that_are_reserved_without_a_size_count(contained: Contained) -> None:
-    sandbox = contained.new(limits=Limits(disk_bytes=5 * MIB))
+    limit = 5 * MIB
+    sandbox = contained.new(limits=Limits(disk_bytes=limit))
     code = (
-        "import ctypes, time\nfile = open('f', 'w')\n"
-        "size = ctypes.c_long(16 << 20)\n"
+        "import ctypes, errno, time\nlibc = ctypes.CDLL(None, use_errno=True)\nfile = open('f', 'w')\n"
+        "for offset in range(0, 16 << 20, 1 << 20):\n"
+        "    while libc.fallocate(file.fileno(), 1, ctypes.c_long(offset), ctypes.c_long(1 << 20)):\n"
         # It is interrupted when the container is frozen to be counted.
-        "while ctypes.CDLL(None).fallocate(file.fileno(), 1, ctypes.c_long(0), size): pass\n"
+        "        if ctypes.get_errno() != errno.EINTR: raise OSError(ctypes.get_errno(), 'fallocate')\n"
         "time.sleep(1000)"
     )
     result = sandbox.execute(code, timeout_seconds=60)
     assert result.trap_reason is TrapReason.QUOTA, result.stderr
     with contained.open(sandbox) as workspace:
-        assert workspace.usage().disk_bytes >= 16 * MIB
+        assert workspace.usage().disk_bytes > limit
         workspace.remove("f")
         assert workspace.usage().disk_bytes == 0
     said(sandbox.run(["true"]))
