@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.attack, pytest.mark.thorough, pytest.mark.timeout(900)
 
 ONE_BYTES = 50 * MIB
 """What one attack may make the service grow by."""
-ALL_BYTES, ALL_BYTES_OF_TLS = 50 * MIB, 80 * MIB
+ALL_BYTES, ALL_BYTES_OF_TLS = 50 * MIB, 64 * MIB
 """The same of all of them one after the other, and then at once; OpenSSL does not give back all it frees."""
 
 
