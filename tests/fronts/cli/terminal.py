@@ -45,6 +45,10 @@ class Terminal:
         """Press these keys."""
         os.write(self._fd, data)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send the program a signal."""
+        os.kill(self._pid, number)
+
     def until(self, text: bytes) -> bytes:
         """All that is shown up to *text*."""
         shown, end = b"", time.monotonic() + 60

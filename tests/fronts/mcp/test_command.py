@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import subprocess
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from mcp_types import PARSE_ERROR
 
 from carrel.fronts.cli.main import run
 from tests.command_line import PROGRAM, execute
+from tests.fronts.cli.terminal import CTRL_C, CTRL_D, Terminal
 
 REQUESTS: list[dict[str, Any]] = [  # Any: whatever JSON can say
     {
@@ -66,6 +69,28 @@ def test_it_serves_pipes_until_it_is_told_to_end(tmp_path: Path) -> None:
     assert answers[2]["result"]["structuredContent"]["success"] is True
     assert (process.returncode, rest) == (0, b"")
     assert b"Traceback" not in complaints
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (lambda terminal: terminal.type(CTRL_C), 130),
+        (lambda terminal: terminal.type(CTRL_D), 0),
+        (lambda terminal: terminal.send_signal(signal.SIGTERM), 0),
+    ],
+    ids=["Ctrl-C", "Ctrl-D", "SIGTERM"],
+)
+def test_at_a_terminal_it_says_what_it_is_and_can_be_ended(
+    tmp_path: Path, end: Callable[[Terminal], None], status: int
+) -> None:
+    terminal = Terminal(argv(tmp_path), os.environ, tmp_path)
+    with closing(terminal):
+        assert b"waiting for an MCP client" in terminal.until(b"Ctrl-C ends it")
+        terminal.type(line(REQUESTS[0]))
+        terminal.until(b'"result"')
+        end(terminal)
+        assert terminal.status() == status
+        assert b"Traceback" not in terminal.shown
 
 
 def call(number: int, name: str, **arguments: Any) -> dict[str, Any]:

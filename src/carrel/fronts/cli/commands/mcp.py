@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import click
@@ -10,9 +11,14 @@ from carrel.fronts.cli.completion import completers
 from carrel.fronts.cli.context import CliContext
 from carrel.fronts.cli.errors import requires_extra
 from carrel.fronts.cli.option_types import DEFAULT_ROLE, PROFILES, require_roles
+from carrel.fronts.cli.output import hint
 
 CHOICES = (*PROFILES, "sessions")
 DEFAULT = ("agent", "sessions")
+WAITING = (
+    "waiting for an MCP client on standard input, one JSON message per line;"
+    " clients start this command themselves (Ctrl-C ends it)"
+)
 
 
 @click.command()
@@ -63,4 +69,6 @@ def mcp(context: CliContext, session: str | None, role: str | None, profiles: tu
     caller = replace(OPERATOR, role=role, session=session)
     # One local caller, who could open the files anyway, so commands need no worker process.
     service = Service.from_env(root=context.sessions_dir_option, logger=context.logger(), walled=False)
+    if sys.stdin.isatty():
+        hint(WAITING)
     serve(service, ClientContext(caller=caller, profiles=profiles))

@@ -7,8 +7,10 @@ import os
 import signal
 import stat
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import CancelledError
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from threading import Thread
 from typing import Any
 
 from mcp.server.stdio import stdio_server
@@ -19,14 +21,21 @@ from carrel.fronts.mcp.server import make_server
 from carrel.fronts.mcp.subscriptions import Subscriptions
 from carrel.fronts.mcp.tool_calls import ToolCalls
 from carrel.fronts.mcp.transports.fast_path import FastPath, StartCall
-from carrel.fronts.mcp.transports.stdio_transport import RequestReader, ResponseWriter
+from carrel.fronts.mcp.transports.line_buffer import LineBuffer
+from carrel.fronts.mcp.transports.stdio_transport import MAX_LINE_BYTES, RequestReader, ResponseWriter
 from carrel.service.service import Service
 
 _IN, _OUT, _ERROR = 0, 1, 2
+READ_BYTES = 2**16
+"""Most bytes read from a file or a terminal at once."""
 
 
 def serve(service: Service, client: ClientContext) -> None:
-    """Serve *client* until standard input ends, or SIGTERM arrives."""
+    """Serve *client* until standard input ends, or a signal arrives.
+
+    Raises:
+        KeyboardInterrupt: It was SIGINT.
+    """
     with suppress(asyncio.CancelledError):
         event_loop.run(_serve(service, client))
 
@@ -52,7 +61,7 @@ def _streams(start: StartCall | None, seconds: float) -> AbstractAsyncContextMan
     Plain calls on pipes are run by *start*, if given. Calls that still run when the requests end are given
     *seconds* to finish.
     """
-    return _pipes(start, seconds) if _are_pipes(os.fstat(_IN), os.fstat(_OUT)) else stdio_server()
+    return _pipes(start, seconds) if _are_pipes(os.fstat(_IN), os.fstat(_OUT)) else _others()
 
 
 def _are_pipes(source: os.stat_result, target: os.stat_result) -> bool:
@@ -60,6 +69,55 @@ def _are_pipes(source: os.stat_result, target: os.stat_result) -> bool:
     return all(
         stat.S_ISFIFO(each.st_mode) or stat.S_ISSOCK(each.st_mode) for each in (source, target)
     ) and not os.path.samestat(source, target)
+
+
+@asynccontextmanager
+async def _others() -> AsyncIterator[Streams]:
+    """Open a file or a terminal as streams."""
+    with _redirected(_IN, os.open(os.devnull, os.O_RDONLY)) as source:
+        lines: Any = _Lines(source)  # Any: the SDK asks for a file, of which it needs only the lines
+        async with stdio_server(stdin=lines) as streams:
+            yield streams
+
+
+class _Lines:
+    """The lines of a file or a terminal, read in a thread; a task that waits for one can be cancelled."""
+
+    def __init__(self, fd: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[bytes | ValueError | None] = asyncio.Queue(1)
+        # A daemon, because a read from a terminal cannot be interrupted.
+        Thread(target=self._read, args=(fd,), daemon=True, name="carrel-mcp-input").start()
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> bytes | ValueError:
+        if (line := await self._queue.get()) is None:
+            raise StopAsyncIteration
+        return line
+
+    def _read(self, fd: int) -> None:
+        buffer = LineBuffer(MAX_LINE_BYTES)
+        # Cancelled, or the event loop is closed: nothing waits for lines any more.
+        with suppress(CancelledError, RuntimeError):
+            while data := _read_available(fd):
+                for line in buffer.split(data):
+                    self._put(line)
+            for line in buffer.end():
+                self._put(line)
+            self._put(None)
+
+    def _put(self, line: bytes | ValueError | None) -> None:
+        asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+
+
+def _read_available(fd: int) -> bytes:
+    """Read what there is; nothing at the end, or if the terminal is gone."""
+    try:
+        return os.read(fd, READ_BYTES)
+    except OSError:
+        return b""
 
 
 @asynccontextmanager

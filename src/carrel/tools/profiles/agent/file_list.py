@@ -22,7 +22,7 @@ FILE_LIST_NOTES = (
 class FileListArgs:
     """Arguments of `file_list`."""
 
-    path: Annotated[str, Param("Directory to list, relative to the workspace; '.' for the workspace")]
+    path: Annotated[str, Param("Directory to list, relative to the workspace")] = "."
     pattern: Annotated[str, Param("Glob pattern, such as *.txt or src/**/*.py", minimum=1)] = "*"
     recursive: Annotated[bool, Param("Include subdirectories")] = False
     include_hidden: Annotated[bool, Param("Include names that begin with a dot")] = False
