@@ -28,6 +28,7 @@ def test_half_of_the_places_are_for_one_tenant_and_an_eighth_for_one_caller() ->
             with pytest.raises(LimitError, match="of yours") as caught:
                 admission.count(caller(f"c{number // 4}", "a"))
             assert (caught.value.code, caught.value.limit) == ("limit.requests", 16 if number == 15 else 4)
+            assert f"the limit by serve.max_requests is {caught.value.limit}" in caught.value.message
     with pytest.raises(LimitError) as caught:
         admission.count(caller("new", "a"))
     assert (caught.value.limit, caught.value.retry_after_seconds) == (16, 1)

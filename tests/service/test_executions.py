@@ -121,6 +121,8 @@ def test_no_more_run_than_may(house: House) -> None:
         return refused
 
     refused = house.run(work, executions=3, executions_per_caller=2)
+    assert "serve.executions_per_caller allows no more" in refused[0].message
+    assert "serve.executions allows no more" in refused[1].message
     assert [(error.code, error.limit) for error in refused] == [
         ("limit.executions", 2),
         ("limit.executions", 3),

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Coroutine
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from carrel.config.serve_keys import TIMEOUT_SECONDS
 from carrel.errors import LimitError
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 async def with_timeout(work: Awaitable[T], seconds: int) -> T:
-    """Await *work* and return its result.
+    """Await *work* for at most *seconds*, those of `serve.timeout_seconds`, and return its result.
 
     Raises:
         LimitError: It took longer than *seconds*.
@@ -37,5 +38,8 @@ async def with_timeout(work: Awaitable[T], seconds: int) -> T:
         if not deadline.expired():
             raise
         raise LimitError(
-            "time", limit=seconds, asked=None, message=f"it took longer than {seconds} seconds"
+            "time",
+            limit=seconds,
+            asked=None,
+            message=f"it took longer than {seconds} seconds ({TIMEOUT_SECONDS.name})",
         ) from None

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Any, TypeVar
 
+from carrel.config.serve_keys import MAX_REQUESTS
 from carrel.errors import LimitError
 from carrel.service.principal import Principal
 from carrel.service.thread_pools import decrement
@@ -103,7 +104,8 @@ def _require_room(running: int, limit: int, whose: str) -> None:
             "requests",
             limit=limit,
             asked=running,
-            message=f"too many requests {whose}at one time; try again in a moment",
+            message=f"too many requests {whose}at one time: the limit by {MAX_REQUESTS.name} is {limit};"
+            " try again in a moment",
             retry_after_seconds=RETRY_SECONDS,
         )
 

@@ -16,6 +16,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 
+from carrel.config.key import Key
+from carrel.config.serve_keys import EXECUTIONS, EXECUTIONS_PER_CALLER
 from carrel.errors import LimitError, UnknownRequestError
 from carrel.runtimes.result import SandboxResult
 from carrel.service.execution_request import ExecutionRequest
@@ -247,8 +249,8 @@ class Executions:
             LimitError: Too many are running.
         """
         key = (caller.tenant, caller.name)
-        self._require_room(self._running[key], self._max_per_caller, "of yours ")
-        self._require_room(self._running.total(), self._max_running, "")
+        _require_room(self._running[key], self._max_per_caller, "of yours ", EXECUTIONS_PER_CALLER)
+        _require_room(self._running.total(), self._max_running, "", EXECUTIONS)
         self._running[key] += 1
         try:
             yield
@@ -256,17 +258,6 @@ class Executions:
             self._running[key] -= 1
             if not self._running[key]:
                 del self._running[key]
-
-    @staticmethod
-    def _require_room(running: int, limit: int, whose: str) -> None:
-        if running >= limit:
-            raise LimitError(
-                "executions",
-                limit=limit,
-                asked=running + 1,
-                message=f"{running} executions {whose}are running, and no more may; try again in a moment",
-                retry_after_seconds=RETRY_SECONDS,
-            )
 
     def start(self, caller: Principal, session: CallerSession, request: ExecutionRequest) -> Execution:
         """Start *request* in *session*; the caller of this method holds a `slot` for it."""
@@ -345,3 +336,15 @@ class Executions:
         for one in running:
             one.cancel()
         await asyncio.gather(*(one.wait() for one in running), return_exceptions=True)
+
+
+def _require_room(running: int, limit: int, whose: str, setting: Key[int]) -> None:
+    if running >= limit:
+        raise LimitError(
+            "executions",
+            limit=limit,
+            asked=running + 1,
+            message=f"{running} executions {whose}are running, and {setting.name} allows no more;"
+            " try again in a moment",
+            retry_after_seconds=RETRY_SECONDS,
+        )

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 
+from carrel.config.serve_keys import UPLOADS_MB
 from carrel.errors import LimitError
 from carrel.service.thread_pools import decrement
 from carrel.workspace.chunks import Announced
@@ -113,6 +114,6 @@ def _require_room(held_bytes: int, limit_bytes: int, whose: str) -> None:
             limit=limit_bytes,
             asked=held_bytes,
             message=f"too many bytes of archives {whose} are being uploaded: {held_bytes},"
-            f" the limit is {limit_bytes}; try again in a moment",
+            f" the limit by {UPLOADS_MB.name} is {limit_bytes}; try again in a moment",
             retry_after_seconds=RETRY_SECONDS,
         )

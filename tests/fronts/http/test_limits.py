@@ -57,6 +57,7 @@ def test_a_body_that_is_too_large_is_refused_and_leaves_nothing(
     told = session.request(method, path, content=b"x" * (MIB + 1))
     assert (told.status_code, code_of(told)) == (413, "limit.body")
     assert told.json()["error"]["limit"] == MIB
+    assert told.json()["error"]["message"].endswith("(serve.max_body_mb)")
 
     def pieces() -> Iterator[bytes]:
         for _ in range(17):
@@ -73,6 +74,7 @@ def test_json_is_bounded_where_files_are_not(session: Session, path: str) -> Non
     told = session.post(path, content=b" " * size)
     assert (told.status_code, code_of(told)) == (413, "limit.body")
     assert told.json()["error"]["limit"] == MAX_BYTES
+    assert "serve." not in told.json()["error"]["message"]
     assert session.put("/files/f", content=bytes(size)).status_code == 200
 
 
@@ -246,6 +248,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 def test_a_call_that_takes_too_long_is_ended(odd: Front) -> None:
     answer = odd.client.get("/slow")
     assert (answer.status_code, code_of(answer)) == (504, "limit.time")
+    assert "(serve.timeout_seconds)" in answer.json()["error"]["message"]
 
 
 def test_who_cannot_be_helped_by_waiting_is_not_told_to_wait(odd: Front) -> None:

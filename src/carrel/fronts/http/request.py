@@ -8,10 +8,12 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, MutableMapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from carrel.config.serve_keys import MAX_BODY_MB
 from carrel.errors import CarrelError, LimitError, RequestError
 from carrel.fronts.http.media_types import prefers
 from carrel.fronts.http.query import parse_query
@@ -221,11 +223,12 @@ class Request:
             LimitError: The body is too large, or the client stalls.
             ClientDisconnected: The client disconnected.
         """
-        limit = self.app.settings.max_body_bytes
-        limit = limit if max_bytes is None else min(max_bytes, limit)
+        max_body_bytes = self.app.settings.max_body_bytes
+        limit = max_body_bytes if max_bytes is None else min(max_bytes, max_body_bytes)
+        too_large = partial(_body_too_large, limit, is_configured=limit == max_body_bytes)
         length = self.content_length
         if length is not None and length > limit:
-            raise _body_too_large(limit, length)
+            raise too_large(length)
         size, due, deadline = 0, 0, 0.0
         while not self._is_body_read:
             if size >= due:
@@ -238,7 +241,7 @@ class Request:
             self._is_body_read = not message.get("more_body", False)
             size += len(chunk)
             if size > limit:
-                raise _body_too_large(limit, size)
+                raise too_large(size)
             if chunk:
                 yield chunk
 
@@ -413,7 +416,8 @@ def encode(document: object) -> bytes:
         return json.dumps(document, ensure_ascii=True, separators=(",", ":")).encode("ascii")
 
 
-def _body_too_large(limit: int, size: int) -> LimitError:
-    return LimitError(
-        "body", limit=limit, asked=size, message=f"the body is too large: the limit is {limit} bytes"
-    )
+def _body_too_large(limit: int, size: int, *, is_configured: bool) -> LimitError:
+    message = f"the body is too large: the limit is {limit} bytes"
+    if is_configured:
+        message += f" ({MAX_BODY_MB.name})"
+    return LimitError("body", limit=limit, asked=size, message=message)

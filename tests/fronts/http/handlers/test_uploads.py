@@ -125,6 +125,7 @@ def require_put_off(answer: httpx2.Response, limit: int) -> None:
     assert (answer.status_code, code_of(answer)) == (429, "limit.uploads")
     error = answer.json()["error"]
     assert (error["retry"], error["limit"]) == (True, limit)
+    assert "serve.uploads_mb" in error["message"]
     assert answer.headers["retry-after"] == "1"
 
 
