@@ -68,7 +68,8 @@ test: setup ## check format, lint, types and import contracts, and run all tests
 	@$(BIN)/carrel setup --fuel
 	@$(BIN)/python scripts/check.py all $(ARGS)
 
-coverage: setup guest ## run all tests, those of `make thorough` too, and report the lines that no test reaches
+coverage: setup ## run all tests, those of `make thorough` too, and report the lines that no test reaches
+	@$(BIN)/carrel setup --fuel
 	@$(BIN)/python scripts/check.py coverage $(ARGS)
 
 lint: setup ## check format, lint, types and import contracts
@@ -92,7 +93,8 @@ site: docs ## build the documentation site into build/site; open it from disk
 bench: setup guest ## run the measurements and write docs/benchmarks.md (ARGS=--quick, ARGS=--render)
 	$(BIN)/python -m bench $(ARGS)
 
-thorough: setup guest ## repeat the guards of the tests at length: races, kills, attacks
+thorough: setup ## repeat the guards of the tests at length: races, kills, attacks
+	@$(BIN)/carrel setup --fuel
 	@$(BIN)/python scripts/check.py thorough $(ARGS)
 
 soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK_CLIENTS=500)
