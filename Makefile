@@ -101,6 +101,7 @@ soak: setup ## let many clients use a service for a minute (SOAK_SECONDS=60 SOAK
 	PYTHONPATH=. $(BIN)/python tests/soak.py
 
 mutants: setup ## remove one guard at a time; each must fail a test
+	@$(BIN)/carrel setup --fuel
 	$(BIN)/python -m tests.mutants
 
 lock: setup ## pin what pyproject.toml requires, with hashes (LOCK_FLAGS=--upgrade takes the newest)
