@@ -144,23 +144,32 @@ class SessionRecord:
             CorruptRecordError: It is invalid: `corrupted_timestamp` or `corrupted_metadata`.
         """
         try:
-            require_ns(row["created_ns"], "created_ns")
-            require_ns(row["used_ns"], "used_ns")
-            require_ttl(row["ttl_seconds"])
+            return cls(**{name: _parse_column(name, row) for name in _COLUMNS})
         except ValueError:
-            raise CorruptRecordError("corrupted_timestamp") from None
-        try:
-            return cls(**{field.name: _parse_column(field.name, row) for field in fields(cls)})
-        except ValueError:
-            raise CorruptRecordError("corrupted_metadata") from None
+            reason = "corrupted_metadata" if _has_valid_times(row) else "corrupted_timestamp"
+        raise CorruptRecordError(reason)
 
     def with_valid_columns(self, row: Mapping[str, object]) -> SessionRecord:
         """Return this record with the columns of a corrupt *row* that are valid."""
         record = self
-        for name in ("created_ns", "used_ns", "ttl_seconds", "role", "limits", "labels", "owner", "epoch"):
+        for name in _COLUMNS[1:]:
             with suppress(ValueError):
                 record = replace(record, **{name: _parse_column(name, row)})
         return record
+
+
+_COLUMNS = tuple(field.name for field in fields(SessionRecord))
+"""The names of the fields and of the columns, the session id first."""
+
+
+def _has_valid_times(row: Mapping[str, object]) -> bool:
+    try:
+        require_ns(row["created_ns"])
+        require_ns(row["used_ns"])
+        require_ttl(row["ttl_seconds"])
+    except ValueError:
+        return False
+    return True
 
 
 def require_ns(value: object, name: str = "now_ns") -> int:

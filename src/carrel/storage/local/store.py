@@ -60,8 +60,8 @@ class Store:
         """
         self.root = root
         self.durability = durability
-        self._opened = _Opened(open_trusted_dir(root, durability))
-        self._id = _read_id(root)
+        self._path = os.fspath(root)
+        self._opened = _Opened(root, durability)
 
     @property
     def directory(self) -> Handle:
@@ -77,16 +77,16 @@ class Store:
         # Without a lock, which a forked child would inherit.
         opened = self._opened
         try:
-            now = os.lstat(self.root)
+            now = os.lstat(self._path)
         except OSError as error:
             raise self._unavailable(error) from None
         if not opened.is_current(now):
             self._require_same_store()
-            opened = self._opened = _Opened(open_trusted_dir(self.root))
+            opened = self._opened = _Opened(self.root, self.durability)
         return opened
 
     def _require_same_store(self) -> None:
-        if self._id is not None and _read_id(self.root) != self._id:
+        if self._opened.id is not None and _read_id(self.root) != self._opened.id:
             raise UnavailableError(
                 f"sessions directory {self.root.name!r} cannot be used:"
                 " it is not the one that was there before; is its disk mounted?"
@@ -94,30 +94,7 @@ class Store:
 
     def state(self) -> Handle:
         """Return our own directory, which is created with the first session."""
-        return self._state(self._current())
-
-    def _state(self, opened: _Opened) -> Handle:
-        found = opened.own.get(STATE)
-        if found is None:
-            found = make_trusted_subdir(opened.directory, STATE, self.durability)
-            self._id = _agree_on_id(found)
-            opened.own[STATE] = found
-        return found
-
-    def trash(self) -> Handle:
-        """Return the directory that removed trees are moved to."""
-        return self._own_directory("trash")
-
-    def states(self) -> Handle:
-        """Return the directory that holds the state directory of each session."""
-        return self._own_directory("sessions")
-
-    def _own_directory(self, name: str) -> Handle:
-        opened = self._current()
-        found = opened.own.get(name)
-        if found is None:
-            found = opened.own[name] = make_trusted_subdir(self._state(opened), name, self.durability)
-        return found
+        return self._current().state()
 
     # One session
 
@@ -146,22 +123,23 @@ class Store:
 
     def _claim(self, session_id: str, wait_seconds: float) -> Claim:
         for _ in range(_TRIES):
-            states = self.states()
+            opened = self._current()
+            states = opened.states()
             state = make_trusted_subdir(states, session_id, self.durability)
             lock = SessionLock(state, wait_seconds=wait_seconds)
             # If it is gone, the session was deleted in the meantime, and its state with it.
             with suppress(SessionMissingError):
                 if _is_locked_at(lock, state, states, session_id):
-                    return Claim(self, session_id, state, lock)
+                    return Claim(opened, session_id, state, lock)
         raise BusyError(f"session {session_id!r} is busy; try again")
 
     def empty_trash(self) -> None:
         """Remove the trees that killed processes left in the trash."""
-        empty_trash(self.trash())
+        empty_trash(self._current().trash())
 
     def leftover_states(self) -> list[str]:
         """Return the ids of states without a workspace or with drafts, which killed processes leave."""
-        states = self.states()
+        states = self._current().states()
         existing = set(self.workspaces())
         return [name for name in self._names(states) if name not in existing or _has_drafts(states, name)]
 
@@ -188,23 +166,51 @@ class Store:
 class _Opened:
     """Handles of the sessions directory and of our directories in it."""
 
-    def __init__(self, directory: Handle) -> None:
-        self.directory = directory
-        self.own: dict[str, Handle] = {}
-        self._mount = _mount_of(directory)
+    def __init__(self, root: Path, durability: Durability) -> None:
+        self.directory = open_trusted_dir(root, durability)
+        self.durability = durability
+        self.id = _read_id(root)
+        """The id of the store; `None` before the first session."""
+        self._own: dict[str, Handle] = {}
+        found = os.fstat(self.directory.fd)
+        self._identity = found.st_dev, found.st_ino
+        self._mount = _mount_of(self.directory)
 
     def is_current(self, now: os.stat_result) -> bool:
         """Whether the directory is still the one in *now*, and its disk was not unmounted in the meantime."""
-        return os.path.samestat(now, os.fstat(self.directory.fd)) and _mount_of(self.directory) == self._mount
+        return (now.st_dev, now.st_ino) == self._identity and _mount_of(self.directory) == self._mount
+
+    def state(self) -> Handle:
+        """Return our own directory, which is created if it is missing."""
+        found = self._own.get(STATE)
+        if found is None:
+            found = make_trusted_subdir(self.directory, STATE, self.durability)
+            self.id = _agree_on_id(found)
+            self._own[STATE] = found
+        return found
+
+    def trash(self) -> Handle:
+        """Return the directory that removed trees are moved to."""
+        return self._own_directory("trash")
+
+    def states(self) -> Handle:
+        """Return the directory that holds the state directory of each session."""
+        return self._own_directory("sessions")
+
+    def _own_directory(self, name: str) -> Handle:
+        found = self._own.get(name)
+        if found is None:
+            found = self._own[name] = make_trusted_subdir(self.state(), name, self.durability)
+        return found
 
 
 class Claim:
     """The lock on one session, and the operations that need it."""
 
-    def __init__(self, store: Store, session_id: str, state: Handle, lock: SessionLock) -> None:
+    def __init__(self, opened: _Opened, session_id: str, state: Handle, lock: SessionLock) -> None:
         self.session_id = session_id
         self.state = state
-        self._store = store
+        self._opened = opened
         self._lock = lock
         self._has_created_workspace = False
         self._trashed: list[TrashedTree] = []
@@ -233,7 +239,7 @@ class Claim:
     def _has_workspace(self) -> bool:
         """Whether the state must be kept; also true if a link or a file has the name of the workspace."""
         try:
-            found = os.stat(self.session_id, dir_fd=self._store.directory.fd, follow_symlinks=False)
+            found = os.stat(self.session_id, dir_fd=self._opened.directory.fd, follow_symlinks=False)
         except FileNotFoundError:
             return False
         # An empty ledger was created by this claim, so there never was a session.
@@ -251,7 +257,7 @@ class Claim:
     @property
     def scratch(self) -> Scratch:
         """The directories for the session's unfinished files and removed trees."""
-        return Scratch(drafts=self.state, trash=self._store.trash(), tag=self.session_id)
+        return Scratch(drafts=self.state, trash=self._opened.trash(), tag=self.session_id)
 
     def workspace(self) -> Handle | None:
         """Open the directory of the workspace; return `None` if it is missing.
@@ -259,11 +265,11 @@ class Claim:
         Raises:
             UnavailableError: The name is that of a link, a file or a directory of another user.
         """
-        return open_trusted_subdir(self._store.directory, self.session_id)
+        return open_trusted_subdir(self._opened.directory, self.session_id)
 
     def create_workspace(self) -> None:
         """Create the directory of the workspace and an empty ledger."""
-        directory = self._store.directory
+        directory = self._opened.directory
         os.mkdir(self.session_id, 0o700, dir_fd=directory.fd)
         self._has_created_workspace = True
         self._flush(directory, self.state)
@@ -315,12 +321,12 @@ class Claim:
         The state follows when the claim ends, because the lock is part of it: later callers start afresh.
         """
         if self.workspace() is not None:
-            self._trashed_workspace = self._trash(self._store.directory)
+            self._trashed_workspace = self._trash(self._opened.directory)
 
     def _trash_state(self) -> None:
         """Move the state to the trash, marked so that everyone who still uses the session finds out."""
         write_deleted(self.ledger_fd)
-        self._trash(self._store.states())
+        self._trash(self._opened.states())
 
     def _trash(self, directory: Handle) -> TrashedTree:
         """Move the entry of the session in *directory* to the trash."""
@@ -332,7 +338,7 @@ class Claim:
 
     def _flush(self, *directories: Handle) -> None:
         for directory in directories:
-            self._store.durability.flush(directory.fd)
+            self._opened.durability.flush(directory.fd)
 
 
 class Lease:
