@@ -46,6 +46,8 @@ STATIC = {
 CORE = ("-m", "not slow and not engine")
 ADAPTERS = "tests/adapters/"
 """Never in one share with others: the frameworks take so much memory that every fork takes twice as long."""
+CONTRACT = "tests/contract/"
+"""Each file is a share of its own in `thorough`: with containers, one share of all would end last by far."""
 PASSED, FAILED, NO_TESTS = 0, 1, 5
 """Exit statuses of pytest."""
 WORKERS = (os.cpu_count() or 1) + 1
@@ -224,13 +226,13 @@ def _shares(mode: str, paths: Sequence[str]) -> list[list[str]]:
         changed, quick = _selected(_changed())
         return [[*CORE, *share] for share in (*_divided(changed), *_divided(quick))]
     is_long = mode in ("thorough", "coverage")
-    found = _divided(_files(paths or ["tests"]), THOROUGH_SHARES if is_long else SHARES)
+    found = _divided(_files(paths or ["tests"]), THOROUGH_SHARES if is_long else SHARES, is_long=is_long)
     match mode:
         case "core":
             return [[*CORE, *share] for share in found]
         case "thorough":
-            marked = [["-m", "(thorough or deeper) and not engine", *share] for share in found]
-            return [*marked, *(["-m", "thorough and engine", "--everything", *share] for share in found)]
+            slow = [["-m", "thorough and engine", "--everything", *share] for share in found]
+            return [*slow, *(["-m", "(thorough or deeper) and not engine", *share] for share in found)]
         case "coverage":
             return [["--everything", "--cov", "--cov-report=", *share] for share in found]
     return found
@@ -245,7 +247,7 @@ def _files(paths: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _divided(files: Sequence[str], count: int = SHARES) -> list[list[str]]:
+def _divided(files: Sequence[str], count: int = SHARES, *, is_long: bool = False) -> list[list[str]]:
     """Neighbours together, because they share servers and guests, in shares of about the same time."""
     known = _seconds()
     weights = {file: known.get(file.partition("::")[0], 1.0) for file in files}
@@ -253,7 +255,11 @@ def _divided(files: Sequence[str], count: int = SHARES) -> list[list[str]]:
     shares: list[list[str]] = []
     weight = 0.0
     for file in files:
-        is_apart = not shares or shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
+        is_apart = (
+            not shares
+            or shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
+            or (is_long and file.startswith(CONTRACT))
+        )
         if is_apart or weight + weights[file] / 2 > full:
             shares.append([])
             weight = 0.0
