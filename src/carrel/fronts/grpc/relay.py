@@ -36,7 +36,7 @@ SETTINGS, ACKNOWLEDGEMENT = 4, 1
 """The type of a settings frame, and the flag that makes it an acknowledgement."""
 EMPTY_SETTINGS = bytes([0, 0, 0, SETTINGS, 0, 0, 0, 0, 0])
 SETTINGS_ACKNOWLEDGED = bytes([0, 0, 0, SETTINGS, ACKNOWLEDGEMENT, 0, 0, 0, 0])
-MAX_UNAUTHENTICATED = 32
+MAX_UNAUTHENTICATED = 24
 """Most connections at one time without a call that has shown a key; the library may hold 500 KB for each."""
 PREFACE_SECONDS = 10
 """How long a client may take to send the preface and to be connected to the library."""
