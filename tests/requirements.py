@@ -237,6 +237,7 @@ REQUIREMENTS: dict[str, Requirement] = {
         "logging works without a logger, with stdlib's and with structlog, and sets up neither"
     ),
     "LOG-12": Requirement("a security warning tells the problem, the session and the path as asked"),
+    "LOG-13": Requirement("a mistake in a command line is logged as information, and not as a refusal"),
     # Running guest code
     "E-00": Requirement("a policy that says nothing has the known defaults, and every call has a timeout"),
     "E-01": Requirement("a script prints, succeeds with status 0, and tells how long it took"),

@@ -7,13 +7,21 @@ from collections.abc import Iterator
 
 from carrel.audit.event import UNDONE, Event, digest_of
 from carrel.audit.logger import PATH_CHARACTERS, PATHS, complete_fields, start_fields
-from carrel.errors import AccessError, IntoItselfError, PathError, QuotaError
+from carrel.errors import (
+    AccessError,
+    CommandDeniedError,
+    IntoItselfError,
+    PathError,
+    QuotaError,
+    ShellSyntaxError,
+)
 from carrel.fronts.grpc.call_log import CallLog
 from carrel.fronts.http.access_log import _AccessLogRecord
 from carrel.fronts.request_log import LOGGER
 from carrel.fs.api import Cause
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.result import SandboxResult
+from carrel.shell.runtime.execution import CODE_USAGE
 from docs.reference_pages.errors import coded, quota_cases
 from docs.reference_pages.log_calls import LogEvent, log_events
 from docs.reference_pages.markdown import codes, page, table
@@ -68,6 +76,8 @@ MEANINGS = {
     "session.recounted": "The files of a session were counted again, after a crash or on request.",
     "session.retrieved": "An existing session was opened.",
     "shell.failed": "A bug in carrel in a command line that ran in a worker process; `place` is where.",
+    "shell.rejected": "A command line has a syntax error, names an unknown command, or gives a command"
+    " invalid arguments; see [refusals](#refusals). `path` is the line, or the name of the command.",
     "tool.failed": "A bug in carrel in a tool; the agent got an answer that says that it failed.",
 }
 """When each event is written."""
@@ -110,6 +120,16 @@ def make() -> str:
         that is refused or stopped is logged in the same way with the operation `shell`, and a command that
         may not change the rules with `workspace`. The same refusal within ten seconds is logged once, and
         then once more with the number of `repeats`.
+
+        Mistakes are no security events. They are logged as `shell.rejected` at level info, with a `code`:
+        `{ShellSyntaxError.code}` for a line that cannot be parsed, `{CommandDeniedError.code}` for a command
+        that does not exist, and `{CODE_USAGE}` for invalid options or arguments. The first two are also in
+        the journal. A rejected shell operator and a command that exists but is not allowed are refusals:
+        `security.shell_metacharacter`, `security.shell_command`.
+
+        A service counts both since its start, also those that are not logged: `carrel_refusals_total` and
+        `carrel_mistakes_total` in `/metrics`, with the label `code`. Refusals in a worker process that was
+        killed are not counted.
         """,
         "## Requests",
         f"""

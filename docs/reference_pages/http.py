@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import carrel.audit.event
+import carrel.runtimes.result
 import carrel.service.sessions.info
+import carrel.shell.result
 import carrel.values
 import carrel.workspace.archive.extract
 from carrel.fronts.http.handlers import changes, executions, files, status
@@ -22,7 +24,7 @@ from docs.reference_pages.source import field_words
 
 def make() -> str:
     """The page about HTTP."""
-    document = describe(ROUTES, "")
+    document = describe(ROUTES, "", with_defaults=True)
     rows = list(http_rows(document))
     parts = document["components"]["schemas"]
     return page(
@@ -136,7 +138,7 @@ def value_parts(name: str, schema: Schema) -> Iterator[str]:
     if "enum" in schema:
         yield f"One of {schema_type(schema)}."
         return
-    words = field_words(kinds_of_values().get(name))
+    words = field_words(kinds_of_values().get(name.removesuffix("Input")))
     yield table(("field", "type", "meaning"), list(value_rows(schema, words)))
 
 
@@ -151,7 +153,9 @@ def kinds_of_values() -> dict[str, type]:
     """The classes of what is in answers, by name."""
     modules = (
         carrel.audit.event,
+        carrel.runtimes.result,
         carrel.service.sessions.info,
+        carrel.shell.result,
         carrel.values,
         carrel.workspace.archive.extract,
         changes,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from carrel.fronts.mcp.session_tools import SESSION_TOOLS, About, SessionTool
-from docs.reference_pages.markdown import page, plain, table
+from carrel.policy.roles import CODE
+from docs.reference_pages.markdown import codes, page, plain, table
 from docs.reference_pages.schema import argument_rows
 
 
@@ -51,7 +52,12 @@ def make() -> str:
         ),
         """
         A role has such a tool if it has the tool in the column "needs". A caller that is bound to a session
-        does not get those that create or list sessions.
+        does not get those that create, list or delete sessions.
+        """,
+        f"""
+        {codes(name for name, tool in SESSION_TOOLS.items() if tool.replaced_by == CODE)} are not listed
+        beside `{CODE}`, the tool of the profile `agent` that runs code, so that a model has one tool for it.
+        Calls of them work nevertheless.
         """,
         *(
             part

@@ -62,7 +62,7 @@ def schema_type(schema: Schema) -> str:
         return " or ".join(kind)
     if kind == "array":
         return f"list of {schema_type(schema.get('items') or {})}"
-    if kind == "object" and schema.get("additionalProperties"):
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         return f"object of {schema_type(schema['additionalProperties'])}"
     return str(kind)
 

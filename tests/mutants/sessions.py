@@ -340,7 +340,7 @@ MUTANTS = [
     Mutant(
         "gate: refusals are recorded",
         "workspace/gate.py",
-        "        self._recorder.refuse(operation, path, error.code)\n",
+        "        self._recorder.refuse(operation, _cut(error), error.code)\n",
         "",
         f"{GATE}::test_a_refusal_is_recorded_and_logged",
     ),

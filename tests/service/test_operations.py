@@ -10,9 +10,11 @@ import jsonschema
 import pytest
 
 from carrel.errors import RequestError, UnknownRequestError
+from carrel.fronts.http.openapi import describe
+from carrel.fronts.http.routes import ROUTES
 from carrel.policy.roles import WRITING
 from carrel.remote.json_codec import render
-from carrel.service.operations import OPERATIONS, Operation, find_operation, schemas
+from carrel.service.operations import OPERATIONS, Operation, find_operation
 from carrel.service.service import Service
 from carrel.workspace.workspace import Workspace
 from tests.service.conftest import OPERATOR, READER, WRITER, House
@@ -23,6 +25,7 @@ ELSEWHERE = {"changes", "close", "open"}
 LOCAL = {"explain", "host_path", "list_names", "narrowed", "reader"}
 """Speak of the host, take functions, hand out open files, or are made from others by the client."""
 
+DOCUMENT = describe(ROUTES, "0")
 GOOD: dict[str, dict[str, Any]] = {
     "append": {"path": "a.txt", "data": "more"},
     "copy": {"source": "a.txt", "target": "b.txt"},
@@ -54,9 +57,10 @@ def test_every_method_of_a_workspace_is_an_operation_a_stream_or_only_local() ->
 
 @every_operation
 def test_an_operation_answers_as_its_schema_says(row: Operation, house: House) -> None:
-    found, components = schemas()
-    arguments, result = found[row.name]
-    document = {"components": {"schemas": components}}
+    described = DOCUMENT["paths"][f"/api/v1/sessions/{{session_id}}/operations/{row.name}"]["post"]
+    arguments = described["requestBody"]["content"]["application/json"]["schema"]
+    result = described["responses"]["200"]["content"]["application/json"]["schema"]
+    document = {"components": DOCUMENT["components"]}
     jsonschema.validate(GOOD[row.name], {**document, **arguments})
 
     async def work(service: Service) -> Any:

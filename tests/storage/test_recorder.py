@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +13,7 @@ import pytest
 from carrel import AccessMode, SandboxPolicy, Workspace
 from carrel.audit.event import Event
 from carrel.audit.journal import FileJournal, MemoryJournal
-from carrel.errors import EscapeError, IntoItselfError
+from carrel.errors import EscapeError, IntoItselfError, ShellSyntaxError
 from carrel.sessions.manager import WorkspaceManager
 from tests.requirements import requirement
 from tests.workspace.dying import die, forked, survives
@@ -180,6 +181,18 @@ def test_a_pattern_through_a_link_out_is_recorded_as_a_refusal(
     with pytest.raises(ValueError, match="escapes"):
         (workspace.glob if operation == "glob" else workspace.list_files)("out/*")
     assert [(row[0], row[5]) for row in told(workspace)] == [(operation, "path.escape")]
+
+
+def test_a_mistake_that_is_repeated_is_one_record_and_a_number(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "carrel"):
+        for _ in range(1000):
+            workspace.gate.record_mistake("shell", ShellSyntaxError("no", path="cat 'f"))
+        found = [(event.path, event.error, event.repeats) for event in workspace.changes()]
+    assert found == [("cat 'f", "shell.syntax", 0), ("cat 'f", "shell.syntax", 999)]
+    logged = [(record.levelname, record.__dict__.get("repeats")) for record in caplog.records]
+    assert logged == [("INFO", None), ("INFO", 999)]
 
 
 def test_the_target_of_a_move_or_copy_is_what_was_refused(workspace: Workspace, directory: Path) -> None:

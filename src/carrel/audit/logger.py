@@ -15,6 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from carrel.audit.counts import RefusalCounts
+
 
 def printable(text: str) -> str:
     """Return *text* on one line, with all unprintable characters escaped."""
@@ -160,6 +162,8 @@ class SandboxLogger:
     def __init__(self, logger: logging.Logger | StructLogger | None = None) -> None:
         """Write to *logger*, or to the stdlib logger `carrel`."""
         self._logger = logging.getLogger("carrel") if logger is None else logger
+        self.counts = RefusalCounts()
+        """The refusals and mistakes of all workspaces that log here, whatever the level of the logger."""
 
     @classmethod
     def of(cls, logger: SandboxLogger | logging.Logger | StructLogger | None) -> SandboxLogger:

@@ -8,7 +8,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,24 @@ from carrel.workspace.workspace import Workspace
 DEFAULT_POLICY = ExecutionPolicy()
 """Policy of sandboxes that are given none, validated once."""
 
+_COMPILATION: ContextVar[OnProgress | None] = ContextVar("carrel_compilation", default=None)
+"""Watches the compilation of the guest in the current context."""
+
 RuntimeT = TypeVar("RuntimeT", bound=Runtime)
+
+
+@contextmanager
+def watching_compilation(watch: OnProgress) -> Iterator[None]:
+    """Pass *watch* the progress of compiling the guest for which calls in the current context wait.
+
+    The context is inherited by tasks and by the threads of awaited calls. A call with `on_progress` of its
+    own reports only to that.
+    """
+    token = _COMPILATION.set(watch)
+    try:
+        yield
+    finally:
+        _COMPILATION.reset(token)
 
 
 class CallOptions(TypedDict, total=False):
@@ -212,7 +229,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
                 stateful=self.stateful,
                 call=call,
                 on_output=options.get("on_output"),
-                on_progress=options.get("on_progress") or self._log_compiling(),
+                on_progress=options.get("on_progress") or self._report_compiling(),
             )
 
         return self._in_call(call, options, execute)
@@ -246,12 +263,15 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             with self._lock:
                 self._calls.discard(call)
 
-    def _log_compiling(self) -> OnProgress:
-        """Return a callback that logs once that a call waits for the guest to be compiled."""
+    def _report_compiling(self) -> OnProgress:
+        """Return a callback that logs once that a call waits for the guest, and passes the progress on."""
         is_logged = False
+        watch = _COMPILATION.get()
 
-        def log(_progress: object) -> None:
+        def report(progress: Progress) -> None:
             nonlocal is_logged
+            if watch is not None:
+                watch(progress)
             if not is_logged:
                 is_logged = True
                 self._logger.log_event(
@@ -262,7 +282,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
                     remedy="run carrel setup to compile in advance",
                 )
 
-        return log
+        return report
 
 
 class PythonSandbox(RuntimeSandbox[Runtime]):

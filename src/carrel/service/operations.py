@@ -167,13 +167,3 @@ def find_operation(name: str) -> Operation:
     except KeyError:
         known = ", ".join(OPERATIONS)
         raise UnknownRequestError(f"there is no operation {name!r}; there are: {known}") from None
-
-
-def schemas(ref: str = "#/components/schemas/{name}") -> tuple[dict[str, tuple[Any, Any]], dict[str, Any]]:
-    """Return the JSON Schemas of the parameters and result of each operation, and the shared ones by name."""
-    kinds = [kind for row in _ROWS for kind in (row.parameters, row.result)]
-    found, components = msgspec.json.schema_components(kinds, ref_template=ref)
-    rows = {row.name: (found[2 * index], found[2 * index + 1]) for index, row in enumerate(_ROWS)}
-    version = {"type": "string", "description": "Changes whenever the content is replaced or changed."}
-    components["FileInfo"]["properties"]["version"] = version
-    return rows, components

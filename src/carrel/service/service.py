@@ -89,7 +89,7 @@ class Service:
         Command lines run in the processes of *shell_workers*, also owned by the service, or else in this one.
         """
         self.settings = settings
-        self.logger = SandboxLogger.of(logger)
+        self.logger = manager.logger if logger is None else logger
         self.tenants = Tenants(manager)
         self.shell_workers = shell_workers
         self.open_sessions = OpenSessions(settings, engine=engine, shell_workers=shell_workers, clock=clock)
@@ -130,6 +130,8 @@ class Service:
             UnavailableError: The sessions directory cannot be used.
         """
         settings = load(os.environ if environ is None else environ)
+        # One for all, since it counts the refusals.
+        logger = SandboxLogger.of(logger)
         shell = settings.shell
         workers = None
         if walled and shell.workers:

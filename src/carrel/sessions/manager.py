@@ -114,15 +114,16 @@ class WorkspaceManager:
         self._min_free_bytes = min_free_bytes
         self._durability = Durability(durability)
         self._rules = tuple(rules)
-        self._logger = SandboxLogger.of(logger)
+        self.logger = SandboxLogger.of(logger)
+        """Receives the log events."""
         self._confinement = None if confinement is None else Confinement(confinement)
         self._clock = clock
         self._store = Store(self.root, self._durability)
         self._container_settings = containers or ContainerSettings()
-        self._containers = SessionContainers(self._store, self._container_settings, logger=self._logger)
+        self._containers = SessionContainers(self._store, self._container_settings, logger=self.logger)
         self._registry: Registry = SqliteRegistry(self._store.state, durability=self._durability)
         self._workspaces = SessionWorkspaces(
-            logger=self._logger,
+            logger=self.logger,
             clock=self._clock,
             durability=self._durability,
             min_free_bytes=min_free_bytes,
@@ -198,7 +199,7 @@ class WorkspaceManager:
             durability=self._durability,
             rules=self._rules,
             containers=self._container_settings,
-            logger=self._logger,
+            logger=self.logger,
             confinement=self._confinement,
             clock=self._clock,
         )
@@ -536,7 +537,7 @@ class WorkspaceManager:
         session_id = require_session_id(session_id)
         deleted = self._delete(session_id)
         if deleted:
-            self._logger.log_event("session.deleted", session_id=session_id)
+            self.logger.log_event("session.deleted", session_id=session_id)
         return deleted
 
     def _delete(self, session_id: str, *, only_expired: bool = False) -> bool:
@@ -570,13 +571,13 @@ class WorkspaceManager:
             self._store,
             self._registry,
             self._containers,
-            logger=self._logger,
+            logger=self.logger,
             clock=self._clock,
             full_sweeps=self._full_sweeps,
         )
 
     def _log(self, event: str, session_id: str) -> None:
-        self._logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))
+        self.logger.log_event(event, session_id=session_id, workspace_path=str(self.root / session_id))
 
 
 def _exists(session_id: str) -> SessionExistsError:

@@ -41,6 +41,7 @@ class Recorder:
         self._clock = clock
         self._durability = durability
         self._repeats = Repeats()
+        self._mistakes = Repeats()
 
     def now(self) -> int:
         """Return the time in nanoseconds since the epoch."""
@@ -119,16 +120,29 @@ class Recorder:
             return
         raise problem
 
-    def refuse(self, operation: str, path: str, code: str) -> None:
-        """Record and log a refusal: the first at once, its repeats as a count."""
+    def refuse(self, operation: str, path: str, code: str, *, is_mistake: bool = False) -> None:
+        """Record and log a refusal: the first at once, its repeats as a count.
+
+        A mistake in a command line is recorded in the same way, but is not logged as a security event.
+        """
         self._durability.require_waiting()
+        self.logger.counts.add(code, is_mistake=is_mistake)
         event = self.event(operation, path, error=code)
         self.relay((event,))
-        self._write_refusals(self._repeats.add(event))
+        if is_mistake:
+            self._write_mistakes(self._mistakes.add(event))
+        else:
+            self._write_refusals(self._repeats.add(event))
+
+    def log_mistake(self, path: str, code: str) -> None:
+        """Log and count a mistake in a command line that is an ordinary result, so it is not recorded."""
+        self.logger.counts.add(code, is_mistake=True)
+        self._log_mistake(path, code)
 
     def record_repeats(self) -> None:
-        """Record the repeats of refusals that have been counted since the last time."""
+        """Record the repeats of refusals and mistakes that have been counted since the last time."""
         self._write_refusals(self._repeats.take_counts())
+        self._write_mistakes(self._mistakes.take_counts())
 
     def _write_refusals(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -140,6 +154,16 @@ class Recorder:
                 path=event.path,
                 repeats=event.repeats or None,
             )
+
+    def _write_mistakes(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._append(event)
+            self._log_mistake(event.path, event.error or "", event.repeats or None)
+
+    def _log_mistake(self, path: str, code: str, repeats: int | None = None) -> None:
+        self.logger.log_event(
+            "shell.rejected", session_id=self.session_id, code=code, path=path, repeats=repeats
+        )
 
     def record_undone(self, event: Event) -> None:
         """Record that the change of *event* was not made."""
@@ -167,7 +191,7 @@ class Recorder:
             RotatedError: Some of the events are no longer kept.
             UnavailableError: The journal cannot be read.
         """
-        if refusals and self._repeats.has_counts:
+        if refusals and (self._repeats.has_counts or self._mistakes.has_counts):
             self._durability.require_waiting()
             self.record_repeats()
         try:

@@ -319,9 +319,16 @@ class Gate:
         """Record a refused operation, unless the error is a mere mistake."""
         if isinstance(error, IntoItselfError):
             return
-        path = (error.path or "")[:PATH_BYTES]
         # Without the session lock: a refusal must not wait, on an event loop or in a signal handler.
-        self._recorder.refuse(operation, path, error.code)
+        self._recorder.refuse(operation, _cut(error), error.code)
+
+    def record_mistake(self, operation: str, error: CarrelError) -> None:
+        """Record a command line that is merely wrong, such as one with a syntax error."""
+        self._recorder.refuse(operation, _cut(error), error.code, is_mistake=True)
+
+    def log_mistake(self, path: str, code: str) -> None:
+        """Log and count an invalid use of the command *path*."""
+        self._recorder.log_mistake(path[:PATH_BYTES], code)
 
     def log(self, operation: str, path: ParsedPath, **fields: object) -> None:
         """Log `session.file.<operation>` with the path as requested."""
@@ -371,6 +378,11 @@ class Gate:
         found = self._recorder.events(since, refusals=refusals)
         shown = self._roots.filter if isinstance(self._roots, View) else None
         return found if shown is None else filter(shown.includes, found)
+
+
+def _cut(error: CarrelError) -> str:
+    """Return the path of a refusal as it is recorded."""
+    return (error.path or "")[:PATH_BYTES]
 
 
 def _reduce_depth(

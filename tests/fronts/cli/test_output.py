@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
+import time
 
 import pytest
 
 from carrel.fronts.cli.main import cli
+from carrel.fronts.cli.output import arrow, render_local_time, render_size
 from tests.fronts.cli.conftest import Carrel
 
 RED = b"\x1b[31m"
@@ -56,3 +59,65 @@ def test_what_click_colours_obeys_the_same_wish(
         assert cli.callback is not None
         context.invoke(cli.callback, sessions_dir=None, verbose=False)
         assert context.color is expected
+
+
+class Screen(io.TextIOWrapper):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoding", "sign"),
+    [
+        (Screen, "utf-8", "\N{RIGHTWARDS ARROW}"),
+        (Screen, "ascii", "->"),
+        (Screen, "latin-1", "->"),
+        (io.TextIOWrapper, "utf-8", "->"),
+    ],
+)
+def test_an_arrow_is_plain_where_it_could_not_be_shown(
+    kind: type[io.TextIOWrapper], encoding: str, sign: str
+) -> None:
+    assert arrow(kind(io.BytesIO(), encoding=encoding)) == sign
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (34_304, "33.5 KiB"),
+        (100 * 2**20, "100 MiB"),
+        (3 * 2**40, "3 TiB"),
+        (5000 * 2**40, "5,000 TiB"),
+    ],
+)
+def test_a_size_has_its_unit(count: int, text: str) -> None:
+    assert render_size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "age"),
+    [
+        (0, "now"),
+        (1, "1 second ago"),
+        (59, "59 seconds ago"),
+        (3599, "59 minutes ago"),
+        (7200, "2 hours ago"),
+        (86_400, "1 day ago"),
+        (-90, "in 1 minute"),
+    ],
+)
+def test_a_time_is_local_and_has_its_age(monkeypatch: pytest.MonkeyPatch, seconds: int, age: str) -> None:
+    monkeypatch.setenv("TZ", "UTC-2")
+    time.tzset()
+    try:
+        assert render_local_time(0, seconds * 10**9) == f"1970-01-01 02:00:00 ({age})"
+        assert render_local_time(10**30, 0) == "@1000000000000000000000"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -50,7 +50,8 @@ def test_the_era_is_the_one_that_the_client_opens_with(talk: Talk, request: pyte
 
 def test_every_tool_says_what_it_does_to_files_and_takes_a_session(talk: Talk) -> None:
     tools = {tool.name: tool for tool in talk.run(talk.client.list_tools).tools}
-    assert {"file_read", "file_write", "bash", "python_executor", "execute_code"} <= tools.keys()
+    assert {"file_read", "file_write", "bash", "python_executor", "destroy_session"} <= tools.keys()
+    assert all(tool.title for tool in tools.values())
     read, write = tools["file_read"], tools["file_write"]
     assert read.annotations is not None
     assert read.annotations.read_only_hint is True

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from itertools import count
+from pathlib import Path
 
 import pytest
 
-from carrel.fronts.mcp.progress import with_progress
+from carrel.config.load import load
+from carrel.fronts.mcp.client_context import ClientContext
+from carrel.fronts.mcp.progress import compilation_messages, with_progress
+from carrel.fronts.mcp.tool_calls import ToolCalls
+from carrel.runtimes.wasm.build import compiled
+from carrel.runtimes.wasm.build.compiled import CompiledGuest, Progress
+from carrel.runtimes.wasm.pool import Pool
+from carrel.runtimes.wasm.runtime import PythonRuntime
+from carrel.sandbox import sandbox
+from carrel.service.principal import Principal
+from carrel.service.service import Service
+from carrel.sessions.manager import WorkspaceManager
 
 
 def test_it_is_told_until_the_work_is_done() -> None:
@@ -78,3 +92,52 @@ def test_who_does_not_want_it_any_more_waits_for_its_end() -> None:
 
     asyncio.run(main())
     assert ends == ["stopped", "told"]
+
+
+# While the guest compiles
+
+
+@pytest.mark.parametrize("tool", ["python_executor", "execute_code", "bash"])
+def test_a_client_is_told_that_its_call_waits_for_the_guest(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled, "_POLL_SECONDS", 0.001)
+    heard = tmp_path / "heard"
+    os.mkfifo(heard)
+    # It fails as soon as the client was told.
+    compiler = [sys.executable, "-c", f"open({str(heard)!r}).read(); raise SystemExit(3)"]
+    guest = CompiledGuest(tmp_path / "cache", command=compiler)
+    engine = PythonRuntime(guest, Pool(str(guest.directory)))
+    client = ClientContext(caller=Principal(name="someone", role="developer", session="s1"))
+    arguments = {"command": "python -c 1"} if tool == "bash" else {"code": "1"}
+    messages: list[str] = []
+
+    async def report(_: float, __: None, message: str) -> None:
+        if not messages and "compiling the guest" in message:
+            messages.append(message)
+            await asyncio.to_thread(heard.write_text, "heard")
+
+    async def main() -> None:
+        manager = WorkspaceManager(tmp_path / "sessions")
+        async with Service(manager, load(os.environ), engine=lambda _: engine) as service:
+            calls = ToolCalls(service, progress_seconds=0.001)
+            await calls.call(client, tool, arguments, report)
+
+    asyncio.run(main())
+    (message,) = messages
+    assert "this is done once" in message
+
+
+def test_the_progress_of_compiling_is_told_once_each_and_in_its_own_context() -> None:
+    done = Progress(elapsed_seconds=7, expected_seconds=90)
+    waiting = Progress(elapsed_seconds=8, expected_seconds=90, waiting=True)
+    with compilation_messages() as take:
+        watch = sandbox._COMPILATION.get()
+        assert watch is not None
+        assert take() is None
+        watch(done)
+        assert take() == "compiling the guest, 7 s of about 90 s; this is done once"
+        assert take() is None
+        watch(waiting)
+        assert take() == "waiting for another process to compile the guest, 8 s"
+    assert sandbox._COMPILATION.get() is None

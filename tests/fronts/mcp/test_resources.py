@@ -196,12 +196,13 @@ def test_who_listens_hears_of_a_directory_that_is_moved_away(bound: Talk) -> Non
     assert bound.run(heard) == ResourceUpdated("carrel:///d/f")
 
 
-def test_a_session_that_is_made_anew_is_listened_to_again(bound: Talk) -> None:
+def test_a_session_that_is_made_anew_is_listened_to_again(bound: Talk, sessions: Path) -> None:
     bound.output("file_write", path="a", content="1")
 
     async def heard() -> list[object]:
         async with bound.client.listen(resource_subscriptions=["carrel:///a"]) as events:
-            await bound.client.call_tool("destroy_session", {})
+            with WorkspaceManager(sessions) as manager:
+                await asyncio.to_thread(manager.delete_workspace, "s1")
             told: list[object] = [await anext(aiter(events))]
             await bound.client.call_tool("file_write", {"path": "a", "content": "2"})
             return [*told, await anext(aiter(events))]

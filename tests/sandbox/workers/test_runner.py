@@ -10,10 +10,12 @@ from threading import Event, Thread
 
 import pytest
 
+from carrel.audit.logger import SandboxLogger
 from carrel.errors import ClosedError, SessionMissingError
 from carrel.policy.rules import AccessMode
 from carrel.sandbox.shell import Shell
 from carrel.sandbox.workers.pool import ShellWorkers
+from carrel.sandbox.workers.protocol import parse_counts
 from carrel.sandbox.workers.runner import SessionRunner
 from carrel.sessions.manager import WorkspaceManager
 from carrel.shell.budget import STATUS_CANCELLED, STATUS_TIMED_OUT, Budget
@@ -143,6 +145,28 @@ def test_refusals_of_a_worker_are_logged_here(
     with caplog.at_level(logging.WARNING, "carrel"):
         make_shell(workers).run("cat /etc/passwd")
     assert [record.event for record in caplog.records] == ["security.access_outside"]  # type: ignore[attr-defined]
+
+
+def test_refusals_and_mistakes_in_a_worker_are_counted_here_whatever_is_logged(make_shell: MakeShell) -> None:
+    workers = ShellWorkers(1, 512 * MIB, logger=SandboxLogger(logging.Logger("silent", logging.CRITICAL)))
+    try:
+        shell = make_shell(workers)
+        for _ in range(3):
+            shell.run("cat /etc/passwd; git status; ls --colour-me")
+        counts = workers.logger.counts
+        assert counts.of(mistakes=False) == {"access.outside": 3}
+        assert counts.of(mistakes=True) == {"shell.command": 3, "shell.usage": 3}
+    finally:
+        workers.close()
+
+
+@pytest.mark.parametrize(
+    "head", [None, 1, [1], [[True, "limit.time"]], [[True, "x y", 1]], [[False, "a", -1]], [[0, "a", 1]]]
+)
+def test_a_worker_reports_nothing_but_numbers(head: object) -> None:
+    assert parse_counts([[False, "path.escape", 2]]) == [(False, "path.escape", 2)]
+    with pytest.raises(ValueError, match="numbers"):
+        parse_counts(head)
 
 
 def test_a_long_line_of_pipes_finds_memory_for_its_threads(

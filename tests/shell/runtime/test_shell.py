@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from carrel.audit.logger import SandboxLogger
 from carrel.errors import ClosedError
 from carrel.policy.rules import AccessMode, SandboxPolicy
 from carrel.shell.budget import Budget
 from carrel.shell.result import ShellResult
 from carrel.shell.runtime.shell import BareShell
 from carrel.workspace.workspace import Workspace
+from tests.requirements import requirement
 
 
 @pytest.fixture
@@ -50,6 +53,51 @@ def test_a_metacharacter_is_refused_reported_and_recorded(
     (event,) = list(workspace.changes())
     assert (event.operation, event.path, event.error) == ("shell", line, "shell.metacharacter")
     assert not (directory / "g").exists()
+
+
+@requirement("LOG-13")
+@pytest.mark.parametrize(
+    ("line", "code", "path", "is_recorded"),
+    [
+        ("cat 'f", "shell.syntax", "cat 'f", True),
+        ("git status", "shell.command", "git", True),
+        ("ls --colour-me", "shell.usage", "ls", False),
+        ("cp f", "shell.usage", "cp", False),
+    ],
+)
+def test_a_mistake_is_no_security_event(
+    directory: Path, caplog: pytest.LogCaptureFixture, line: str, code: str, path: str, is_recorded: bool
+) -> None:
+    logger = SandboxLogger()
+    with caplog.at_level(logging.INFO, "carrel"), Workspace.open(directory, logger=logger) as workspace:
+        assert not BareShell(workspace).run(line).success
+        recorded = [(event.path, event.error) for event in workspace.changes()]
+    (record,) = caplog.records
+    fields = record.__dict__
+    assert (fields["event"], record.levelname) == ("shell.rejected", "INFO")
+    assert (fields["code"], fields["path"]) == (code, path)
+    assert recorded == [(path, code)] * is_recorded
+    counts = logger.counts
+    assert (counts.of(mistakes=True), counts.of(mistakes=False)) == ({code: 1}, {})
+
+
+@requirement("LOG-10")
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ("cat f | head", "security.shell_metacharacter"),
+        ("rm f", "security.shell_command"),
+        ("cat /etc/passwd", "security.access_outside"),
+        ("workspace rw", "security.access_denied"),
+    ],
+)
+def test_what_is_denied_is_a_security_event(
+    workspace: Workspace, caplog: pytest.LogCaptureFixture, line: str, event: str
+) -> None:
+    shell = BareShell(workspace, commands=("cat", "workspace"))
+    with caplog.at_level(logging.WARNING, "carrel"):
+        shell.run(line)
+    assert [record.event for record in caplog.records] == [event]  # type: ignore[attr-defined]
 
 
 def test_an_unclosed_quote_is_an_error(shell: BareShell) -> None:

@@ -98,6 +98,45 @@ def render_time(time_ns: int) -> str:
         return f"@{seconds}"
 
 
+_AGES = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
+
+
+def render_local_time(time_ns: int, now_ns: int) -> str:
+    """Render a time for people: in the local time zone, and how long ago that is or how soon it will be."""
+    from datetime import datetime
+
+    try:
+        text = f"{datetime.fromtimestamp(time_ns // 10**9):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):
+        return render_time(time_ns)
+    return f"{text} ({_age((now_ns - time_ns) // 10**9)})"
+
+
+def _age(seconds: int) -> str:
+    for name, unit in _AGES:
+        if (count := abs(seconds) // unit) > 0:
+            amount = f"{count:,} {name}{'' if count == 1 else 's'}"
+            return f"{amount} ago" if seconds > 0 else f"in {amount}"
+    return "now"
+
+
+def render_size(count: int) -> str:
+    """Render a size for people: `117 bytes`, `33.5 KiB`, `100 MiB`."""
+    for name, unit in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= unit:
+            return f"{f'{count / unit:,.1f}'.removesuffix('.0')} {name}"
+    return f"{count} byte{'' if count == 1 else 's'}"
+
+
+def arrow(stream: TextIO) -> str:
+    """Return an arrow for *stream*: `->` unless it is a terminal that can show a better one."""
+    try:
+        "\N{RIGHTWARDS ARROW}".encode(stream.encoding)
+    except (UnicodeError, LookupError, TypeError):
+        return "->"
+    return "\N{RIGHTWARDS ARROW}" if stream.isatty() else "->"
+
+
 def print_json(document: dict[str, Any] | list[Any], *, err: bool = False) -> None:  # Any: any JSON value
     """Print one JSON document on one line of ASCII."""
     import json

@@ -76,3 +76,15 @@ class Metrics(Collector):
         yield GaugeMetricFamily(
             "carrel_sessions_open", "Sessions that are open now.", len(self._service.open_sessions)
         )
+        counts = self._service.logger.counts
+        yield _by_code(
+            "carrel_refusals", "Operations that were refused, by error code.", counts.of(mistakes=False)
+        )
+        yield _by_code("carrel_mistakes", "Invalid command lines, by error code.", counts.of(mistakes=True))
+
+
+def _by_code(name: str, words: str, numbers: dict[str, int]) -> Metric:
+    family = CounterMetricFamily(name, words, labels=("code",))
+    for code, number in sorted(numbers.items()):
+        family.add_metric((code,), number)
+    return family

@@ -1,20 +1,28 @@
-"""The OpenAPI 3.1 description, generated from the tables of routes and operations."""
+"""The OpenAPI 3.1 description, generated from the tables of routes and operations.
+
+Programs generate typed clients from it: an answer has all its fields, a field of a request may be omitted
+unless it is required, and an object without listed fields may have any.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
 from carrel.fronts.http.router import BodySpec, ResponseSpec, Route, parameter_names
+from carrel.runtimes.result import SandboxResult
 from carrel.service.error_status import error_status
-from carrel.service.operations import OPERATIONS, schemas
+from carrel.service.operations import OPERATIONS
+from carrel.shell.result import ShellResult
 from carrel.values import FileInfo
 
 Document = dict[str, Any]  # Any: any JSON
+Schemas = dict[Any, Document]  # Any: types, which have no type of their own
 
 COMMON_ERRORS = ("request.invalid", "carrel.error", "service.stopping", "limit.requests")
 """Error codes of every route."""
@@ -55,6 +63,33 @@ _ROLE = {
     "description": "The role to act in, one of those that the caller may choose.",
     "schema": {"type": "string"},
 }
+_GROUPS = {
+    "sessions": "Create, inspect, extend and delete sessions.",
+    "files": "Read and change the files of a session.",
+    "operations": "Run one operation of a workspace, with its arguments as JSON.",
+    "archives": "Download and upload directories.",
+    "tools": "Tools for agents, as a role and a profile offer them.",
+    "execution": "Run command lines and code.",
+    "changes": "Read the journal.",
+    "service": "The state of the service.",
+}
+_ADDED: dict[str, Document] = {
+    "FileInfo": {
+        "version": {"type": "string", "description": "Changes whenever the content is replaced or changed."}
+    },
+    "SandboxResult": {"workspace_path": {"type": "string", "description": "Always `/workspace`."}},
+    "ShellResult": {
+        "success": {"type": "boolean", "description": "Whether the exit status is 0."},
+        "stdout": {"type": "string"},
+        "stderr": {"type": "string"},
+        "encoding": {
+            "type": "string",
+            "enum": ["utf-8", "base64"],
+            "description": "Encoding of `stdout` and `stderr`: `utf-8`, or `base64` if one is not text.",
+        },
+    },
+}
+"""Fields that values have in JSON besides their own, or that have another type there."""
 _PARAMETERS = {
     "session_id": "The session.",
     "path": "A path in the workspace; slashes may be written as %2F.",
@@ -63,8 +98,12 @@ _PARAMETERS = {
 }
 
 
-def describe(routes: Iterable[Route], version: str) -> Document:
-    """Return the OpenAPI document."""
+def describe(routes: Iterable[Route], version: str, *, with_defaults: bool = False) -> Document:
+    """Return the OpenAPI document.
+
+    Defaults of fields in the bodies of requests are in their descriptions, since generators of clients take a
+    field with a `default` for one that is always there; *with_defaults* keeps them.
+    """
     shown = list(routes)
     writer = _Writer(shown)
     paths: dict[str, Document] = defaultdict(dict)
@@ -73,6 +112,9 @@ def describe(routes: Iterable[Route], version: str) -> Document:
             writer.add_operations(paths, route)
         else:
             writer.add(paths, route)
+    components = writer.used_components(paths)
+    if not with_defaults:
+        _hide_defaults(components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -81,16 +123,18 @@ def describe(routes: Iterable[Route], version: str) -> Document:
             "summary": "Sessions with confined workspaces: files, commands, code and tools.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        # Relative to the address of this document.
+        "servers": [{"url": "/", "description": "The service that sent this description."}],
         "paths": dict(paths),
         "components": {
-            "schemas": writer.components,
+            "schemas": components,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "An API key, or a token (JWT)."}
             },
         },
         # Optional, because `serve.require_key` may be off.
         "security": [{"key": []}, {}],
-        "tags": [{"name": name} for name in dict.fromkeys(route.group for route in shown)],
+        "tags": [{"name": name, "description": meaning} for name, meaning in _GROUPS.items()],
     }
 
 
@@ -98,12 +142,31 @@ class _Writer:
     """Describes routes one by one."""
 
     def __init__(self, routes: list[Route]) -> None:
-        kinds = list(dict.fromkeys(kind for route in routes for kind in _types(route)))
-        # `schemas` adds the version to the schema of a file, so it takes precedence.
-        self._operations, operation_parts = schemas(_REF)
-        found, parts = msgspec.json.schema_components(kinds, ref_template=_REF)
-        self._schemas = dict(zip(kinds, found, strict=True))
-        self.components: Document = {**parts, **operation_parts, "Error": _ERROR}
+        requests, self._requests = _schemas(
+            [*_request_types(routes), *(row.parameters for row in OPERATIONS.values())]
+        )
+        answers, self._answers = _schemas(
+            [*_answer_types(routes), *(row.result for row in OPERATIONS.values())]
+        )
+        for name, schema in answers.items():
+            _complete(schema, _ADDED.get(name, {}))
+        for name in [name for name, schema in requests.items() if answers.get(name, schema) != schema]:
+            # A request may omit what the answer always has.
+            requests[f"{name}Input"] = {**requests.pop(name), "title": f"{name}Input"}
+            _rename((requests, self._requests), name)
+        self.components: Document = {**requests, **answers, "Error": _ERROR}
+        for part in (self.components, self._requests, self._answers):
+            _open_objects(part)
+
+    def used_components(self, paths: Document) -> Document:
+        """Return the schemas that *paths* refer to, directly or not."""
+        used: set[str] = set()
+        found = [paths]
+        while found:
+            names = {name for part in found for name in _references(part)} - used
+            used |= names
+            found = [self.components[name] for name in names]
+        return {name: schema for name, schema in self.components.items() if name in used}
 
     def add(self, paths: dict[str, Document], route: Route) -> None:
         """Describe one route."""
@@ -118,7 +181,7 @@ class _Writer:
     def add_operations(self, paths: dict[str, Document], route: Route) -> None:
         """Describe the route of the operations, once for each operation."""
         for name, row in OPERATIONS.items():
-            parameters, result = self._operations[name]
+            parameters, result = self._requests[row.parameters], self._answers[row.result]
             document = self._operation(route)
             document["operationId"] = f"operation_{name}"
             document["summary"] = row.summary
@@ -141,14 +204,14 @@ class _Writer:
         if route.body is not None:
             document["requestBody"] = {
                 "required": route.body.is_required,
-                "content": self._contents((route.body,)),
+                "content": self._contents((route.body,), self._requests),
             }
         if route.is_open:
             document["security"] = []
         return document
 
     def _query(self, route: Route) -> list[Document]:
-        schema = _resolved(self.components, self._schemas[route.query])
+        schema = _resolved(self.components, self._requests[route.query])
         required = schema.get("required", ())
         return [
             {
@@ -175,31 +238,108 @@ class _Writer:
     def _response(self, reply: ResponseSpec) -> Document:
         document: Document = {"description": reply.meaning}
         if reply.contents:
-            document["content"] = self._contents(reply.contents)
+            document["content"] = self._contents(reply.contents, self._answers)
         if reply.headers:
             document["headers"] = {name: {"schema": {"type": "string"}} for name in reply.headers}
         return document
 
-    def _contents(self, contents: Iterable[BodySpec]) -> Document:
-        return {kind: self._media(content) for content in contents for kind in content.media_types}
+    def _contents(self, contents: Iterable[BodySpec], schemas: Schemas) -> Document:
+        return {kind: self._media(content, schemas) for content in contents for kind in content.media_types}
 
-    def _media(self, content: BodySpec) -> Document:
+    def _media(self, content: BodySpec, schemas: Schemas) -> Document:
         if content.schema is None:
             return {}
         if isinstance(content.schema, type):
-            return {"schema": self._schemas[content.schema]}
-        return {"schema": dict(content.schema)}
+            return {"schema": schemas[content.schema]}
+        schema = dict(content.schema)
+        name = schema.get("title")
+        if name is None:
+            return {"schema": schema}
+        self.components[name] = schema
+        return {"schema": {"$ref": _REF.format(name=name)}}
 
 
-def _types(route: Route) -> Iterable[type]:
-    yield FileInfo
-    yield route.query
-    contents = [content for reply in route.replies for content in reply.contents]
-    if route.body is not None:
-        contents.append(route.body)
-    for content in contents:
-        if isinstance(content.schema, type):
-            yield content.schema
+def _request_types(routes: list[Route]) -> Iterator[type]:
+    for route in routes:
+        yield route.query
+        if route.body is not None and isinstance(route.body.schema, type):
+            yield route.body.schema
+
+
+def _answer_types(routes: list[Route]) -> Iterator[type]:
+    yield from (FileInfo, SandboxResult, ShellResult)
+    contents = (content for route in routes for reply in route.replies for content in reply.contents)
+    yield from (content.schema for content in contents if isinstance(content.schema, type))
+
+
+def _schemas(kinds: Iterable[Any]) -> tuple[Document, Schemas]:  # Any: types, which have no type of their own
+    """Return the shared schemas by name, and the schema of each type."""
+    wanted = list(dict.fromkeys(kinds))
+    found, components = msgspec.json.schema_components(wanted, schema_hook=_object_schema, ref_template=_REF)
+    for schema in components.values():
+        if "description" in schema:
+            schema["description"] = schema["description"].partition("\n\n")[0]
+    return components, dict(zip(wanted, found, strict=True))
+
+
+def _object_schema(kind: type) -> Document:
+    """Return the schema of `object`, which stands for any JSON value."""
+    if kind is object:
+        return {"description": "Any JSON value."}
+    raise NotImplementedError
+
+
+def _complete(schema: Document, added: Document) -> None:
+    """Require all fields of an answer, except those that `UNSET` omits."""
+    fields = schema.get("properties")
+    if fields is None:
+        return
+    required = [name for name in fields if name in schema["required"] or "default" in fields[name]]
+    for field in fields.values():
+        field.pop("default", None)
+    fields |= added
+    schema["required"] = list(dict.fromkeys([*required, *added]))
+
+
+def _hide_defaults(components: Document) -> None:
+    """Move the defaults of fields into their descriptions."""
+    for schema in components.values():
+        for field in schema.get("properties", {}).values():
+            if "default" in field:
+                default = f"Default: `{json.dumps(field.pop('default'))}`."
+                field["description"] = f"{field.get('description', '')} {default}".lstrip()
+
+
+def _rename(parts: Any, name: str) -> None:  # Any: any JSON, and a tuple of it
+    """Refer to the schema of requests instead of the schema *name*."""
+    for each in _objects(parts):
+        if each.get("$ref") == _REF.format(name=name):
+            each["$ref"] = _REF.format(name=f"{name}Input")
+
+
+def _open_objects(parts: Any) -> None:  # Any: any JSON
+    """Say of every object without listed fields that it may have any, and of every enum of texts its type."""
+    for each in _objects(parts):
+        if each.get("type") == "object" and not each.keys() & {"properties", "additionalProperties"}:
+            each["additionalProperties"] = True
+        if "type" not in each and all(isinstance(value, str) for value in each.get("enum", [None])):
+            each["type"] = "string"
+
+
+def _references(part: Any) -> Iterator[str]:  # Any: any JSON
+    """Yield the names of the schemas that *part* refers to."""
+    for each in _objects(part):
+        if isinstance(each.get("$ref"), str):
+            yield each["$ref"].rpartition("/")[2]
+
+
+def _objects(part: Any) -> Iterator[Document]:  # Any: any JSON, and a tuple of it
+    """Yield all objects in *part*, and itself if it is one."""
+    if isinstance(part, dict):
+        yield part
+    if isinstance(part, dict | list | tuple):
+        for each in list(part.values() if isinstance(part, dict) else part):
+            yield from _objects(each)
 
 
 def _errors(route: Route) -> dict[int, list[str]]:

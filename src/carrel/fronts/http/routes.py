@@ -52,9 +52,13 @@ ANY_BYTES = BodySpec(media_types=("application/octet-stream",))
 ANY_TYPE = BodySpec(media_types=("*/*",))
 STREAM = BodySpec(schema={"type": "string"}, media_types=(MEDIA_TYPE,))
 ANY_JSON = BodySpec(schema={})
-TOOL_RESULT = BodySpec(schema=RESULT_SCHEMA)
+TOOL_RESULT = BodySpec(
+    schema={"title": "ToolResult", "description": "The result of a tool.", **RESULT_SCHEMA}
+)
 FLAT_TOOL = BodySpec(
     schema={
+        "title": "ToolCallBody",
+        "description": "The name of a tool, and its arguments as further fields.",
         "type": "object",
         "properties": {
             "tool": {"type": "string"},
@@ -67,8 +71,10 @@ FLAT_TOOL = BodySpec(
 )
 TOOL_LIST = BodySpec(
     schema={
+        "title": "ToolList",
+        "description": "The definitions of tools, in the requested format.",
         "type": "object",
-        "properties": {"tools": {"type": "array", "items": {"type": "object"}}},
+        "properties": {"tools": {"type": "array", "items": {"type": "object", "additionalProperties": True}}},
         "required": ["tools"],
     }
 )
@@ -469,7 +475,7 @@ ROUTES: tuple[Route, ...] = (
         "/openapi.json",
         status.openapi,
         "Get the OpenAPI description",
-        _reply("The OpenAPI document.", BodySpec(schema={"type": "object"})),
+        _reply("The OpenAPI document.", BodySpec(schema={"type": "object", "additionalProperties": True})),
         is_open=True,
     ),
 )

@@ -4,16 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import anyio
+
+from carrel.runtimes.wasm.build.compiled import Progress
+from carrel.sandbox.sandbox import watching_compilation
 
 T = TypeVar("T")
 Report = Callable[[float, None, str], Awaitable[None]]
 """Sends one notification: progress, total and message."""
 
 INTERVAL_SECONDS = 1.0
+
+
+@contextmanager
+def compilation_messages() -> Iterator[Callable[[], str | None]]:
+    """Yield a function that returns the progress of compiling the guest, if work has waited for it lately.
+
+    The work must start in the context of the caller.
+    """
+    latest: Progress | None = None
+
+    def watch(progress: Progress) -> None:
+        nonlocal latest
+        latest = progress
+
+    def take() -> str | None:
+        nonlocal latest
+        progress, latest = latest, None
+        if progress is None:
+            return None
+        if progress.waiting:
+            return f"waiting for another process to compile the guest, {progress.elapsed_seconds:.0f} s"
+        elapsed, expected = progress.elapsed_seconds, progress.expected_seconds
+        return f"compiling the guest, {elapsed:.0f} s of about {expected:.0f} s; this is done once"
+
+    with watching_compilation(watch):
+        yield take
 
 
 async def with_progress(

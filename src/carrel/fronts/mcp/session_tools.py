@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from carrel.errors import ToolError
 from carrel.fronts.mcp import available_runtimes
 from carrel.fronts.mcp.client_context import ClientContext
-from carrel.fronts.mcp.progress import Report, with_progress
+from carrel.fronts.mcp.progress import Report, compilation_messages, with_progress
 from carrel.policy.roles import CODE, WRITING, Role
 from carrel.remote.json_codec import render
 from carrel.runtimes.result import SandboxResult
@@ -57,6 +57,10 @@ class SessionTool:
     run: Callable[[SessionToolCall], Awaitable[ToolResult]]
     needs: str | None = None
     """The tool that a role must include to use this one."""
+    replaced_by: str | None = None
+    """A tool beside which this one is not listed, because it does the same; calls of it work nevertheless."""
+    ends_session: bool = False
+    """Whether the session is gone afterwards, so that callers that are bound to it do not get the tool."""
     about: About = About.ONE
     reads: bool = False
     destructive: bool = False
@@ -64,7 +68,7 @@ class SessionTool:
 
     def is_allowed(self, client: ClientContext, role: Role) -> bool:
         """Whether the role may use the tool, and the tool makes sense for the client."""
-        if client.is_bound and self.about is About.MANY:
+        if client.is_bound and (self.about is About.MANY or self.ends_session):
             return False
         return self.needs is None or role.allows(self.needs)
 
@@ -172,27 +176,28 @@ async def execute_code(call: SessionToolCall) -> ToolResult:
             f" the languages are: {available_runtimes.PYTHON}",
         )
     code = CodeRequest(code=arguments.code, timeout_seconds=arguments.timeout)
-    execution = await call.service.start(call.client.caller, call.session, code, create=True)
-    output_bytes = 0
+    with compilation_messages() as compiling:
+        execution = await call.service.start(call.client.caller, call.session, code, create=True)
+        output_bytes = 0
 
-    async def wait() -> SandboxResult:
-        nonlocal output_bytes
-        async for output in execution.events():
-            output_bytes = output.offset
-        result = await execution.result()
-        assert isinstance(result, SandboxResult)  # noqa: S101  # the result of code
-        return result
+        async def wait() -> SandboxResult:
+            nonlocal output_bytes
+            async for output in execution.events():
+                output_bytes = output.offset
+            result = await execution.result()
+            assert isinstance(result, SandboxResult)  # noqa: S101  # the result of code
+            return result
 
-    with execution.attached():
-        try:
-            result = await with_progress(
-                wait(),
-                call.report,
-                lambda: f"{execution.id}: {output_bytes} bytes of output",
-                interval_seconds=call.progress_seconds,
-            )
-        finally:
-            execution.cancel()
+        with execution.attached():
+            try:
+                result = await with_progress(
+                    wait(),
+                    call.report,
+                    lambda: f"{execution.id}: {compiling() or f'{output_bytes} bytes of output'}",
+                    interval_seconds=call.progress_seconds,
+                )
+            finally:
+                execution.cancel()
     return _execution_result(execution.id, result)
 
 
@@ -227,6 +232,7 @@ async def cancel_execution(call: SessionToolCall) -> ToolResult:
 
 
 _ROWS = (
+    # Sessions
     SessionTool(
         name="create_session",
         summary="Create a session with its own workspace",
@@ -235,15 +241,6 @@ _ROWS = (
         run=create_session,
         about=About.MANY,
         idempotent=False,
-    ),
-    SessionTool(
-        name="destroy_session",
-        summary="Delete a session and all its files",
-        notes="",
-        parameters=Parameters(NoArguments),
-        run=destroy_session,
-        needs=WRITING,
-        destructive=True,
     ),
     SessionTool(
         name="get_active_sessions",
@@ -272,14 +269,35 @@ _ROWS = (
         destructive=True,
     ),
     SessionTool(
+        name="destroy_session",
+        summary="Delete a session and all its files",
+        notes="",
+        parameters=Parameters(NoArguments),
+        run=destroy_session,
+        needs=WRITING,
+        destructive=True,
+        ends_session=True,
+    ),
+    # Code
+    SessionTool(
         name="execute_code",
         summary="Run code on the files of a session",
         notes="It runs in a sandbox without network or processes. Returns what it prints.",
         parameters=Parameters(ExecuteCodeArguments),
         run=execute_code,
         needs=CODE,
+        replaced_by=CODE,
         destructive=True,
         idempotent=False,
+    ),
+    SessionTool(
+        name="cancel_execution",
+        summary="Cancel code that execute_code runs",
+        notes="",
+        parameters=Parameters(CancelExecutionArguments),
+        run=cancel_execution,
+        needs=CODE,
+        replaced_by=CODE,
     ),
     SessionTool(
         name="list_runtimes",
@@ -288,6 +306,7 @@ _ROWS = (
         parameters=Parameters(NoArguments),
         run=list_runtimes,
         about=About.NONE,
+        replaced_by=CODE,
         reads=True,
     ),
     SessionTool(
@@ -298,14 +317,6 @@ _ROWS = (
         run=list_available_packages,
         about=About.NONE,
         reads=True,
-    ),
-    SessionTool(
-        name="cancel_execution",
-        summary="Cancel code that execute_code runs",
-        notes="",
-        parameters=Parameters(CancelExecutionArguments),
-        run=cancel_execution,
-        needs=CODE,
     ),
 )
 SESSION_TOOLS: Mapping[str, SessionTool] = {row.name: row for row in _ROWS}

@@ -109,9 +109,13 @@ class ToolCalls:
         work = self._service.call_tool_in_thread(client.caller, session, name, arguments, profile=profile)
         if report is None or TOOLS[Profile(profile)][name].effect is not ToolEffect.RUN:
             return await work
-        return await progress.with_progress(
-            work, report, lambda: f"{name} is running", interval_seconds=self._progress_seconds
-        )
+        with progress.compilation_messages() as compiling:
+            return await progress.with_progress(
+                work,
+                report,
+                lambda: compiling() or f"{name} is running",
+                interval_seconds=self._progress_seconds,
+            )
 
     async def _call_session_tool(
         self, client: ClientContext, name: str, arguments: Arguments, report: Report | None

@@ -30,12 +30,13 @@ def find_profile(name: str, client: ClientContext) -> str | None:
 
 
 async def allowed_tools(service: Service, client: ClientContext) -> list[Tool]:
-    """Return all tools of the caller, each name once."""
+    """Return all tools of the caller, each name once, and of session tools only those not replaced."""
     found: dict[str, Tool] = {}
     for profile in client.profiles:
         for row in await _rows(service, client, profile):
             found.setdefault(row["name"], Tool.model_validate(row))
-    return list(found.values())
+    replaced = {name for name, tool in SESSION_TOOLS.items() if tool.replaced_by in found}
+    return [tool for name, tool in found.items() if name not in replaced]
 
 
 async def _rows(

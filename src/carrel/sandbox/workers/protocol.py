@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from struct import Struct
 from typing import Any
 
+from carrel.audit.counts import Count
 from carrel.errors import CarrelError, class_of, rebuild
 from carrel.shell.budget import Budget
 from carrel.shell.result import LineOutcome
@@ -23,6 +25,9 @@ CANCEL = Struct("<Q")
 """Message on the control socket: stop the command line with this serial number."""
 SOCKET_SENT = b"p"
 """Accompanies a socket on the control socket, before the frame `PYTHON` that refers to it."""
+
+_CODE = re.compile(r"[a-z_.]{1,64}")
+"""An error code."""
 
 
 class ShellFrameKind(IntEnum):
@@ -97,6 +102,22 @@ def parse_outcome(head: Any) -> LineOutcome:  # Any: whatever JSON can say
         ]:
             return LineOutcome(status, code, message, exits, is_truncated)
     raise ValueError("not an outcome of a command line")
+
+
+def parse_counts(head: Any) -> list[Count]:  # Any: whatever JSON can say
+    """Parse the numbers of refusals and mistakes in a command line.
+
+    Raises:
+        ValueError: They are not such numbers.
+    """
+    found: list[Count] = []
+    for each in head if isinstance(head, list) else [head]:
+        match each:
+            case [bool(is_mistake), str(code), int(number)] if _CODE.fullmatch(code) and number > 0:
+                found.append((is_mistake, code, number))
+            case _:
+                raise ValueError("not numbers of refusals")
+    return found
 
 
 def render_error(error: CarrelError) -> dict[str, object]:

@@ -20,6 +20,7 @@ from carrel.sandbox.workers.process import WorkerProcess
 from carrel.sandbox.workers.protocol import (
     CHUNK_BYTES,
     ShellFrameKind,
+    parse_counts,
     parse_error,
     parse_outcome,
     parse_state,
@@ -215,8 +216,10 @@ class _Exchange:
                 if (call := self._calls.get(frame.head.get("number"))) is not None:
                     call.stop()
             case ShellFrameKind.DONE:
+                self._add_counts(frame.head)
                 return self._done(frame.head)
             case ShellFrameKind.FAILED:
+                self._add_counts(frame.head)
                 raise self._failure(frame.head)
             case _:
                 raise ValueError("not a frame of a worker")
@@ -249,6 +252,9 @@ class _Exchange:
                 relay(event, level, **fields)
             case _:
                 raise ValueError("not a log event")
+
+    def _add_counts(self, head: dict[str, object]) -> None:
+        self._workers.logger.counts.add_all(parse_counts(head.get("counts")))
 
     def _done(self, head: dict[str, object]) -> LineOutcome:
         outcome, state = parse_outcome(head.get("outcome")), parse_state(head.get("state"))

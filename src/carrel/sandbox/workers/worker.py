@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from carrel.audit.counts import RefusalCounts
 from carrel.audit.event import Event
 from carrel.audit.logger import SandboxLogger, raised_at
 from carrel.errors import CarrelError, SessionMissingError
@@ -64,6 +65,8 @@ class ShellWorker:
         self._manager: WorkspaceManager | None = None
         self._described: object = None
         self._wants_events = False
+        self.counts = RefusalCounts()
+        """What the command line was refused; the host adds it to its own when the line ends."""
         self._first_bytes = _data_bytes()
         threading.stack_size(_STACK_BYTES)
         threading.Thread(target=self._handle_cancellations, daemon=True).start()
@@ -104,20 +107,24 @@ class ShellWorker:
         try:
             outcome = self._run(job, frame.body, state, meter)
         except CarrelError as error:
-            self.send(ShellFrameKind.FAILED, render_error(error))
+            self._end(ShellFrameKind.FAILED, render_error(error))
             return
         except Exception as error:
             if not isinstance(error, MemoryError) and _NO_THREAD not in str(error):
-                self.send(ShellFrameKind.FAILED, {"error": type(error).__name__, "place": raised_at(error)})
+                self._end(ShellFrameKind.FAILED, {"error": type(error).__name__, "place": raised_at(error)})
                 return
             _open_reserve()
             outcome, is_worn = out_of_memory(budget), True
         finally:
             self._meter = None
         is_worn = is_worn or _data_bytes() - self._first_bytes > WORN_BYTES
-        self.send(
+        self._end(
             ShellFrameKind.DONE, {"outcome": list(outcome), "state": render_state(state), "is_worn": is_worn}
         )
+
+    def _end(self, kind: ShellFrameKind, head: dict[str, object]) -> None:
+        """Send the last frame of a command line."""
+        self.send(kind, {**head, "counts": self.counts.take()})
 
     def _run(
         self, job: dict[str, Any], stdin: bytes | bytearray, state: ShellState, meter: Meter
@@ -214,6 +221,7 @@ class _HostLogger(SandboxLogger):
 
     def __init__(self, worker: ShellWorker) -> None:
         super().__init__()
+        self.counts = worker.counts
         self._worker = worker
 
     def _log(self, event: str, level: int, fields: dict[str, object]) -> None:

@@ -216,6 +216,7 @@ class Authenticator:
 
     def _reject(self, reason: str) -> UnauthenticatedError:
         """Log the *reason*, which never contains credentials, and return the error for the caller."""
+        self._logger.counts.add(UnauthenticatedError.code)
         self._logger.log_security_event("caller", reason=reason)
         return UnauthenticatedError(
             "a valid key is needed: send 'Authorization: Bearer KEY'; `carrel key local` prints one to the"

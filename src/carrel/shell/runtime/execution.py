@@ -22,6 +22,8 @@ from carrel.shell.text.quoting import encode, quote_if_needed
 
 STATUS_USAGE = 2
 """Exit status of a line with a syntax error, and of a command with wrong arguments."""
+CODE_USAGE = "shell.usage"
+"""Logged for a command with wrong arguments, which is a result and not an error."""
 STATUS_NOT_FOUND = 127
 """Exit status of a command that does not exist or is not allowed."""
 STATUS_PIPE_CLOSED = 141
@@ -152,6 +154,7 @@ class LineExecution:
             context.write(encode(help_text(command, command.load())))
             return 0
         except UsageError as error:
+            self._resources.workspace.gate.log_mistake(name, CODE_USAGE)
             context.error(error.message)
             if error.hint:
                 context.write_error_line(f"Try '{name} --help' for more information.")
@@ -164,13 +167,14 @@ class LineExecution:
 
     def _refuse(self, context: Context) -> int:
         """Report a command that does not exist or is not allowed, and record the attempt in the journal."""
-        name = quote_if_needed(context.name)
+        name, gate = quote_if_needed(context.name), self._resources.workspace.gate
         if context.name in COMMANDS:
-            problem = f"{name}: command not allowed here"
+            record, problem = gate.record_refusal, f"{name}: command not allowed here"
         else:
+            record = gate.record_mistake
             problem = f"{name}: command not found: programs of the host are not allowed; try 'help'"
         context.write_error_line(problem)
-        self._resources.workspace.gate.record_refusal("shell", CommandDeniedError(problem, path=context.name))
+        record("shell", CommandDeniedError(problem, path=context.name))
         return STATUS_NOT_FOUND
 
     # What commands and expansions work with

@@ -10,7 +10,7 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, TypedDict
 
-from carrel.errors import CarrelError
+from carrel.errors import CarrelError, ShellSyntaxError
 from carrel.shell.budget import Budget, Meter, Stopped
 from carrel.shell.command.context import ShellResources
 from carrel.shell.command.table import COMMANDS
@@ -215,7 +215,9 @@ class BareShell:
             command, self._resources, self._state, meter, streams, pipelines=self.pipelines
         )
         if outcome.error_code is not None:
-            self.workspace.gate.record_refusal("shell", _LineError(outcome, command))
+            gate, error = self.workspace.gate, _LineError(outcome, command)
+            is_mistake = outcome.error_code == ShellSyntaxError.code
+            (gate.record_mistake if is_mistake else gate.record_refusal)("shell", error)
         if outcome.message is not None:
             stderr.add(encode(outcome.message) + b"\n")
         self._state.status = outcome.status

@@ -14,7 +14,7 @@ RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
         "output": {},
         "data": {},
         "error": {"type": "string"},
-        "metadata": {"type": "object"},
+        "metadata": {"type": "object", "additionalProperties": True},
     },
     "required": ["success", "metadata"],
 }

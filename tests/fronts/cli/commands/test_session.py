@@ -19,6 +19,7 @@ from carrel.audit import journal
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
 from carrel.fronts.cli.commands.session.journal import line
+from carrel.fronts.cli.output import render_time
 from carrel.sessions.manager import WorkspaceManager
 from tests.fronts.cli.conftest import Carrel
 from tests.fronts.cli.test_main import BAD_IDS
@@ -315,11 +316,12 @@ def test_show_tells_everything_known(carrel: Carrel, session: str) -> None:
     lines = carrel("session", "show", session).lines
     rows = dict(line.split(maxsplit=1) for line in lines if not line.startswith(("last", "in", "limit")))
     assert (rows["id"], rows["ttl"], rows["role"]) == (session, "15m", "none")
-    assert rows["created"].endswith("Z")
-    assert rows["expires"].endswith("Z")
-    assert (rows["size"], rows["entries"]) == ("15B of 100MB (0.0%)", "4 of 100000 (0.0%)")
+    local = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
+    assert re.fullmatch(rf"{local} \((now|[0-9]+ seconds? ago)\)", rows["created"])
+    assert re.fullmatch(rf"{local} \(in 1[45] minutes\)", rows["expires"])
+    assert (rows["size"], rows["entries"]) == ("15 bytes of 100 MiB (0.0%)", "4 of 100,000 (0.0%)")
     assert "in use       no" in lines
-    assert "limit        file_bytes   100MB" in lines
+    assert "limit        file_bytes   100 MiB" in lines
     assert "limit        depth        64" in lines
 
 
@@ -339,7 +341,7 @@ def test_show_without_ceilings_has_no_percent(carrel: Carrel) -> None:
     usage = carrel("session", "show", "s1", "--json").json["usage"]
     assert (usage["disk_percent"], usage["entries_percent"]) == (None, 100.0)
     lines = carrel("session", "show", "s1").lines
-    assert "size         0B" in lines
+    assert "size         0 bytes" in lines
     assert "expires      never" in lines
     assert "limit        disk_bytes   none" in lines
 
@@ -356,7 +358,7 @@ def test_show_is_no_use_of_a_session(carrel: Carrel) -> None:
     before = everything(state(carrel, "old"))
     document = carrel("session", "show", "old", "--json").json
     assert (document["in_use"], document["expired"]) == (False, True)
-    assert carrel("session", "show", "old").lines[3].endswith("Z (expired)")
+    assert carrel("session", "show", "old").lines[3].endswith(" (2 days ago), expired")
     assert len(carrel("session", "show", "old", "--journal").lines) == 1
     assert everything(state(carrel, "old")) == before
     assert carrel("session", "sweep").lines == ["Pruned 1 session, reclaimed 1 B"]
@@ -393,10 +395,38 @@ def test_the_journal_is_one_line_a_record_whatever_a_name_holds(carrel: Carrel, 
         ["host", "read"],
         ["host", "remove"],
     ]
-    assert words[0][2] == "a.txt  3 bytes"
-    assert words[1][2] == r"'new\nline \x1b[31m'  1 bytes"
-    assert words[2][2].startswith("a.txt -> b.txt")
+    assert words[0][2] == "a.txt  created 3 bytes"
+    assert words[1][2] == r"'new\nline \x1b[31m'  created 1 byte"
+    assert words[2][2] == "a.txt -> b.txt  moved 3 bytes"
     assert words[3][2] == "../secret  refused: path.escape"
+    assert words[4][2] == "b.txt  removed 3 bytes"
+
+
+@pytest.mark.parametrize(
+    ("operation", "before_bytes", "after_bytes", "said"),
+    [
+        ("write", None, 117, "a  created 117 bytes"),
+        ("write", 0, 33_591, "a  0 => 33,591 bytes"),
+        ("append", 5, 1, "a  5 => 1 byte"),
+        ("remove", 2048, None, "a  removed 2,048 bytes"),
+        ("remove", None, None, "a  removed"),
+        ("mkdir", None, None, "a  created"),
+        ("touch", None, None, "a"),
+    ],
+)
+def test_the_journal_says_what_became_of_a_file(
+    operation: str, before_bytes: int | None, after_bytes: int | None, said: str
+) -> None:
+    event = Event(
+        time_ns=0,
+        session_id="s1",
+        actor="host",
+        operation=operation,
+        path="a",
+        before_bytes=before_bytes,
+        after_bytes=after_bytes,
+    )
+    assert line(event, "=>").split(maxsplit=4)[4] == said
 
 
 def test_a_hostile_actor_and_error_cannot_disturb_the_terminal() -> None:
@@ -546,7 +576,7 @@ def test_extend_prints_when_the_session_expires(carrel: Carrel, session: str) ->
     answer = carrel("session", "extend", session, "7d")
     document = carrel("session", "show", session, "--json").json
     assert document["ttl_seconds"] == 7 * 86_400
-    assert answer.lines == [carrel("session", "show", session).lines[3].split()[1]]
+    assert answer.lines == [render_time(document["expires_ns"])]
     assert carrel("session", "extend", session, "none").lines == ["never"]
     assert carrel("session", "extend", session, "90", "--json").json["ttl_seconds"] == 90
 

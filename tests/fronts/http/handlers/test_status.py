@@ -50,6 +50,30 @@ def test_requests_are_counted_by_their_routes(session: Session) -> None:
     assert session.id not in text
 
 
+def test_refusals_and_mistakes_are_counted_by_their_codes(tmp_path: Path) -> None:
+    with served(tmp_path / "sessions") as front:
+        session = front.session()
+        session.get("/files/%2e%2e/x")
+        for command in ("git status", "cat /etc/passwd", "cat 'x", "ls $(pwd)", "ls --colour-me"):
+            session.post("/exec", json={"command": command})
+        front.client.get("/api/v1/sessions", headers={"Authorization": "Bearer no-key"})
+        numbers = {
+            (sample.name, sample.labels["code"]): sample.value
+            for family in text_string_to_metric_families(front.client.get("/metrics").text)
+            for sample in family.samples
+            if sample.name in ("carrel_refusals_total", "carrel_mistakes_total")
+        }
+    assert numbers == {
+        ("carrel_refusals_total", "path.escape"): 1,
+        ("carrel_refusals_total", "access.outside"): 1,
+        ("carrel_refusals_total", "shell.metacharacter"): 1,
+        ("carrel_refusals_total", "caller.unknown"): 1,
+        ("carrel_mistakes_total", "shell.command"): 1,
+        ("carrel_mistakes_total", "shell.syntax"): 1,
+        ("carrel_mistakes_total", "shell.usage"): 1,
+    }
+
+
 def test_metrics_can_be_switched_off(tmp_path: Path) -> None:
     with served(tmp_path / "sessions", metrics="0") as front:
         answer = front.client.get("/metrics")

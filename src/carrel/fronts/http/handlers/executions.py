@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from carrel.errors import CarrelError, RequestError
 from carrel.fronts.http.handlers.server_sent_events import (
@@ -24,6 +24,12 @@ from carrel.remote.json_codec import render, render_error
 from carrel.service.error_status import error_status
 from carrel.service.execution_request import CodeRequest, CommandRequest, ExecutionRequest
 from carrel.service.executions import Execution, ExecutionResult
+
+RESULT = Meta(
+    extra_json_schema={
+        "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("ShellResult", "SandboxResult")]
+    }
+)
 
 
 class ExecuteBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,8 +58,8 @@ class ExecutionState(Struct, frozen=True, kw_only=True):
     execution_id: str
     session_id: str
     is_done: bool
-    result: Any = None  # Any: a `ShellResult` or a `SandboxResult`, as JSON
-    """The result; absent while it runs."""
+    result: Annotated[Any, RESULT] | UnsetType = UNSET  # Any: a `ShellResult` or a `SandboxResult`, as JSON
+    """The result of a command line or of code; absent while it runs."""
 
 
 async def start(request: Request) -> None:

@@ -13,7 +13,15 @@ from carrel.fronts.cli.completion import completers
 from carrel.fronts.cli.context import CliContext
 from carrel.fronts.cli.help import Group
 from carrel.fronts.cli.option_types import OptionValue, limit_parser, parse_duration, parse_finite_duration
-from carrel.fronts.cli.output import display, hint, print_error, print_json, render_time, stdout_colours
+from carrel.fronts.cli.output import (
+    arrow,
+    display,
+    hint,
+    print_error,
+    print_json,
+    render_time,
+    stdout_colours,
+)
 
 if TYPE_CHECKING:
     from carrel.audit.chain import JournalCheck
@@ -227,8 +235,9 @@ def show(
 ) -> None:
     """Show the status of a session, or its journal.
 
-    This does not count as use of the session. A line of the journal holds the sequence number, time, actor,
-    operation, path, size before and after, and the outcome if the operation was refused or undone.
+    This does not count as use of the session. Times of the status are local. A line of the journal holds the
+    sequence number, time (UTC), actor, operation, path, what was changed, and whether the operation was
+    refused or undone.
     """
     if not journal:
         if since is not None or limit is not None or follow:
@@ -241,12 +250,13 @@ def show(
     from carrel.fronts.cli.commands.session.journal import as_json as event_as_json
     from carrel.fronts.cli.commands.session.journal import events, line
 
+    sign = arrow(sys.stdout)
     with closing(events(context, session_id, since=since or 0, follow=follow)) as found:
         for event in islice(found, limit):
             if as_json:
                 print_json(event_as_json(event))
             else:
-                click.echo(line(event))
+                click.echo(line(event, sign))
 
 
 def _print_status(context: CliContext, session_id: str, *, as_json: bool = True) -> None:

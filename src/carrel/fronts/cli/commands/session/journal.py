@@ -52,36 +52,47 @@ def _is_gone(manager: WorkspaceManager, session_id: str, created_ns: int) -> boo
         return False
 
 
-def line(event: Event) -> str:
+def line(event: Event, arrow: str = "->") -> str:
     """Render a record as one line, with paths made printable."""
     path = display(event.path)
     if event.other_path is not None:
-        path += f" -> {display(event.other_path)}"
+        path += f" {arrow} {display(event.other_path)}"
     return (
         f"{event.sequence:>6}  {render_time(event.time_ns)}  {printable(event.actor):<8} {event.operation:<7}"
-        f" {path}{_sizes(event)}{_outcome(event)}"
+        f" {path}{''.join(f'  {text}' for text in (_change(event, arrow), _outcome(event)) if text)}"
     )
 
 
-def _sizes(event: Event) -> str:
-    match event.before_bytes, event.after_bytes:
-        case None, None:
-            return ""
-        case None, after:
-            return f"  {after} bytes"
-        case before, None:
-            return f"  {before} bytes removed"
-        case before, after:
-            return f"  {before} -> {after} bytes"
+def _change(event: Event, arrow: str) -> str:
+    """Say what became of the file, with its size; nothing if the record is a refusal."""
+    before, after = event.before_bytes, event.after_bytes
+    if event.is_refusal:
+        return ""
+    if event.operation == "move":
+        return _with_size("moved", after)
+    if event.operation == "remove":
+        # The record of a directory has 0 bytes.
+        return _with_size("removed", before or None)
+    if event.operation in ("mkdir", "link") or (before is None and after is not None):
+        return _with_size("created", after)
+    return "" if before is None or after is None else f"{before:,} {arrow} {_bytes(after)}"
+
+
+def _with_size(what: str, size: int | None) -> str:
+    return what if size is None else f"{what} {_bytes(size)}"
+
+
+def _bytes(size: int) -> str:
+    return f"{size:,} byte{'' if size == 1 else 's'}"
 
 
 def _outcome(event: Event) -> str:
     if event.error is None:
         return ""
     if event.error == UNDONE:
-        return "  undone"
+        return "undone"
     repeats = f", {event.repeats} more" if event.repeats else ""
-    return f"  refused: {printable(event.error)}{repeats}"
+    return f"refused: {printable(event.error)}{repeats}"
 
 
 def as_json(event: Event) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from carrel.fronts.cli.option_types import render_duration
-from carrel.fronts.cli.output import Colours, Tone, display, render_time
+from carrel.fronts.cli.output import Colours, Tone, display, render_local_time, render_size
 from carrel.sessions.manager import SessionStatus
-from carrel.storage.quota import render_bytes
 from carrel.values import Limits
 
 _NAME_CHARACTERS = 12
@@ -48,11 +47,11 @@ def lines(status: SessionStatus, limits: Limits, colours: Colours) -> Iterator[s
 
 
 def _rows(status: SessionStatus, limits: Limits) -> Iterator[tuple[str, str]]:
-    record, usage = status.record, status.usage
+    record, usage, now_ns = status.record, status.usage, time.time_ns()
     yield "id", record.session_id
-    yield "created", render_time(record.created_ns)
-    yield "last used", render_time(record.used_ns)
-    yield "expires", _expiry(status)
+    yield "created", render_local_time(record.created_ns, now_ns)
+    yield "last used", render_local_time(record.used_ns, now_ns)
+    yield "expires", _expiry(status, now_ns)
     yield "ttl", render_duration(record.ttl_seconds)
     yield "in use", "yes" if status.in_use else "no"
     yield "role", "none" if record.role is None else display(record.role)
@@ -67,11 +66,11 @@ def _rows(status: SessionStatus, limits: Limits) -> Iterator[tuple[str, str]]:
         yield "limit", f"{name:<{_NAME_CHARACTERS}} {_amount(name, limit)}"
 
 
-def _expiry(status: SessionStatus) -> str:
+def _expiry(status: SessionStatus, now_ns: int) -> str:
     expires_ns = status.record.expires_ns
     if expires_ns is None:
         return "never"
-    return f"{render_time(expires_ns)}{' (expired)' if _is_expired(status) else ''}"
+    return f"{render_local_time(expires_ns, now_ns)}{', expired' if _is_expired(status) else ''}"
 
 
 def _is_expired(status: SessionStatus) -> bool:
@@ -95,4 +94,4 @@ def _percent(used: int, limit: int | None) -> float | None:
 def _amount(name: str, value: int | None) -> str:
     if value is None:
         return "none"
-    return render_bytes(value) if name.endswith("_bytes") else str(value)
+    return render_size(value) if name.endswith("_bytes") else f"{value:,}"
