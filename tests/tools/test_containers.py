@@ -186,6 +186,7 @@ def test_python_is_that_of_the_image(toolbox: Toolbox, session: Workspace) -> No
     assert session.exists("by-python")
     failed = toolbox.call("python_executor", {"code": "1 / 0"})
     assert failed.error == "Code exited with status 1: ZeroDivisionError: division by zero"
+    assert toolbox.call("python_executor", {"code": "x = 20\nx + 1"}).output["stdout"] == "21\n"
 
 
 @pytest.mark.parametrize("profile", [Profile.EDITOR, Profile.CODING])
