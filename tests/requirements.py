@@ -290,6 +290,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "E-51": Requirement("output past the ceiling does not end the script"),
     "E-60": Requirement("the value of a last expression is shown where that is requested"),
     "E-61": Requirement("the error about a missing module says that it is not available"),
+    "E-62": Requirement("a script reads files of any size in pieces"),
     # Variables that last from call to call
     "ST-01": Requirement("variables last from call to call"),
     "ST-02": Requirement("variables and files change from call to call"),
