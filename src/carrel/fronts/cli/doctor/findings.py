@@ -298,11 +298,10 @@ def _is_too_old(version: str | None) -> bool:
 
 def _cache_finding(area: str, guest: Facts) -> Finding:
     subject, remedy = "cache", "repair it, or set CARREL_CACHE to another directory"
-    if guest["problem"] is not None:
-        return Finding(
-            area=area, subject=subject, state=FindingState.PROBLEM, found=guest["problem"], remedy=remedy
-        )
     directory = display(guest["directory"])
+    if guest["problem"] is not None:
+        found = f"{guest['problem']}: {directory}"
+        return Finding(area=area, subject=subject, state=FindingState.PROBLEM, found=found, remedy=remedy)
     if not guest["is_writable"] and not guest["plain"]:
         found = f"{directory} is not writable: the guest cannot be compiled, so Python cannot run"
         return Finding(area=area, subject=subject, state=FindingState.PROBLEM, found=found, remedy=remedy)

@@ -1,6 +1,7 @@
 """Runs a script inside the guest; this source is executed there as the module `_carrel`.
 
 `run` runs a script as `python` does and exits with its status; `end_files` handles the files it left open.
+Code of carrel that runs in a script and reports its errors itself calls `explain_missing_modules` first.
 A script can change anything here, so nothing that this module reports is trusted: the worker uses it only for
 the result of that script.
 """
@@ -154,14 +155,14 @@ def _status(error):
         # One with a message comes from the parser, whose stack has its own limit.
         if isinstance(error, MemoryError) and not error.args:
             _host.call(b"memory")
-        _explain_missing_modules(error)
+        explain_missing_modules(error)
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException:
         pass
     return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def _explain_missing_modules(error):
+def explain_missing_modules(error):
     """Extend the messages of failed imports among *error*, its causes and contexts."""
     pending, seen = [error], set()
     while pending:
