@@ -99,6 +99,37 @@ shutil.copyfile("noise", "copy")
     assert (files / "copy").read_bytes() == content
 
 
+def test_reading_it_here_and_there_takes_few_file_operations(house: House) -> None:
+    sandbox = house.new(file_operations=200)
+    content = noise(house.files(sandbox) / "noise")
+    code = """
+import random
+places = random.Random(7)
+found = bytearray()
+with open("noise", "rb", 0) as file:
+    for _ in range(5_000):
+        file.seek(places.randrange(5_000_000))
+        found += file.read(3)
+print(found.hex())
+"""
+    places = random.Random(7)
+    starts = [places.randrange(5_000_000) for _ in range(5_000)]
+    assert said(sandbox.execute(code)).strip() == b"".join(content[at : at + 3] for at in starts).hex()
+
+
+def test_a_huge_one_is_read_here_and_there(sandbox: BaseSandbox, files: Path) -> None:
+    sparse(files / "huge")
+    code = f"""
+with open("huge", "rb", 0) as file:
+    for number in range(300):
+        file.seek({HUGE} // 2 + 200_000 * (number % 2))
+        assert file.read(10) == (bytes(10) if number % 2 else b"the middle")
+"""
+    result = sandbox.execute(code)
+    assert said(result) == ""
+    assert result.metadata["file_operations"] == 301
+
+
 def test_it_is_read_on_by_the_next_call_unless_it_has_changed(house: House) -> None:
     kept = house.new(stateful=True)
     content = noise(house.files(kept) / "noise")

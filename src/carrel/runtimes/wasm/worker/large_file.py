@@ -30,6 +30,8 @@ class LargeFile:
         """The path of the file, which follows when the guest renames it."""
         self.piece_bytes = piece_bytes
         """Memory that it takes."""
+        self.jumps = 0
+        """Pieces that did not follow the one before."""
         self._request = request
         self._version = version
         self._size = size
@@ -45,7 +47,7 @@ class LargeFile:
         Raises:
             PieceError: The host refused the first piece of it.
         """
-        at, stop = where.start, min(where.stop, self._size)
+        at, stop = where.start or 0, min(where.stop, self._size)
         found: list[bytes | bytearray] = []
         while at < stop:
             try:
@@ -69,6 +71,7 @@ class LargeFile:
 
     def _load(self, at: int, length: int) -> None:
         follows = at == self._start + len(self._piece)
+        self.jumps += not follows
         count = self.piece_bytes if follows else min(max(length, _FIRST_BYTES), self.piece_bytes)
         piece = self._request(self.path, self._version, at, count)
         if isinstance(piece, Errno):

