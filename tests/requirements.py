@@ -289,6 +289,9 @@ REQUIREMENTS: dict[str, Requirement] = {
     "E-47": Requirement("the tool that runs Python has a ceiling for the time that is asked for"),
     "E-48": Requirement("the tool that runs Python wants code"),
     "E-51": Requirement("output past the ceiling does not end the script"),
+    "E-60": Requirement("the value of a last expression is shown where that is requested"),
+    "E-61": Requirement("the error about a missing module says that it is not available"),
+    "E-62": Requirement("a script reads files of any size in pieces"),
     # Variables that last from call to call
     "ST-01": Requirement("variables last from call to call"),
     "ST-02": Requirement("variables and files change from call to call"),

@@ -25,6 +25,13 @@ MUTANTS = [
         '    "read": "read",\n    "stat": "stat",\n',
         "tests/sandbox/test_refusals.py::test_what_guest_code_merely_looks_for_is_not_recorded",
     ),
+    Mutant(
+        "guest: a piece of another version of a file is served",
+        "runtimes/wasm/file_server.py",
+        "        if reader.info.version != version:\n",
+        "        if False:\n",
+        "tests/runtimes/wasm/test_file_server.py::test_a_version_that_is_gone_is_stale",
+    ),
     # Guest code: the host's side of a worker, and what a worker gives up
     Mutant(
         "a worker on aarch64 may make another call",

@@ -65,6 +65,24 @@ def test_without_a_workspace_it_is_the_default_session(house: House, monkeypatch
     assert os.listdir(house.root / "default") == ["a"]
 
 
+def test_a_session_can_be_given_in_place_of_a_workspace(house: House) -> None:
+    first = create_sandbox(session_id="one", workspace_root=house.root)
+    assert first.execute("open('a', 'w')").files_created == ["a"]
+    again = create_sandbox(session_id="one", workspace_root=str(house.root), stateful=True)
+    assert again.session_id == "one"
+    assert said(again.execute("import os; print(os.listdir())")) == "['a']\n"
+    assert create_sandbox(workspace_root=house.root).session_id == "default"
+    assert sorted(os.listdir(house.root)) == [".carrel", "default", "one"]
+
+
+def test_a_session_and_a_workspace_are_not_given_together(house: House, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be combined"):
+        create_sandbox(workspace=tmp_path, session_id="one", workspace_root=house.root)
+    with pytest.raises(ValueError, match="cannot be combined"):
+        create_sandbox(workspace=tmp_path, workspace_root=house.root)
+    assert not house.root.exists()
+
+
 @requirement("ID-04", "ID-05", "ID-06", "ID-07")
 @pytest.mark.parametrize("session_id", ["../etc", "a/b", "a\\b", "", ".hidden", "a b", "x" * 129])
 def test_a_bad_id_is_refused(house: House, session_id: str) -> None:
@@ -72,6 +90,8 @@ def test_a_bad_id_is_refused(house: House, session_id: str) -> None:
         get_session_sandbox(session_id, workspace_root=house.root)
     with pytest.raises(ValueError, match=r"."):
         create_session_sandbox(workspace_root=house.root, session_id=session_id)
+    with pytest.raises(ValueError, match=r"."):
+        create_sandbox(workspace_root=house.root, session_id=session_id)
 
 
 def test_a_session_is_made_once(house: House) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,16 +19,32 @@ from carrel.sandbox.sandbox import PythonSandbox
 from carrel.sandbox.workspace_source import OpenWorkspaceSource
 from carrel.workspace.workspace import Workspace
 
-WRONG = "import sys; sys.exit(3)"
-"""A compiler that fails."""
+WRONG = """
+import json, sys
+from pathlib import Path
+Path(json.loads(sys.argv[2])["directory"], "lock").write_text("compiling")
+open(sys.argv[1], "rb").read()
+sys.exit(3)
+"""
+"""A compiler that marks the lock, and fails when somebody has opened a pipe."""
 
 
 @pytest.fixture
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PythonSandbox:
-    """One whose guest is not compiled, and which looks often how far that is."""
+    """One whose guest is not compiled, and which reports three times how far that is before it fails."""
     monkeypatch.setattr(compiled, "_POLL_SECONDS", 0.0001)
     (tmp_path / "files").mkdir()
-    guest = CompiledGuest(tmp_path / "cache", command=[sys.executable, "-c", WRONG])
+    os.mkfifo(tmp_path / "go")
+    reports = count(1)
+    original = compiled._progress
+
+    def progress(*given: float, **also: bool) -> Progress:
+        if next(reports) == 3:
+            open(tmp_path / "go", "wb").close()
+        return original(*given, **also)
+
+    monkeypatch.setattr(compiled, "_progress", progress)
+    guest = CompiledGuest(tmp_path / "cache", command=[sys.executable, "-c", WRONG, str(tmp_path / "go")])
     engine = PythonRuntime(guest, Pool(str(guest.directory)))
     return PythonSandbox(OpenWorkspaceSource(Workspace.open(tmp_path / "files")), engine=engine)
 

@@ -179,13 +179,14 @@ def test_what_no_program_can_be_given_is_refused(toolbox: Toolbox, command: str)
 
 def test_python_is_that_of_the_image(toolbox: Toolbox, session: Workspace) -> None:
     code = "import os, subprocess, sys; print(sys.platform, os.getcwd(), input())\n"
-    code += "subprocess.run(['touch', 'by-python'])"
+    code += "subprocess.run(['touch', 'by-python']);"
     result = toolbox.call("python_executor", {"code": code, "stdin": "said"})
     assert result.output == {"stdout": "linux /workspace said\n", "stderr": "", "exit_code": 0}
     assert result.metadata["files_created"] == ["/workspace/by-python"]
     assert session.exists("by-python")
     failed = toolbox.call("python_executor", {"code": "1 / 0"})
     assert failed.error == "Code exited with status 1: ZeroDivisionError: division by zero"
+    assert toolbox.call("python_executor", {"code": "x = 20\nx + 1"}).output["stdout"] == "21\n"
 
 
 @pytest.mark.parametrize("profile", [Profile.EDITOR, Profile.CODING])

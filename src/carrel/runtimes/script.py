@@ -28,6 +28,8 @@ class Script:
     """Standard input: bytes, or a file that is read on demand."""
     keep_output: bool = True
     """Whether the result has the output, in addition to `on_output` receiving it."""
+    show_last_value: bool = False
+    """Whether the value of a last expression is written to standard output, unless it is `None`."""
 
     @property
     def name(self) -> str:
@@ -42,4 +44,5 @@ class Script:
             "argv": [self.file or self.label or "-c", *self.argv],
             "path": "" if self.file is None else os.path.dirname(self.file),
             "cwd": self.cwd,
+            "show": self.show_last_value,
         }

@@ -42,25 +42,33 @@ def create_sandbox(
     workspace: Workspace | str | os.PathLike[str] | None = None,
     logger: SandboxLogger | None = None,
     *,
+    session_id: str | None = None,
+    workspace_root: str | os.PathLike[str] | None = None,
     stateful: bool = False,
 ) -> BaseSandbox:
-    """Create a sandbox on the files of *workspace*.
+    """Create a sandbox on the files of *workspace* or of a session, which is created if it does not exist.
 
     Args:
         runtime: The runtime that executes the code.
         policy: The limits of a call; the defaults of `ExecutionPolicy` if not given. It is not changed.
-        workspace: An open workspace or a host directory; the session `default` if not given.
+        workspace: An open workspace or a host directory, instead of a session.
         logger: Receives the events.
+        session_id: The id of the session; `default` if not given.
+        workspace_root: The sessions directory; the configured one by default.
         stateful: Whether variables and imports persist between calls.
 
     Raises:
-        ValueError: The runtime is unknown, or does not support *stateful*.
+        ValueError: The id or the runtime is invalid, the runtime does not support *stateful*, or *workspace*
+            is combined with a session.
         RuntimeMissingError: No image is configured for containers.
         RuntimeDisabledError: The configuration disables guest code.
         UnavailableError: The directory does not exist.
     """
     if workspace is None:
-        return get_session_sandbox(DEFAULT_SESSION, runtime, policy, None, logger, stateful=stateful)
+        found = DEFAULT_SESSION if session_id is None else session_id
+        return get_session_sandbox(found, runtime, policy, workspace_root, logger, stateful=stateful)
+    if session_id is not None or workspace_root is not None:
+        raise ValueError("workspace cannot be combined with session_id or workspace_root")
     kind, settings = _require_runtime(runtime, stateful=stateful)
     source: WorkspaceSource
     if isinstance(workspace, Workspace):

@@ -71,6 +71,8 @@ class CallOptions(TypedDict, total=False):
     """Receives `stdout` or `stderr` and bytes as they are written."""
     keep_output: bool
     """Whether the result also has the output when `on_output` receives it; true by default."""
+    show_last_value: bool
+    """Whether `execute` also prints the value of a last expression, as a notebook does; false by default."""
     on_progress: OnProgress | None
     """Receives the progress of compiling the guest, if the call waits for it."""
     on_start: Callable[[Callable[[], object]], object] | None
@@ -220,6 +222,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
                 cwd=options.get("cwd") or policy.guest_mount_path,
                 stdin=stdin_of(options),
                 keep_output=options.get("keep_output", True),
+                show_last_value=file is None and options.get("show_last_value", False),
             )
             return self._engine.execute(
                 script,

@@ -134,7 +134,9 @@ def test_errors_are_tracebacks_of_the_code_alone_and_leave_what_was_printed(exec
     assert "carrel" not in told
     assert executor.state["_print_outputs"] == "before\n"
     assert "SyntaxError" in failure(executor, "x = (")
-    assert "ModuleNotFoundError: No module named 'requests'" in failure(executor, "import requests")
+    assert "ModuleNotFoundError: No module named 'requests': not available here" in failure(
+        executor, "import requests"
+    )
     assert executor("half.__name__").output == "half"
 
 

@@ -64,6 +64,8 @@ def execute(code: str, name: str, main: dict[str, Any]) -> Any:
 
 def render_traceback(error: BaseException, name: str) -> str:
     """The traceback of *error* from the code of the step on, without frames of this module."""
+    if (prelude := sys.modules.get("_carrel")) is not None:
+        prelude.explain_missing_modules(error)
     details = traceback.TracebackException.from_exception(error)
     frames = dropwhile(lambda frame: frame.filename != name, details.stack)
     details.stack = traceback.StackSummary.from_list([frame for frame in frames if frame.filename != _OWN])

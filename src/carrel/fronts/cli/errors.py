@@ -67,7 +67,9 @@ class Failure:
 
         if isinstance(error, CarrelError):
             status = error_status(error.code).exit_status
-            return cls(code=error.code, message=error.message, path=error.path, status=status)
+            # Notes are for the operator of this machine, and may name paths of it.
+            message = "; ".join([error.message, *getattr(error, "__notes__", ())])
+            return cls(code=error.code, message=message, path=error.path, status=status)
         if isinstance(error, click.ClickException):
             return cls(code=USAGE, message=_usage_message(error), status=ExitStatus.INVALID)
         if isinstance(error, MissingPackageError):

@@ -42,8 +42,8 @@ PYTHON = "python3"
 _RUN = """\
 def _begin():
     import os, sys
-    size, name, first = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-    sys.argv[:] = [first, *sys.argv[4:]]
+    size, has_value, name, first = int(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    sys.argv[:] = [first, *sys.argv[5:]]
     ours = {sys._getframe(0).f_code, sys._getframe(1).f_code}
     def show(kind, error, trace):
         while trace is not None and trace.tb_frame.f_code in ours:
@@ -57,10 +57,24 @@ def _begin():
             os._exit(125)
         source += piece
     del globals()["_begin"]
-    return compile(bytes(source), name, "exec", dont_inherit=True)
-exec(_begin())
+    code = compile(bytes(source), name, "exec", dont_inherit=True)
+    if not has_value or source.rstrip().endswith(b";"):
+        return [code]
+    import ast
+    tree = ast.parse(bytes(source), name)
+    if not tree.body or not isinstance(tree.body[-1], ast.Expr):
+        return [code]
+    last = ast.Interactive(body=[tree.body.pop()])
+    return [
+        compile(tree, name, "exec", dont_inherit=True),
+        compile(last, name, "single", dont_inherit=True),
+    ]
+[*map(exec, _begin())]
 """
-"""Loader that reads the source and runs it as the main module; tracebacks show only lines of the script."""
+"""Loader that reads the source and runs it as the main module; tracebacks show only lines of the script.
+
+`map` leaves no name of ours in the module.
+"""
 _CHECK = """\
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -79,8 +93,9 @@ def python_command(script: Script, cwd: str, file: str | None) -> ContainerComma
         argv: tuple[str, ...] = (PYTHON, file, *script.argv)
         return ContainerCommand(argv=argv, cwd=cwd, stdin=script.stdin, keep_output=script.keep_output)
     first = script.label or "-c"
+    size, show = str(len(script.source)), "show" if script.show_last_value else ""
     return ContainerCommand(
-        argv=(PYTHON, "-c", _RUN, str(len(script.source)), script.name, first, *script.argv),
+        argv=(PYTHON, "-c", _RUN, size, show, script.name, first, *script.argv),
         cwd=cwd,
         stdin=script.stdin,
         preface=script.source,

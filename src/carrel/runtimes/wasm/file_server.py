@@ -29,8 +29,10 @@ from carrel.errors import (
     OutsideError,
     PathError,
 )
+from carrel.fs.api import Reader
 from carrel.policy.rules import Access
 from carrel.runtimes.wasm.changes import ChangeTracker
+from carrel.runtimes.wasm.protocol import PIECE
 from carrel.values import FileInfo, FileKind
 from carrel.workspace.workspace import MOUNT, Workspace
 
@@ -45,11 +47,16 @@ _ERRORS: tuple[tuple[type[CarrelError], str], ...] = (
 """The errno for errors whose own number the guest must not see, or that have none."""
 
 _MAX_VERSIONS = 10_000
+PIECE_BYTES = 2**20
+"""Size above which a file that is opened for reading is served in pieces, and the size of a piece."""
+_MAX_READERS = 16
+"""Files served in pieces that are kept open; any other is opened again for its next piece."""
 TEMPORARY = "/tmp"  # noqa: S108  # the guest's, not the host's
 """The guest's own directory, in memory."""
 
 _RECORDED = {
     "read": "read",
+    "piece": "read",
     "edit": "write",
     "create": "write",
     "replace": "write",
@@ -120,6 +127,7 @@ class FileServer:
             "stat": self._stat,
             "list": self._list,
             "read": self._read,
+            "piece": self._piece,
             "edit": self._edit,
             "create": self._create,
             "replace": self._replace,
@@ -131,6 +139,11 @@ class FileServer:
             "climb": self._climb,
         }
         self._gate = workspace.gate
+        self._readers: dict[tuple[bool, str, str], Reader] = {}
+
+    def close(self) -> None:
+        """Close the files that are served in pieces."""
+        self._readers.clear()
 
     def answer(self, head: dict[str, object], body: bytes | bytearray) -> FileReply:
         """Return the answer to one file operation."""
@@ -221,10 +234,37 @@ class FileServer:
         return {}, _listing([(info.name, _kind(info)) for info in found if _is_text(info.name)])
 
     def _read(self, path: str, _target: str, _body: bytes) -> FileReply:
-        return self._content(self._existing(path))
-
-    def _content(self, served: ServedPath) -> FileReply:
+        """Open a file for reading; answer with its content, or if it is large, with its size and version."""
+        served = self._existing(path)
         info = served.workspace.stat(served.path)
+        piece_bytes = _piece_bytes(served)
+        if not info.is_file or info.size_bytes <= piece_bytes or not piece_bytes:
+            return self._content(served, info)
+        info = self._open_reader(served).info
+        self._remember_version(served, info)
+        return {"size": info.size_bytes, "version": info.version, "piece_bytes": piece_bytes}, b""
+
+    def _piece(self, path: str, version: str, body: bytes) -> FileReply:
+        """Read a piece of the *version* of a file that was opened for reading."""
+        served = self._existing(path)
+        if len(body) != PIECE.size:
+            raise RejectedError("EINVAL")
+        offset, length = PIECE.unpack(body)
+        reader = self._readers.get((*served.key, version)) or self._open_reader(served)
+        if reader.info.version != version:
+            raise RejectedError("ESTALE")
+        if offset >= reader.info.size_bytes:
+            return {}, b""
+        return {}, reader.read(min(length, _piece_bytes(served)), offset)
+
+    def _open_reader(self, served: ServedPath) -> Reader:
+        reader = served.workspace.reader(served.path)
+        self._readers[*served.key, reader.info.version] = reader
+        if len(self._readers) > _MAX_READERS:
+            del self._readers[next(iter(self._readers))]
+        return reader
+
+    def _content(self, served: ServedPath, info: FileInfo) -> FileReply:
         content = served.workspace.read(served.path)
         self._remember_version(served, info)
         return {}, content
@@ -246,7 +286,7 @@ class FileServer:
         except (AccessError, PathError) as error:
             gate.record_refusal("write", error)
             raise
-        return self._content(served)
+        return self._content(served, served.workspace.stat(served.path))
 
     def _create(self, path: str, _target: str, body: bytes) -> FileReply:
         """Open a file for writing, truncated."""
@@ -307,6 +347,12 @@ class FileServer:
 
 def _outside(path: str) -> OutsideError:
     return OutsideError(f"{path!r} is outside", path=path)
+
+
+def _piece_bytes(served: ServedPath) -> int:
+    """Return the size of a piece, which is no more than one read may return."""
+    limit = served.workspace.limits.read_bytes
+    return PIECE_BYTES if limit is None else min(limit, PIECE_BYTES)
 
 
 def _kind(info: FileInfo) -> str:

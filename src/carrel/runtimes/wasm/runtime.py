@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from copy import copy
 from pathlib import Path
 
@@ -96,10 +96,12 @@ class PythonRuntime:
         with (
             _open_data(policy) as data,
             self._serializer.hold(key, call, started + policy.timeout_seconds) as is_acquired,
+            closing(
+                FileServer(
+                    workspace, mount_path=policy.guest_mount_path, data=data, data_path=policy.guest_data_path
+                )
+            ) as files,
         ):
-            files = FileServer(
-                workspace, mount_path=policy.guest_mount_path, data=data, data_path=policy.guest_data_path
-            )
             if script.cwd not in (policy.guest_mount_path, TEMPORARY):
                 files.require_directory(script.cwd)
             state: dict[str, object] = {}

@@ -141,7 +141,8 @@ def test_an_unsafe_cache_exits_with_2(carrel: Carrel, tmp_path: Path) -> None:
     assert (answer.status, answer.out) == (2, b"")
     assert answer.err == (
         "carrel: the cache directory 'cache/guest' (python.cache) cannot be used:"
-        " others may write to it (chmod go-w it first)\n"
+        " others may write to it (chmod go-w it first);"
+        f" the cache directory is {tmp_path}/cache/guest; CARREL_CACHE sets another one\n"
     )
 
 

@@ -180,7 +180,7 @@ def test_the_journal_names_an_agent(carrel: Carrel, session: str) -> None:
 
 
 def test_code_runs_with_an_engine_of_its_own(carrel: Carrel, session: str) -> None:
-    code = "print(open('a.txt').read(3)); open('new', 'w').write('x')"
+    code = "print(open('a.txt').read(3)); open('new', 'w').write('x');"
     answer = call(carrel, "python_executor", {"code": code}, "--role", "developer")
     assert (answer.status, answer.err) == (0, "")
     assert answer.json["output"]["stdout"] == "one\n"

@@ -491,12 +491,12 @@ def test_little_room_for_the_guest_is_noted(tmp_path: Path) -> None:
         "directory": "/cache",
         "plain": False,
         "metered": False,
-        "is_writable": False,
+        "is_writable": True,
         "free_bytes": 2**20,
         "memory_bytes": 2**20,
     }
     found = [each for each in diagnose(document) if each.area == "Guest" and each.state == "note"]
-    assert [each.subject for each in found] == ["cache", "disk", "memory"]
+    assert [each.subject for each in found] == ["disk", "memory"]
 
 
 def test_nothing_is_not_fine_without_a_remedy() -> None:
@@ -559,6 +559,19 @@ def test_a_guest_that_is_not_compiled_is_told_and_no_problem(patient: Patient) -
         "problem": None,
         "is_writable": True,
     }
+
+
+def test_a_cache_in_which_nothing_can_be_compiled_is_a_problem(
+    unprivileged: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(make_site(unprivileged / "site"))
+    unprivileged.chmod(0o500)
+    document = collect_facts(load({"CARREL_CACHE": str(unprivileged / "cache")}), unprivileged)
+    problem = "is not writable: the guest cannot be compiled, so Python cannot run"
+    remedy = "repair it, or set CARREL_CACHE to another directory"
+    assert {"problem": f"{unprivileged}/cache/guest {problem}", "remedy": remedy} in document["problems"]
+    found = [each["subject"] for each in document["findings"] if each["area"] == "Guest"]
+    assert found == ["Python", "cache"]
 
 
 def test_a_guest_that_is_switched_off_is_told(patient: Patient) -> None:

@@ -18,13 +18,21 @@ sys.path[:] = request["path"]
 
 from carrel.runtimes.wasm.build.engine_cache import _end_with_parent  # noqa: E402  # the path comes with the request
 from carrel.runtimes.wasm.build.installed import package_directory  # noqa: E402
-from carrel.runtimes.wasm.build.manifest import Flavour, Manifest, stamps, write_atomic  # noqa: E402
+from carrel.runtimes.wasm.build.manifest import (  # noqa: E402
+    Flavour,
+    Manifest,
+    mark_compiling,
+    stamps,
+    write_atomic,
+)
 
 
-def work(place: Path) -> None:
+def work(place: Path, *, is_compiling: bool = True) -> None:
     with open(place / "runs", "a") as runs:
         runs.write(f"{os.getpid()}\n")
     directory = Path(request["directory"])
+    if is_compiling:
+        mark_compiling(directory)
     (directory / ".new-half").write_bytes(b"half")
     (directory / ".new-tree").mkdir()
     if (place / "alive").exists():
@@ -50,6 +58,9 @@ behaviour = sys.argv[2]
 if behaviour == "work":
     work(Path(sys.argv[1]))
     print(json.dumps({"compiled": True, "seconds": 7.0}))
+elif behaviour == "record":
+    work(Path(sys.argv[1]), is_compiling=False)
+    print(json.dumps({"compiled": False, "seconds": 7.0}))
 elif behaviour == "killed":
     (Path(request["directory"]) / ".new-half").write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)

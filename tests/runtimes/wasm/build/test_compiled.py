@@ -189,9 +189,28 @@ def test_of_two_processes_one_works_and_the_other_waits(cache: Path, place: Path
     assert len(runs(place)) == 1
 
 
-def start(cache: Path, place: Path) -> subprocess.Popen[bytes]:
+@pytest.mark.usefixtures("site")
+def test_nothing_is_reported_if_nothing_is_compiled(cache: Path, place: Path) -> None:
+    (cache / "guest").mkdir(parents=True, mode=0o700)
+    (cache / "guest" / "lock").write_text("left by a compilation that was killed")
+    seen: list[Progress] = []
+    outcome = CompiledGuest(cache, command=command(place, "record")).make(on_progress=seen.append)
+    assert (outcome.compiled, seen) == (False, [])
+
+
+@pytest.mark.usefixtures("site")
+def test_waiting_for_a_process_that_compiles_nothing_is_not_reported(cache: Path, place: Path) -> None:
+    os.mkfifo(place / "go")
+    first, second = (start(cache, place, "record") for _ in range(2))
+    let_go(place)
+    (place / "go").unlink()
+    assert first.communicate()[0] == b"False\n"
+    assert second.communicate()[0] == b"False\n"
+
+
+def start(cache: Path, place: Path, behaviour: str = "work") -> subprocess.Popen[bytes]:
     """Another process that makes the guest."""
-    argv = [sys.executable, "-c", MAKE, str(cache), json.dumps(command(place))]
+    argv = [sys.executable, "-c", MAKE, str(cache), json.dumps(command(place, behaviour))]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(argv, stdout=subprocess.PIPE, env=environ)
 
@@ -266,6 +285,9 @@ def test_a_failure_is_one_clear_error(
     with pytest.raises(error, match=words) as caught:
         guest.make()
     assert str(cache.parent) not in str(caught.value)
+    if error is not SandboxExecutionError:
+        (note,) = caught.value.__notes__
+        assert note == f"the cache directory is {cache}/guest; CARREL_CACHE sets another one"
     assert drafts(cache) == []
     assert not guest.is_there()
 

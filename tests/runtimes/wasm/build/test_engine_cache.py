@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from carrel.runtimes.wasm.build.compiled import CompiledGuest
+from carrel.runtimes.wasm.build.compiled import CompiledGuest, Progress
 from carrel.runtimes.wasm.build.installed import find_installed
 
 WORKER = """
@@ -152,7 +152,9 @@ def test_a_second_installation_shares_what_is_compiled(
         (site / path.name).symlink_to(path)
     monkeypatch.syspath_prepend(site)
     assert not guest.is_there()
-    assert not guest.make().compiled
+    seen: list[Progress] = []
+    assert not guest.make(on_progress=seen.append).compiled
+    assert seen == []
     assert guest.is_there()
     assert {path.name: path.stat().st_mtime_ns for path in guest.directory.glob("*.cwasm")} == before
     assert len([*guest.directory.glob("copy-*.json")]) == 2

@@ -33,7 +33,7 @@ METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     "_call": {"_Context": ("ino_of", "on_home", "stop_now")},
     "_fs_memory": {"_Memory": ("read", "write")},
     "_fs_table": {
-        "_Files": ("_changed", "_entry", "_gate", "_made", "_read", "_stat", "_write_back", "walk"),
+        "_Files": ("_changed", "_entry", "_gate", "_made", "_read", "_stat", "_take", "_write_back", "walk"),
     },
 }
 """Methods that are replaced or called on instances."""

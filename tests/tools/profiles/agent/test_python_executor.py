@@ -68,6 +68,16 @@ def test_what_is_printed_comes_back_with_the_status(box: Toolbox) -> None:
     }
 
 
+def test_the_value_of_a_last_expression_is_shown(box: Toolbox) -> None:
+    assert said(python(box, "x = 20\nprint('text')\nx + 1")) == "text\n21\n"
+    assert said(python(box, "x = 20\nx + 1;")) == ""
+
+
+def test_a_module_that_is_missing_is_the_reason(box: Toolbox) -> None:
+    result = python(box, "import requests")
+    assert "No module named 'requests': not available here" in (result.error or "")
+
+
 @requirement("E-48")
 @pytest.mark.parametrize("code", ["", " \n\t"])
 def test_empty_code_is_refused(box: Toolbox, code: str) -> None:
@@ -286,7 +296,7 @@ def test_closing_stops_what_runs(directory: Path) -> None:
 
 
 def test_code_of_two_threads_runs_in_turn(box: Toolbox) -> None:
-    code = "n = int(open('n').read()); open('n', 'w').write(str(n + 1))"
+    code = "n = int(open('n').read()); open('n', 'w').write(str(n + 1));"
     said(python(box, "open('n', 'w').write('0')"))
     with ThreadPoolExecutor(2) as pool:
         assert [said(result) for result in pool.map(lambda _: python(box, code), range(6))] == [""] * 6

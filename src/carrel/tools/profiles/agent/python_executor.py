@@ -32,7 +32,9 @@ MAX_SECONDS = 60
 class PythonExecutorArgs:
     """Arguments of `python_executor`."""
 
-    code: Annotated[str, Param("Python source to run; print what you want to see")]
+    code: Annotated[
+        str, Param("Python source; what it prints and the value of a last expression are returned")
+    ]
     timeout: Annotated[
         int, Param(f"Time limit in seconds, capped at {MAX_SECONDS}", minimum=1, maximum=300)
     ] = 30
@@ -58,6 +60,7 @@ def run_python_executor(ctx: ToolContext, args: PythonExecutorArgs) -> ToolResul
             timeout_seconds=seconds,
             cwd=ctx.workspace.mount,
             on_start=ctx.on_stop,
+            show_last_value=True,
         )
     except TextError as error:
         raise AdvisedError(error.code, error.message, next="Write such characters as escapes.") from None
