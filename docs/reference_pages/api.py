@@ -38,7 +38,7 @@ class Group:
 
 GROUPS = (
     Group("Files", ("Workspace", "AsyncWorkspace", "FileInfo", "Limits")),
-    Group("Sessions", ("WorkspaceManager",)),
+    Group("Sessions", ("WorkspaceManager", "AsyncWorkspaceManager")),
     Group(
         "Files of a session by its id",
         (
@@ -73,6 +73,7 @@ GROUPS = (
 LIKE: dict[str, type] = {
     "AsyncClient": carrel.Client,
     "AsyncWorkspace": carrel.Workspace,
+    "AsyncWorkspaceManager": carrel.WorkspaceManager,
     "ContainerSandbox": carrel.BaseSandbox,
     "PythonSandbox": carrel.BaseSandbox,
     "RemoteWorkspace": carrel.Workspace,

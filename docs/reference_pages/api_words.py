@@ -44,6 +44,10 @@ NOTES = {
         for its `ttl_seconds`. See [manage sessions](../how-to/life-of-a-session.md). Use the manager in a
         `with` statement, or `close` it.
     """,
+    "AsyncWorkspaceManager": """
+        Its operations are awaitable; `create`, `open` and `get_workspace` return an `AsyncWorkspace`. The
+        manager that it uses is its attribute `manager`.
+    """,
     "BaseSandbox": """
         The interface of every sandbox. It has a `runtime`, a `session_id` and a `policy`.
     """,

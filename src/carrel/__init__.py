@@ -7,6 +7,7 @@ __all__ = [
     "AccessMode",
     "AsyncClient",
     "AsyncWorkspace",
+    "AsyncWorkspaceManager",
     "BaseSandbox",
     "Budget",
     "CarrelError",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
     from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
     from carrel.sandbox.shell import Shell
+    from carrel.sessions.aio import AsyncWorkspaceManager
     from carrel.sessions.functions import (
         delete_session_path,
         delete_session_workspace,
@@ -71,6 +73,7 @@ else:
         "AccessMode": "carrel.policy.rules",
         "AsyncClient": "carrel.remote.client",
         "AsyncWorkspace": "carrel.workspace.aio",
+        "AsyncWorkspaceManager": "carrel.sessions.aio",
         "BaseSandbox": "carrel.sandbox.sandbox",
         "Budget": "carrel.shell.budget",
         "CarrelError": "carrel.errors",
