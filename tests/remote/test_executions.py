@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from carrel import AsyncClient, Budget, Client, Shell, Toolbox, Workspace
 from carrel.errors import MissingError
+from carrel.values import ToolOutput
 from tests.remote.outcomes import plain
 from tests.remote.serving import Serving
+from tests.tools.calls import UNTIL_GO
 
 
 def without_time(result: Any) -> Any:
@@ -205,3 +209,56 @@ def test_the_names_of_tools_are_those_of_the_role(plain_client: Client, here: Wo
 def test_what_is_no_name_of_a_tool_is_an_answer(far: Any, name: Any) -> None:
     answer = far.toolbox("developer").call(name, {})
     assert (answer.success, answer.code) == (False, "tool.unknown")
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_the_output_of_a_tool_comes_while_it_runs(service: Serving, protocol: str, is_awaited: bool) -> None:
+    async def run(toolbox: Any, go: Callable[[], object]) -> None:
+        output: list[bytes] = []
+        async with aclosing(toolbox.astream("python_executor", {"code": UNTIL_GO})) as items:
+            async for item in items:
+                if isinstance(item, ToolOutput):
+                    output.append(item.data)
+                    go()
+        assert (b"".join(output), item.output["stdout"]) == (b"begun\nend\n", "begun\nend\n")
+        output.clear()
+        result = await toolbox.acall(
+            "bash", {"command": "echo a"}, on_output=lambda _, data: output.append(data)
+        )
+        assert (output, result.success) == ([b"a\n"], True)
+        result = await toolbox.acall("none\n", {}, on_output=lambda *_: None)
+        assert result.code == "tool.unknown"
+
+    async def run_awaited() -> None:
+        async with AsyncClient(service.url(protocol)) as client:
+            workspace = await client.create()
+            await run(workspace.toolbox("developer"), (service.directory / workspace.session_id / "go").touch)
+
+    if is_awaited:
+        asyncio.run(run_awaited())
+        return
+    with Client(service.url(protocol)) as blocking:
+        far = blocking.create()
+        asyncio.run(run(far.toolbox("developer"), lambda: far.touch("go")))
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_task_that_is_cancelled_stops_its_tool(service: Serving, protocol: str) -> None:
+    async def run() -> None:
+        async with AsyncClient(service.url(protocol)) as client:
+            toolbox = (await client.create()).toolbox("developer")
+            begun = asyncio.Event()
+            code = "print(1, flush=True)\nwhile True: pass"
+            running = asyncio.create_task(
+                toolbox.acall("python_executor", {"code": code}, on_output=lambda *_: begun.set())
+            )
+            await begun.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            # Code in one session waits for other code there, so that has ended by now.
+            result = await toolbox.call("python_executor", {"code": "print(2)", "timeout": 10})
+            assert result.output["stdout"] == "2\n"
+
+    asyncio.run(run())

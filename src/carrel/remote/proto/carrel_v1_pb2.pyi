@@ -34,6 +34,16 @@ class ToolAnswer(_message.Message):
     exit_code: int
     def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ...) -> None: ...
 
+class ToolEvent(_message.Message):
+    __slots__ = ("stdout", "stderr", "result")
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    stdout: bytes
+    stderr: bytes
+    result: ToolAnswer
+    def __init__(self, stdout: _Optional[bytes] = ..., stderr: _Optional[bytes] = ..., result: _Optional[_Union[ToolAnswer, _Mapping]] = ...) -> None: ...
+
 class FileReadRequest(_message.Message):
     __slots__ = ("session_id", "context", "path", "encoding", "max_size_mb", "offset", "limit", "cursor")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
