@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from carrel import AsyncClient, Budget, Client, Shell, Toolbox, Workspace
+from carrel import AsyncClient, Budget, Client, Shell, Toolbox, Workspace, create_sandbox
 from carrel.errors import MissingError
 from carrel.values import ToolOutput
 from tests.remote.outcomes import plain
@@ -159,8 +159,55 @@ def test_code_runs_on_the_files_of_the_session(far: Any) -> None:
     with pytest.raises(MissingError):
         sandbox.execute_file("missing.py")
     assert sandbox.execute("while True: pass", timeout_seconds=0.5).timed_out
-    with pytest.raises(TypeError, match="'cwd'"):
-        sandbox.execute("1", cwd="/")
+    with pytest.raises(TypeError, match="'on_progress'"):
+        sandbox.execute("1", on_progress=print)
+
+
+def test_code_runs_where_and_by_the_name_that_it_is_given(far: Any, here: Workspace) -> None:
+    code = "import os, sys; print(os.getcwd(), sys.argv)\nopen('out', 'w')\n1 / 0"
+    for workspace, sandbox in ((here, create_sandbox(workspace=here)), (far, far.sandbox())):
+        workspace.mkdir("sub")
+        result = sandbox.execute(code, cwd="/workspace/sub", name="cell-1", argv=["x"])
+        assert result.stdout == "/workspace/sub ['cell-1', 'x']\n"
+        assert 'File "cell-1", line 3' in result.stderr
+        assert result.files_created == ["sub/out"]
+        for cwd in ("/etc", "/workspace/none", "sub", "\0"):
+            with pytest.raises(MissingError, match="no such directory"):
+                sandbox.execute(code, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["x = 1", "x = (", "", "raise ValueError", "x = \0", b"# coding: latin-1\nx = '\xff'", b"x = '\xff'"],
+    ids=repr,
+)
+def test_the_service_judges_whether_a_text_is_python(far: Any, here: Workspace, code: Any) -> None:
+    wanted = create_sandbox(workspace=here).validate_code(code)
+    assert far.sandbox().validate_code(code) is wanted
+    assert far.list() == []
+
+
+def test_what_is_no_text_is_not_checked(far: Any) -> None:
+    with pytest.raises(TypeError, match="must be str or bytes"):
+        far.sandbox().validate_code(5)
+
+
+def test_a_shell_has_a_budget_for_lines_that_have_none(far: Any) -> None:
+    shell = far.shell(budget=Budget(seconds=0.5))
+    assert shell.budget == Budget(seconds=0.5)
+    assert shell.run("python -c 'while True: pass'").exit_code == 124
+    assert shell.run("python -c 'print(1)'", budget=Budget(seconds=60)).stdout == b"1\n"
+
+
+def test_what_was_opened_afar_is_closed_by_leaving_its_block(service: Serving) -> None:
+    async def run() -> None:
+        async with AsyncClient(service.http) as client:
+            workspace = await client.create()
+            async with workspace.sandbox() as sandbox, workspace.toolbox("developer") as toolbox:
+                assert (await sandbox.execute("print(1)")).stdout == "1\n"
+                assert (await toolbox.call("file_list")).success
+
+    asyncio.run(run())
 
 
 def test_variables_last_in_a_stateful_sandbox(far: Any) -> None:

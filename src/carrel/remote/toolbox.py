@@ -26,6 +26,15 @@ class AsyncRemoteToolbox:
         self._transport = transport
         self._session_id = session_id
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Do nothing: the connections belong to the client."""
+
     async def names(self) -> tuple[str, ...]:
         """The names of the available tools."""
         return tuple(each["title"] for each in await self.schemas())

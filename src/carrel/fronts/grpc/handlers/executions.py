@@ -42,6 +42,8 @@ def execute_python_stream(call: RpcCall, request: messages.ExecutePythonStreamRe
             env=dict(request.env),
             stdin=request.stdin,
             timeout_seconds=_timeout(request),
+            cwd=request.cwd or None,
+            name=request.name or None,
             stateful=request.stateful,
         ),
     )
