@@ -102,6 +102,10 @@ ELSEWHERE = table(
         ("`carrel.errors`", "The tree of errors."),
         ("`carrel.audit.journal`", "`FileJournal` and `MemoryJournal`, to pass as `journal=`."),
         (
+            "`carrel.runtimes.host_tools`",
+            "`tool_schemas(tools)`: the JSON Schema of each function that is given to code as `tools=`.",
+        ),
+        (
             "`carrel.containers.engine`",
             "`Engine.connect(address=None)`: the Docker engine; `facts()`, `has_image(name)`, `pull(name)`,"
             " `close()`.",

@@ -140,7 +140,11 @@ TWINS = (
     ),
     Twins(here=Toolbox, there=(RemoteToolbox, AsyncRemoteToolbox), missing=_TOOLBOX_MISSING),
 )
-OPTIONS_NOT_SENT = {"on_progress": "the service compiles its guest before it starts"}
+OPTIONS_NOT_SENT = {
+    "on_progress": "the service compiles its guest before it starts",
+    "tools": "functions",
+    "tool_timeout_seconds": "for functions",
+}
 """Options of a call of guest code that a service does not take, with the reason."""
 
 

@@ -1,10 +1,14 @@
-"""`Script`: Python source with its arguments, working directory and standard input."""
+"""`Script`: Python source with its arguments, working directory, standard input and tools."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    # Workers import this module, and need no more of it.
+    from carrel.runtimes.host_tools import HostTools
 
 CODE_NAME = "<string>"
 """Name in tracebacks of code that is not in a file."""
@@ -12,7 +16,7 @@ CODE_NAME = "<string>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Source text, with its arguments, working directory and standard input."""
+    """Source text, with its arguments, working directory, standard input and tools."""
 
     source: bytes
     """Python source, in UTF-8 unless it declares another encoding."""
@@ -29,6 +33,9 @@ class Script:
     keep_output: bool = True
     """Whether the result has the output, in addition to `on_output` receiving it."""
 
+    tools: HostTools | None = None
+    """Functions of this process that the script may call."""
+
     @property
     def name(self) -> str:
         """Name of the script in tracebacks."""
@@ -42,4 +49,5 @@ class Script:
             "argv": [self.file or self.label or "-c", *self.argv],
             "path": "" if self.file is None else os.path.dirname(self.file),
             "cwd": self.cwd,
+            "tools": [] if self.tools is None else self.tools.names,
         }
