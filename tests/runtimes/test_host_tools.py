@@ -221,6 +221,21 @@ def test_the_end_of_every_call_is_reported_once() -> None:
     ]
 
 
+def test_functions_that_hang_do_not_pile_up_threads() -> None:
+    may_return = threading.Event()
+    used: set[int] = set()
+
+    def wait() -> None:
+        used.add(threading.get_ident())
+        may_return.wait(60)
+
+    tools = HostTools({"wait": wait}, timeout_seconds=0.001)
+    for _ in range(10):
+        assert answered(tools, ["wait", [], {}])["error"] == "TimeoutError"
+    assert len(used) <= 1
+    may_return.set()
+
+
 def test_who_waits_for_a_call_can_look_at_other_things_now_and_then() -> None:
     may_return = threading.Event()
     call = HostTools({"wait": lambda: may_return.wait(60)}).start(b'["wait", [], {}]')

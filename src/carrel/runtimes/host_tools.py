@@ -5,7 +5,7 @@ functions given, and its arguments must fit their type hints before the function
 the guest gets the name of its type and its message.
 
 Not covered: a function that does not return. The guest gets a `TimeoutError` and goes on, or is stopped, but
-the thread of the function runs until it returns.
+the thread of the script's functions runs until it returns; later calls of the script time out as well.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import json
 import keyword
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from contextvars import copy_context
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from carrel.values import MIB
-from carrel.workspace.threads import call_threads
 
 TIMEOUT_SECONDS = 30.0
 """Default timeout of one call, in seconds."""
@@ -113,6 +112,8 @@ class HostTools:
         self._tools = {name: HostTool(name, function) for name, function in tools.items()}
         self._timeout_seconds = timeout_seconds
         self._on_call = on_call
+        # One thread, in which a call waits for those before it: functions that hang do not pile up threads.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="carrel-tool")
 
     @property
     def names(self) -> list[str]:
@@ -130,7 +131,7 @@ class HostTools:
             work: Future[Any] = Future()
             work.set_exception(error)
         else:
-            work = call_threads().submit(copy_context().run, tool.call, args, kwargs)
+            work = self._thread.submit(copy_context().run, tool.call, args, kwargs)
         return RunningCall(name[:_NAME_CHARACTERS], work, self._timeout_seconds, self._on_call)
 
 
