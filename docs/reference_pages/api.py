@@ -38,7 +38,7 @@ class Group:
 
 GROUPS = (
     Group("Files", ("Workspace", "AsyncWorkspace", "FileInfo", "Limits")),
-    Group("Sessions", ("WorkspaceManager",)),
+    Group("Sessions", ("WorkspaceManager", "AsyncWorkspaceManager")),
     Group(
         "Files of a session by its id",
         (
@@ -64,7 +64,7 @@ GROUPS = (
         ),
     ),
     Group("Command lines", ("Shell", "ShellResult", "Budget")),
-    Group("Tools for agents", ("Toolbox", "ToolResult", "Role")),
+    Group("Tools for agents", ("Toolbox", "ToolResult", "ToolOutput", "Role")),
     Group("Sessions of a service", ("Client", "AsyncClient", "connect")),
     Group("Rules", ("SandboxPolicy", "PathRule", "AccessMode")),
     Group("Logging and errors", ("SandboxLogger", "CarrelError")),
@@ -73,6 +73,7 @@ GROUPS = (
 LIKE: dict[str, type] = {
     "AsyncClient": carrel.Client,
     "AsyncWorkspace": carrel.Workspace,
+    "AsyncWorkspaceManager": carrel.WorkspaceManager,
     "ContainerSandbox": carrel.BaseSandbox,
     "PythonSandbox": carrel.BaseSandbox,
     "RemoteWorkspace": carrel.Workspace,

@@ -44,6 +44,10 @@ NOTES = {
         for its `ttl_seconds`. See [manage sessions](../how-to/life-of-a-session.md). Use the manager in a
         `with` statement, or `close` it.
     """,
+    "AsyncWorkspaceManager": """
+        Its operations are awaitable; `create`, `open` and `get_workspace` return an `AsyncWorkspace`. The
+        manager that it uses is its attribute `manager`.
+    """,
     "BaseSandbox": """
         The interface of every sandbox. It has a `runtime`, a `session_id` and a `policy`.
     """,
@@ -97,6 +101,10 @@ ELSEWHERE = table(
     [
         ("`carrel.errors`", "The tree of errors."),
         ("`carrel.audit.journal`", "`FileJournal` and `MemoryJournal`, to pass as `journal=`."),
+        (
+            "`carrel.runtimes.host_tools`",
+            "`tool_schemas(tools)`: the JSON Schema of each function that is given to code as `tools=`.",
+        ),
         (
             "`carrel.containers.engine`",
             "`Engine.connect(address=None)`: the Docker engine; `facts()`, `has_image(name)`, `pull(name)`,"

@@ -35,6 +35,8 @@ MEANINGS = {
     f" are logged, each truncated to {PATH_CHARACTERS} characters.",
     "execution.start": "Guest code starts; the fields are the limits of its policy. Values of variables are"
     " not logged.",
+    "execution.tool": "Guest code called a function of the program; `error` is the type of the exception, or"
+    " `CancelledError` if the run was stopped in the meantime. Arguments and results are not logged.",
     "grpc.failed": "A bug in carrel in a call over gRPC.",
     "http.failed": "A bug in carrel in a request over HTTP; `request_id` is the one that the client got.",
     "issuer.failed": "The keys of the issuer of tokens (`serve.jwt_jwks`) could not be read; the old ones"

@@ -7,6 +7,7 @@ __all__ = [
     "AccessMode",
     "AsyncClient",
     "AsyncWorkspace",
+    "AsyncWorkspaceManager",
     "BaseSandbox",
     "Budget",
     "CarrelError",
@@ -24,6 +25,7 @@ __all__ = [
     "SandboxResult",
     "Shell",
     "ShellResult",
+    "ToolOutput",
     "ToolResult",
     "Toolbox",
     "Workspace",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from carrel.sandbox.factory import create_sandbox, create_session_sandbox, get_session_sandbox
     from carrel.sandbox.sandbox import BaseSandbox, PythonSandbox
     from carrel.sandbox.shell import Shell
+    from carrel.sessions.aio import AsyncWorkspaceManager
     from carrel.sessions.functions import (
         delete_session_path,
         delete_session_workspace,
@@ -63,7 +66,7 @@ if TYPE_CHECKING:
     from carrel.shell.budget import Budget
     from carrel.shell.result import ShellResult
     from carrel.tools.toolbox import Toolbox
-    from carrel.values import FileInfo, Limits, ToolResult
+    from carrel.values import FileInfo, Limits, ToolOutput, ToolResult
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.workspace import Workspace
 else:
@@ -71,6 +74,7 @@ else:
         "AccessMode": "carrel.policy.rules",
         "AsyncClient": "carrel.remote.client",
         "AsyncWorkspace": "carrel.workspace.aio",
+        "AsyncWorkspaceManager": "carrel.sessions.aio",
         "BaseSandbox": "carrel.sandbox.sandbox",
         "Budget": "carrel.shell.budget",
         "CarrelError": "carrel.errors",
@@ -88,6 +92,7 @@ else:
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
+        "ToolOutput": "carrel.values",
         "ToolResult": "carrel.values",
         "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",

@@ -214,6 +214,16 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """Output of a command or of code that a tool runs, as it arrives."""
+
+    stream: str
+    """`stdout` or `stderr`."""
+    data: bytes
+    """A piece, which may end within a line or a character."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """The result of one tool call, or why it failed.
 

@@ -1,13 +1,14 @@
-"""The life of a session, through the library and through the client over HTTP and gRPC."""
+"""The life of a session: through the library, also awaited, and through the client over HTTP and gRPC."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from carrel import connect
+from carrel import AsyncWorkspaceManager, connect
 from carrel.remote.json_codec import render
 from carrel.values import Limits
 from tests.conformance.answer import REQUEST, Answer
@@ -15,8 +16,9 @@ from tests.conformance.http_door import API, Http
 from tests.conformance.library import answering
 from tests.conformance.place import Places
 from tests.conformance.server import Server
+from tests.remote.driving import Driven
 
-Manager = Any  # a WorkspaceManager or a Client, which share no type
+Manager = Any  # a WorkspaceManager, awaited or not, or a Client, which share no type
 _LOCAL = ("created_ns", "used_ns", "limits", "owner", "epoch")
 """What a record says besides: times, which limits are its own, and what only those who keep it need."""
 
@@ -104,6 +106,15 @@ def test_a_session_lives_the_same_life_everywhere(name: str, places: Places, ser
             assert answer.code == REQUEST, url
         else:
             assert answer == expected, url
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_session_lives_the_same_life_when_it_is_awaited(name: str, places: Places) -> None:
+    number = list(CALLS).index(name)
+    expected = _made(places.manager, f"life-{number}-at-once", name)
+    with asyncio.Runner() as runner:
+        awaited = Driven(runner, AsyncWorkspaceManager(places.manager))
+        assert _made(awaited, f"life-{number}-awaited", name) == expected
 
 
 def test_an_id_that_is_empty_is_none_over_http_either(server: Server) -> None:

@@ -14,13 +14,16 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.command_line import execute, plain_words
-from tests.docs.pages import PAGES, Example, examples, name_of
+from tests.docs.pages import PAGES, ROOT, Example, examples, name_of
 from tests.docs.service import GRPC, HTTP, Running, is_needed, serving
 from tests.engines import PYTHON, require_engine
 
 MARK = "\n-- the next block --\n"
 FRAMEWORK = re.compile(r"use-with-[a-z-]+\.md")
 """Pages that import an agent framework, which takes seconds; the adapters have tests of their own."""
+
+RUN_AGAIN = [ROOT / "README.md"]
+"""Pages whose Python examples run a second time in the same directory."""
 
 
 def pages(kind: str) -> list[ParameterSet]:
@@ -83,11 +86,24 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
 ) -> None:
     blocks = examples(page, "python")
     require_for(blocks, monkeypatch)
-    script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
     with service(blocks, tmp_path) as running:
-        done = run(
-            sys.executable, "-W", "error", "-", cwd=tmp_path, stdin=running.with_actual_addresses(script)
-        )
+        run_blocks(blocks, tmp_path, running)
+
+
+@pytest.mark.parametrize("page", RUN_AGAIN, ids=name_of)
+def test_the_python_of_a_page_that_people_try_first_runs_again_in_the_same_directory(
+    page: Path, tmp_path: Path
+) -> None:
+    blocks = examples(page, "python")
+    with service(blocks, tmp_path) as running:
+        for _ in range(2):
+            run_blocks(blocks, tmp_path, running)
+
+
+def run_blocks(blocks: list[Example], directory: Path, running: Running) -> None:
+    """Run *blocks* as one script, and require the output that the page gives."""
+    script = f"\nprint({MARK!r}, end='')\n".join(block.text for block in blocks)
+    done = run(sys.executable, "-W", "error", "-", cwd=directory, stdin=running.with_actual_addresses(script))
     assert done.returncode == 0, done.stderr
     printed = running.with_page_addresses(done.stdout).split(MARK)
     assert len(printed) == len(blocks)

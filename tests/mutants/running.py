@@ -62,6 +62,13 @@ MUTANTS = [
         WORKER,
     ),
     Mutant(
+        "functions of the program get any arguments",
+        "runtimes/host_tools.py",
+        '        raise TypeError(f"{what} must fit {schema}, not {json.dumps(value)[:100]}") from None\n',
+        "        return value\n",
+        "tests/runtimes/test_host_tools.py::test_an_argument_must_fit_its_type_hint",
+    ),
+    Mutant(
         "a worker may send for ever",
         "runtimes/wasm/exchange.py",
         "if self.outcome is None and self._is_overdue():",

@@ -1,4 +1,4 @@
-"""An async client with the interface of the blocking one, so that one test can use both."""
+"""Async objects with the interface of the blocking ones, so that one test can use both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from carrel import AsyncClient
 class Driven:
     """A wrapper that runs the coroutines of an object and iterates its async iterators."""
 
-    def __init__(self, runner: asyncio.Runner, wrapped: Any) -> None:  # Any: any object of a client
+    def __init__(self, runner: asyncio.Runner, wrapped: Any) -> None:  # Any: any object with coroutines
         self._runner = runner
         self._wrapped = wrapped
 
@@ -33,7 +33,7 @@ class Driven:
             return self._driven(self._runner.run(value))
         if isinstance(value, AsyncIterator):
             return self._items(value)
-        return Driven(self._runner, value) if type(value).__name__.startswith("AsyncRemote") else value
+        return Driven(self._runner, value) if type(value).__name__.startswith("Async") else value
 
     def _items(self, source: AsyncIterator[Any]) -> Iterator[Any]:
         async def following() -> tuple[Any, ...]:

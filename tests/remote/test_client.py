@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import pytest
 
-from carrel import AsyncClient, Client, Limits, WorkspaceManager, connect
+from carrel import AsyncClient, Client, Limits, connect
 from carrel.errors import (
     CarrelError,
     ClosedError,
@@ -21,43 +20,6 @@ from carrel.errors import (
 from carrel.remote.workspace import RemoteWorkspace
 from carrel.sessions.manager import new_id
 from tests.remote.serving import Serving
-
-NOT_OFFERED = {
-    "description",
-    "elsewhere",
-    "from_description",
-    "from_env",
-    "from_settings",
-    "journal",
-    "limits",
-    "root",
-    "shown",
-    "sweep",
-    "verify",
-}
-"""What is for the operator of the service."""
-NOT_SENT = {"absolute_paths", "actor", "allow", "make_id", "policy"}
-"""What is for a program that has the files itself."""
-
-
-def public(kind: type) -> set[str]:
-    return {name for name in dir(kind) if not name.startswith("_")}
-
-
-def test_a_client_has_the_methods_of_a_manager() -> None:
-    assert public(WorkspaceManager) - public(Client) <= NOT_OFFERED
-    assert public(WorkspaceManager) - public(AsyncClient) <= NOT_OFFERED
-    assert public(Client) <= public(WorkspaceManager)
-
-
-@pytest.mark.parametrize("name", sorted(public(Client)))
-def test_a_method_takes_the_arguments_that_can_be_sent(name: str) -> None:
-    wanted = inspect.signature(getattr(WorkspaceManager, name)).parameters
-    for kind in (Client, AsyncClient):
-        offered = list(inspect.signature(getattr(kind, name)).parameters.values())[1:]
-        for each in offered:
-            assert (each.kind, each.default) == (wanted[each.name].kind, wanted[each.name].default)
-        assert set(wanted) - {each.name for each in offered} - {"self"} <= NOT_SENT | {"limits"}
 
 
 def test_a_session_is_made_opened_and_removed(client: Any) -> None:

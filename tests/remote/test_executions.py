@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
-from carrel import AsyncClient, Budget, Client, Shell, Toolbox, Workspace
+from carrel import AsyncClient, Budget, Client, Shell, Toolbox, Workspace, create_sandbox
 from carrel.errors import MissingError
+from carrel.values import ToolOutput
 from tests.remote.outcomes import plain
 from tests.remote.serving import Serving
+from tests.tools.calls import UNTIL_GO
 
 
 def without_time(result: Any) -> Any:
@@ -155,8 +159,55 @@ def test_code_runs_on_the_files_of_the_session(far: Any) -> None:
     with pytest.raises(MissingError):
         sandbox.execute_file("missing.py")
     assert sandbox.execute("while True: pass", timeout_seconds=0.5).timed_out
-    with pytest.raises(TypeError, match="'cwd'"):
-        sandbox.execute("1", cwd="/")
+    with pytest.raises(TypeError, match="'on_progress'"):
+        sandbox.execute("1", on_progress=print)
+
+
+def test_code_runs_where_and_by_the_name_that_it_is_given(far: Any, here: Workspace) -> None:
+    code = "import os, sys; print(os.getcwd(), sys.argv)\nopen('out', 'w')\n1 / 0"
+    for workspace, sandbox in ((here, create_sandbox(workspace=here)), (far, far.sandbox())):
+        workspace.mkdir("sub")
+        result = sandbox.execute(code, cwd="/workspace/sub", name="cell-1", argv=["x"])
+        assert result.stdout == "/workspace/sub ['cell-1', 'x']\n"
+        assert 'File "cell-1", line 3' in result.stderr
+        assert result.files_created == ["sub/out"]
+        for cwd in ("/etc", "/workspace/none", "sub", "\0"):
+            with pytest.raises(MissingError, match="no such directory"):
+                sandbox.execute(code, cwd=cwd)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["x = 1", "x = (", "", "raise ValueError", "x = \0", b"# coding: latin-1\nx = '\xff'", b"x = '\xff'"],
+    ids=repr,
+)
+def test_the_service_judges_whether_a_text_is_python(far: Any, here: Workspace, code: Any) -> None:
+    wanted = create_sandbox(workspace=here).validate_code(code)
+    assert far.sandbox().validate_code(code) is wanted
+    assert far.list() == []
+
+
+def test_what_is_no_text_is_not_checked(far: Any) -> None:
+    with pytest.raises(TypeError, match="must be str or bytes"):
+        far.sandbox().validate_code(5)
+
+
+def test_a_shell_has_a_budget_for_lines_that_have_none(far: Any) -> None:
+    shell = far.shell(budget=Budget(seconds=0.5))
+    assert shell.budget == Budget(seconds=0.5)
+    assert shell.run("python -c 'while True: pass'").exit_code == 124
+    assert shell.run("python -c 'print(1)'", budget=Budget(seconds=60)).stdout == b"1\n"
+
+
+def test_what_was_opened_afar_is_closed_by_leaving_its_block(service: Serving) -> None:
+    async def run() -> None:
+        async with AsyncClient(service.http) as client:
+            workspace = await client.create()
+            async with workspace.sandbox() as sandbox, workspace.toolbox("developer") as toolbox:
+                assert (await sandbox.execute("print(1)")).stdout == "1\n"
+                assert (await toolbox.call("file_list")).success
+
+    asyncio.run(run())
 
 
 def test_variables_last_in_a_stateful_sandbox(far: Any) -> None:
@@ -205,3 +256,56 @@ def test_the_names_of_tools_are_those_of_the_role(plain_client: Client, here: Wo
 def test_what_is_no_name_of_a_tool_is_an_answer(far: Any, name: Any) -> None:
     answer = far.toolbox("developer").call(name, {})
     assert (answer.success, answer.code) == (False, "tool.unknown")
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_the_output_of_a_tool_comes_while_it_runs(service: Serving, protocol: str, is_awaited: bool) -> None:
+    async def run(toolbox: Any, go: Callable[[], object]) -> None:
+        output: list[bytes] = []
+        async with aclosing(toolbox.astream("python_executor", {"code": UNTIL_GO})) as items:
+            async for item in items:
+                if isinstance(item, ToolOutput):
+                    output.append(item.data)
+                    go()
+        assert (b"".join(output), item.output["stdout"]) == (b"begun\nend\n", "begun\nend\n")
+        output.clear()
+        result = await toolbox.acall(
+            "bash", {"command": "echo a"}, on_output=lambda _, data: output.append(data)
+        )
+        assert (output, result.success) == ([b"a\n"], True)
+        result = await toolbox.acall("none\n", {}, on_output=lambda *_: None)
+        assert result.code == "tool.unknown"
+
+    async def run_awaited() -> None:
+        async with AsyncClient(service.url(protocol)) as client:
+            workspace = await client.create()
+            await run(workspace.toolbox("developer"), (service.directory / workspace.session_id / "go").touch)
+
+    if is_awaited:
+        asyncio.run(run_awaited())
+        return
+    with Client(service.url(protocol)) as blocking:
+        far = blocking.create()
+        asyncio.run(run(far.toolbox("developer"), lambda: far.touch("go")))
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_a_task_that_is_cancelled_stops_its_tool(service: Serving, protocol: str) -> None:
+    async def run() -> None:
+        async with AsyncClient(service.url(protocol)) as client:
+            toolbox = (await client.create()).toolbox("developer")
+            begun = asyncio.Event()
+            code = "print(1, flush=True)\nwhile True: pass"
+            running = asyncio.create_task(
+                toolbox.acall("python_executor", {"code": code}, on_output=lambda *_: begun.set())
+            )
+            await begun.wait()
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            # Code in one session waits for other code there, so that has ended by now.
+            result = await toolbox.call("python_executor", {"code": "print(2)", "timeout": 10})
+            assert result.output["stdout"] == "2\n"
+
+    asyncio.run(run())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from carrel import AsyncClient, AsyncWorkspace, Client, Limits, Workspace, WorkspaceManager
+from carrel import AsyncClient, Client, Limits, Workspace, WorkspaceManager
 from carrel.errors import ClosedError, EscapeError, LimitError, RequestError
-from carrel.remote.async_workspace import AsyncRemoteWorkspace
 from carrel.remote.transport.http_connection import CONNECTIONS
-from carrel.remote.workspace import RemoteWorkspace
 from carrel.values import Position
 from carrel.workspace.archive.create import LeftOut
 from carrel.workspace.extract_limits import ExtractLimits
@@ -26,47 +23,6 @@ from tests.remote.serving import Serving
 from tests.workspace.archives import file, tar
 
 Step = Callable[[Any], Any]  # Any: a workspace here or afar, and whatever its methods give
-
-NOT_OFFERED = {
-    "confinement",
-    "explain",
-    "host_path",
-    "narrowed",
-    "open",
-    "policy",
-    "reader",
-    "within",
-}
-"""What speaks of the host, makes views, or hands out open files."""
-ONLY_AFAR = {"far", "follow", "sandbox", "shell", "toolbox"}
-
-
-def public(kind: type) -> set[str]:
-    return {name for name in dir(kind) if not name.startswith("_")}
-
-
-def test_every_operation_is_offered_by_both_kinds_of_client() -> None:
-    of_an_instance = {"created_ns", "mount"}
-    assert public(Workspace) - public(RemoteWorkspace) == NOT_OFFERED
-    assert public(AsyncWorkspace) - public(AsyncRemoteWorkspace) == NOT_OFFERED
-    assert public(RemoteWorkspace) - public(Workspace) - of_an_instance <= ONLY_AFAR
-
-
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        name
-        for name in public(Workspace) & public(RemoteWorkspace)
-        if inspect.isfunction(getattr(Workspace, name))
-    ),
-)
-def test_an_operation_takes_the_arguments_of_the_library(name: str) -> None:
-    wanted = inspect.signature(getattr(Workspace, name)).parameters
-    for kind in (RemoteWorkspace, AsyncRemoteWorkspace):
-        offered = inspect.signature(getattr(kind, name)).parameters
-        assert [(each.name, each.kind, each.default) for each in offered.values()] == [
-            (each.name, each.kind, each.default) for each in wanted.values()
-        ]
 
 
 def version_of(workspace: Any, path: str) -> str:

@@ -403,6 +403,8 @@ def test_what_a_container_has_not_is_refused(box: ContainerSandbox, shared_conta
         sandbox = ContainerSandbox(place, engine=contained.runtime, policy=policy)
         with pytest.raises(PolicyValidationError, match="not supported in a container"):
             sandbox.run(["true"])
+    with pytest.raises(ValueError, match="tools are not supported"):
+        box.execute("print(1)", tools={"now": lambda: 1})
     with pytest.raises(ValueError, match="stateful is not supported"):
         ContainerSandbox(box._source, engine=contained.runtime, stateful=True)
 

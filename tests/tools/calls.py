@@ -5,6 +5,13 @@ from __future__ import annotations
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
 
+UNTIL_GO = """import os, time
+print('begun', flush=True)
+while not os.path.exists('go'): time.sleep(0.01)
+print('end')
+"""
+"""Code that ends when someone who saw its first output creates a file."""
+
 
 def done(toolbox: Toolbox, name: str, **arguments: object) -> ToolResult:
     """Call a tool, which must succeed, and return the result."""

@@ -24,6 +24,7 @@ from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.engines import PYTHON, require_engine
+from tests.tools.calls import UNTIL_GO
 
 ROLES = {
     "developer": ("file_read", "file_write", "file_list", "bash", "python_executor"),
@@ -290,3 +291,26 @@ def test_an_engine_that_does_not_answer_is_an_answer(
             result = toolbox.call(name, arguments)
             assert result.metadata["code"] == "engine.missing"
             assert str(tmp_path) not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("bash", {"command": "echo begun; while [ ! -e go ]; do sleep 0.01; done; echo end"}),
+        ("python_executor", {"code": UNTIL_GO}),
+    ],
+)
+def test_output_comes_while_a_program_runs(
+    session: Workspace, toolbox: Toolbox, tool: str, arguments: dict[str, object]
+) -> None:
+    output: list[bytes] = []
+
+    def take(stream: str, data: bytes) -> None:
+        output.append(data)
+        session.write("go", "")
+
+    result = asyncio.run(toolbox.acall(tool, arguments, on_output=take))
+    session.remove("go")
+    assert output[0] == b"begun\n"
+    assert b"".join(output) == b"begun\nend\n"
+    assert result.output["stdout"] == "begun\nend\n"

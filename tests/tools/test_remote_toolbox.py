@@ -17,11 +17,13 @@ from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.sessions.manager import WorkspaceManager
 from carrel.tools.remote import RemoteTools
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolOutput, ToolResult
 from carrel.workspace.workspace import Workspace
 from tests.command_line import execute
 from tests.fronts.grpc.handlers.test_executions import FOR_EVER
 from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import Served, serving
+from tests.tools.calls import UNTIL_GO
 
 CRITIC = ("file_read", "file_list", "file_search", "bash")
 
@@ -169,6 +171,53 @@ def test_a_task_that_is_cancelled_ends_the_work_there(served: Served) -> None:
             await asyncio.to_thread(until, lambda: len(served.service.executions) == 0)
 
     asyncio.run(cancelled())
+
+
+def test_output_comes_from_the_service_while_code_runs(served: Served) -> None:
+    seen: list[tuple[str, bytes]] = []
+
+    def remember(stream: str, data: bytes) -> None:
+        seen.append((stream, data))
+        served.path("streamed", "go").write_text("")
+
+    async def run() -> ToolResult:
+        with Toolbox(None, session_id="streamed", address=served.server.address) as toolbox:
+            return await toolbox.acall("python_executor", {"code": UNTIL_GO}, on_output=remember)
+
+    result = asyncio.run(run())
+    assert seen == [("stdout", b"begun\n"), ("stdout", b"end\n")]
+    assert result.output["stdout"] == "begun\nend\n"
+
+
+def test_an_iterator_that_is_closed_ends_the_work_there(served: Served) -> None:
+    async def run() -> None:
+        with Toolbox(None, session_id="closed", address=served.server.address) as toolbox:
+            items = toolbox.astream("python_executor", {"code": FOR_EVER, "timeout": 300})
+            assert await anext(items) == ToolOutput(stream="stdout", data=b"begun\n")
+            assert len(served.service.executions) == 1
+            await items.aclose()
+            await asyncio.to_thread(until, lambda: len(served.service.executions) == 0)
+
+    asyncio.run(run())
+
+
+def test_what_goes_wrong_with_a_streamed_call_is_its_result(served: Served, nowhere: str) -> None:
+    async def results(toolbox: Toolbox, name: Any, arguments: Any) -> list[Any]:
+        return [item async for item in toolbox.astream(name, arguments)]
+
+    with Toolbox(None, session_id="wrong", address=served.server.address) as toolbox:
+        for name, arguments, code in (
+            ("none", {}, "tool.unknown"),
+            (5, {}, "tool.unknown"),
+            ("bash", {"comand": "ls"}, "tool.arguments"),
+            ("bash", object(), "tool.arguments"),
+            ("bash", {"command": "cat missing"}, "tool.status"),
+        ):
+            *_, result = asyncio.run(results(toolbox, name, arguments))
+            assert (result.success, result.code) == (False, code)
+    with Toolbox(None, session_id="wrong", address=nowhere) as toolbox:
+        (result,) = asyncio.run(results(toolbox, "bash", {"command": "ls"}))
+        assert result.code == "service.unreachable"
 
 
 def test_a_closed_toolbox_answers_that_it_is_closed(served: Served) -> None:

@@ -9,6 +9,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,11 @@ from carrel.tools.core.formats import Format
 from carrel.tools.core.spec import Profile
 from carrel.tools.core.table import TOOLS
 from carrel.tools.toolbox import QUICK_SECONDS, SEARCHED_ENTRIES, Toolbox
-from carrel.values import ToolResult
+from carrel.values import ToolOutput, ToolResult
 from carrel.workspace.gate import SMALL_ENTRIES
 from carrel.workspace.workspace import Workspace
 from tests.requirements import requirement
+from tests.tools.calls import UNTIL_GO
 from tests.workspace.planting import snapshot
 
 SECRET = "/srv/what-only-the-host-knows"
@@ -485,3 +488,106 @@ def test_an_awaited_call_answers_the_same_as_a_plain_one(toolbox: Toolbox, direc
     ):
         plain = toolbox.call(name, arguments)
         assert asyncio.run(toolbox.acall(name, arguments)).to_dict() == plain.to_dict()
+
+
+# Output as it arrives
+
+
+def joined(output: list[ToolOutput], stream: str) -> str:
+    return b"".join(each.data for each in output if each.stream == stream).decode()
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("python_executor", {"code": UNTIL_GO}), ("bash", {"command": "python wait.py"})]
+)
+def test_output_of_commands_and_code_comes_while_they_run(
+    workspace: Workspace, toolbox: Toolbox, guest_cache: Path, tool: str, arguments: dict[str, object]
+) -> None:
+    workspace.write("wait.py", UNTIL_GO)
+
+    async def use() -> tuple[list[ToolOutput], ToolResult]:
+        output: list[ToolOutput] = []
+        async with aclosing(toolbox.astream(tool, arguments)) as items:
+            async for item in items:
+                if isinstance(item, ToolResult):
+                    return output, item
+                output.append(item)
+                workspace.write("go", "")
+        raise AssertionError
+
+    output, result = asyncio.run(use())
+    assert joined(output, "stdout") == "begun\nend\n"
+    assert result.success
+    assert result.output["stdout"] == "begun\nend\n", "the result holds it as well"
+
+
+def without_time(result: ToolResult) -> ToolResult:
+    return replace(result, metadata={**result.metadata, "duration_ms": 0})
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("bash", {"command": "echo one; ls none; echo two"}),
+        ("bash", {"command": "seq 100000"}),
+        ("bash", {"command": "seq 10 | nonsense"}),
+        ("bash", {"command": "sort ("}),
+        ("bash", {"comand": "ls"}),
+        ("file_read", {"path": "none"}),
+        ("none", {}),
+    ],
+)
+def test_a_call_with_output_on_its_way_has_the_result_of_a_plain_one(
+    workspace: Workspace, name: str, arguments: dict[str, object]
+) -> None:
+    output: list[ToolOutput] = []
+    with Toolbox(workspace, pipelines=True, answer_bytes=10_000) as toolbox:
+        result = asyncio.run(
+            toolbox.acall(
+                name,
+                arguments,
+                on_output=lambda stream, data: output.append(ToolOutput(stream=stream, data=data)),
+            )
+        )
+        wanted = toolbox.call(name, arguments)
+    if "next_cursor" in wanted.metadata:
+        result, wanted = (
+            replace(each, metadata={**each.metadata, "next_cursor": ""}) for each in (result, wanted)
+        )
+    assert without_time(result) == without_time(wanted)
+    for stream in ("stdout", "stderr"):
+        assert len(joined(output, stream)) == wanted.metadata.get(f"{stream}_bytes", 0)
+
+
+def test_output_ends_the_work_when_who_takes_it_fails_or_goes_away(workspace: Workspace) -> None:
+    command = "echo begun; sleep 5; touch late"
+
+    def refuse(stream: str, data: bytes) -> None:
+        raise LookupError(stream)
+
+    async def use() -> None:
+        with Toolbox(workspace, pipelines=True) as toolbox:
+            items = toolbox.astream("bash", {"command": command})
+            assert await anext(items) == ToolOutput(stream="stdout", data=b"begun\n")
+            await items.aclose()
+            with pytest.raises(LookupError):
+                await toolbox.acall("bash", {"command": command}, on_output=refuse)
+
+    asyncio.run(use())
+    assert not workspace.exists("late")
+
+
+def test_one_call_does_not_get_the_output_of_another(workspace: Workspace) -> None:
+    async def use(toolbox: Toolbox, word: str) -> str:
+        output: list[bytes] = []
+        await toolbox.acall(
+            "bash", {"command": f"echo {word}"}, on_output=lambda _, data: output.append(data)
+        )
+        assert (await toolbox.acall("bash", {"command": "echo unseen"})).success
+        return b"".join(output).decode()
+
+    async def use_all() -> list[str]:
+        with Toolbox(workspace) as toolbox:
+            return await asyncio.gather(*(use(toolbox, f"word-{number}") for number in range(10)))
+
+    assert asyncio.run(use_all()) == [f"word-{number}\n" for number in range(10)]

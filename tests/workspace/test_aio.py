@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -13,6 +14,7 @@ import pytest
 
 from carrel import AsyncWorkspace, Limits, Workspace
 from carrel.errors import ChangedError, ClosedError, LimitError
+from carrel.workspace.aio import open_in_thread
 from tests.workspace.archives import file, tar
 from tests.workspace.planting import plant, snapshot
 
@@ -214,3 +216,35 @@ def test_a_plain_workspace_can_be_wrapped(workspace: Workspace) -> None:
     assert workspace.read("f") == b"in"
     assert (wrapped.session_id, wrapped.limits) == (workspace.session_id, workspace.limits)
     assert (wrapped.policy, wrapped.confinement) == (workspace.policy, workspace.confinement)
+
+
+class Door:
+    """Something that a thread opens, when it is allowed to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_open, self.is_closed = threading.Event(), threading.Event(), threading.Event()
+
+    def open(self) -> Door:
+        self.begun.set()
+        self.may_open.wait()
+        return self
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+
+def test_what_a_cancelled_task_was_opening_is_closed() -> None:
+    door = Door()
+
+    async def run() -> None:
+        opening = asyncio.create_task(open_in_thread(door.open))
+        await asyncio.to_thread(door.begun.wait)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert not door.is_closed.is_set()
+        door.may_open.set()
+        await asyncio.to_thread(door.is_closed.wait, 60)
+
+    asyncio.run(run())
+    assert door.is_closed.is_set()

@@ -33,6 +33,7 @@ from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.workspace import MOUNT, Workspace
 
 if TYPE_CHECKING:
+    from carrel.shell.budget import Budget
     from carrel.workspace.archive.create import ArchiveFormat, LeftOut
     from carrel.workspace.archive.extract import Extracted
     from carrel.workspace.extract_limits import ExtractLimits
@@ -372,9 +373,12 @@ class AsyncRemoteWorkspace:
 
     # Running
 
-    def shell(self) -> AsyncRemoteShell:
-        """A shell in the session, which keeps its working directory from line to line."""
-        return AsyncRemoteShell(self._open_transport(), self.session_id)
+    def shell(self, *, budget: Budget | None = None) -> AsyncRemoteShell:
+        """A shell in the session, which keeps its working directory from line to line.
+
+        Only the time of *budget* is sent, and limited to that of the service.
+        """
+        return AsyncRemoteShell(self._open_transport(), self.session_id, budget=budget)
 
     def sandbox(self, *, stateful: bool = False) -> AsyncRemoteSandbox:
         """A sandbox that runs guest code on the files; with *stateful*, variables persist between calls."""

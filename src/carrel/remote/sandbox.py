@@ -7,12 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, BinaryIO, Self, TypedDict, Unpack
 
-from carrel.errors import TextError
+from carrel.errors import SandboxExecutionError, TextError
 from carrel.remote.executions import OnOutput, RemoteExecution, RemoteExecutions, in_thread
 from carrel.remote.json_codec import parse
 from carrel.remote.run_sync import run_sync
 from carrel.remote.transport.api import Transport
-from carrel.runtimes.result import SandboxResult
+from carrel.runtimes.result import SandboxResult, TrapReason
+
+_CHECK = "import sys; compile(sys.stdin.buffer.read(), '<string>', 'exec', dont_inherit=True)"
+"""Code that compiles its standard input, and fails if that is not possible."""
+_UNPARSABLE = (TrapReason.STACK, TrapReason.MEMORY)
+"""Reasons with which the check of source that no parser can handle ends."""
 
 
 class RunOptions(TypedDict, total=False):
@@ -26,6 +31,10 @@ class RunOptions(TypedDict, total=False):
     """Environment variables."""
     timeout_seconds: float | None
     """Time limit; at most that of the service."""
+    cwd: str | None
+    """Working directory; by default the workspace."""
+    name: str | None
+    """Name of the code in tracebacks and `sys.argv[0]`; `<string>` and `-c` by default."""
     on_output: OnOutput | None
     """Called with `stdout` or `stderr` and bytes as they arrive."""
     keep_output: bool
@@ -63,7 +72,7 @@ class AsyncRemoteSandbox:
         return await self.execute_in(self.runs.begin(), {"file": path}, options)
 
     async def execute_in(
-        self, run: RemoteExecution, source: Mapping[str, str], options: RunOptions
+        self, run: RemoteExecution, source: Mapping[str, Any], options: RunOptions
     ) -> SandboxResult:
         """Run code as *run*, which can be cancelled."""
         for name in options:
@@ -74,17 +83,37 @@ class AsyncRemoteSandbox:
         result = parse(outcome.result, SandboxResult)
         return result if keep or on_output is None else replace(result, stdout="", stderr="")
 
-    def _work(self, source: Mapping[str, str], options: RunOptions) -> dict[str, Any]:
-        work: dict[str, Any] = {**source, "stateful": self.stateful}
+    async def validate_code(self, code: str | bytes) -> bool:
+        """Return whether the Python of the service compiles *code*, without running it or touching a file.
+
+        Raises:
+            SandboxExecutionError: It cannot be checked.
+        """
+        source = {"code": _CHECK, "stateful": False}
+        stdin = code if isinstance(code, bytes) else _text(code)
+        result = await self.execute_in(self.runs.begin(), source, {"stdin": stdin})
+        if result.trap_reason is not None and result.trap_reason not in _UNPARSABLE:
+            raise SandboxExecutionError(f"the source could not be checked: {result.trap_reason}")
+        return result.success
+
+    def _work(self, source: Mapping[str, Any], options: RunOptions) -> dict[str, Any]:
+        work: dict[str, Any] = {"stateful": self.stateful, **source}
         if stdin := _input(options.get("stdin")):
             work["stdin"] = stdin
         if (argv := options.get("argv")) is not None:
             work["argv"] = list(argv)
         if (env := options.get("env")) is not None:
             work["env"] = dict(env)
-        if (seconds := options.get("timeout_seconds")) is not None:
-            work["timeout_seconds"] = seconds
+        for name in ("timeout_seconds", "cwd", "name"):
+            if (value := options.get(name)) is not None:
+                work[name] = value
         return work
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
 
     async def cancel(self) -> int:
         """Stop all running calls of this sandbox; return their number."""
@@ -142,6 +171,14 @@ class RemoteSandbox:
             options["on_output"] = output
         run, source = self._async_sandbox.runs.begin(), {"code": _text(code)}
         return await in_thread(run, lambda: run_sync(self._async_sandbox.execute_in(run, source, options)))
+
+    def validate_code(self, code: str | bytes) -> bool:
+        """Return whether the Python of the service compiles *code*, without running it or touching a file.
+
+        Raises:
+            SandboxExecutionError: It cannot be checked.
+        """
+        return run_sync(self._async_sandbox.validate_code(code))
 
     def cancel(self) -> int:
         """Stop all running calls of this sandbox, from any thread; return their number."""

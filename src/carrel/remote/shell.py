@@ -25,8 +25,10 @@ class AsyncRemoteShell:
     The working directory is kept from line to line. The service decides about budgets and pipelines.
     """
 
-    def __init__(self, transport: Transport, session_id: str) -> None:
+    def __init__(self, transport: Transport, session_id: str, *, budget: Budget | None = None) -> None:
         """Open a shell; most callers use `AsyncRemoteWorkspace.shell`."""
+        self.budget = budget
+        """Limits of command lines that are given none; `None` for those of the service."""
         self.runs = RemoteExecutions(transport, session_id)
         self.cwd = MOUNT
         """Working directory as the session sees it."""
@@ -63,6 +65,7 @@ class AsyncRemoteShell:
         work: dict[str, Any] = {"command": command, "shell": self._name}
         if data := stdin if isinstance(stdin, bytes) else b"".join(stdin):
             work["stdin"] = data
+        budget = budget or self.budget
         if budget is not None and budget.seconds is not None:
             work["timeout_seconds"] = budget.seconds
         outcome = await self.runs.outcome(run, work, on_output, keep=on_output is None)
@@ -84,6 +87,11 @@ class RemoteShell:
     def __init__(self, async_shell: AsyncRemoteShell) -> None:
         """Wrap *async_shell*, whose connection blocks; most callers use `RemoteWorkspace.shell`."""
         self._async_shell = async_shell
+
+    @property
+    def budget(self) -> Budget | None:
+        """Limits of command lines that are given none; `None` for those of the service."""
+        return self._async_shell.budget
 
     @property
     def cwd(self) -> str:

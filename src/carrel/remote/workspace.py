@@ -15,6 +15,7 @@ from carrel.remote.run_sync import Coro, iterate_sync, run_sync
 from carrel.remote.sandbox import RemoteSandbox
 from carrel.remote.shell import RemoteShell
 from carrel.remote.toolbox import RemoteToolbox
+from carrel.shell.budget import Budget
 from carrel.values import Limits
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.workspace import MOUNT
@@ -109,9 +110,12 @@ class RemoteWorkspace:
         """
         return iterate_sync(self._async_workspace.follow(since))
 
-    def shell(self) -> RemoteShell:
-        """A shell in the session, which keeps its working directory from line to line."""
-        return RemoteShell(self._async_workspace.shell())
+    def shell(self, *, budget: Budget | None = None) -> RemoteShell:
+        """A shell in the session, which keeps its working directory from line to line.
+
+        Only the time of *budget* is sent, and limited to that of the service.
+        """
+        return RemoteShell(self._async_workspace.shell(budget=budget))
 
     def sandbox(self, *, stateful: bool = False) -> RemoteSandbox:
         """A sandbox that runs guest code on the files; with *stateful*, variables persist between calls."""

@@ -30,7 +30,7 @@ class FrameKind(IntEnum):
     RUN = 1
     """Run a script; the body is its source, then its input."""
     ANSWER = 2
-    """Answer a file operation or a read of standard input."""
+    """Answer a file operation, a read of standard input or a call of a function."""
     READY = 3
     """The interpreter is ready for a script."""
     STDOUT = 4
@@ -45,6 +45,8 @@ class FrameKind(IntEnum):
     """The interpreter could not be opened."""
     BEGUN = 10
     """The script is about to run."""
+    TOOL = 11
+    """The guest calls a function of the host; the body is the request, as JSON."""
 
 
 class Frame(NamedTuple):

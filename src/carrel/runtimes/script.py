@@ -1,10 +1,14 @@
-"""`Script`: Python source with its arguments, working directory and standard input."""
+"""`Script`: Python source with its arguments, working directory, standard input and tools."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    # Workers import this module, and need no more of it.
+    from carrel.runtimes.host_tools import HostTools
 
 CODE_NAME = "<string>"
 """Name in tracebacks of code that is not in a file."""
@@ -12,7 +16,7 @@ CODE_NAME = "<string>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """Source text, with its arguments, working directory and standard input."""
+    """Source text, with its arguments, working directory, standard input and tools."""
 
     source: bytes
     """Python source, in UTF-8 unless it declares another encoding."""
@@ -30,6 +34,8 @@ class Script:
     """Whether the result has the output, in addition to `on_output` receiving it."""
     show_last_value: bool = False
     """Whether the value of a last expression is written to standard output, unless it is `None`."""
+    tools: HostTools | None = None
+    """Functions of this process that the script may call."""
 
     @property
     def name(self) -> str:
@@ -45,4 +51,5 @@ class Script:
             "path": "" if self.file is None else os.path.dirname(self.file),
             "cwd": self.cwd,
             "show": self.show_last_value,
+            "tools": [] if self.tools is None else self.tools.names,
         }

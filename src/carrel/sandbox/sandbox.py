@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import tempfile
 from abc import ABC, abstractmethod
@@ -10,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import BinaryIO, Generic, Self, TypedDict, TypeVar, Unpack
+from typing import Any, BinaryIO, Generic, Self, TypedDict, TypeVar, Unpack
 
 from carrel.audit.logger import SandboxLogger
 from carrel.config.kind import did_you_mean
@@ -22,6 +23,7 @@ from carrel.errors import TextError
 from carrel.policy.execution import ExecutionPolicy
 from carrel.runtimes.api import Runtime, RuntimeType
 from carrel.runtimes.call import CancellableCall, OnOutput
+from carrel.runtimes.host_tools import TIMEOUT_SECONDS, HostTools, Tools
 from carrel.runtimes.result import SandboxResult
 from carrel.runtimes.script import Script
 from carrel.runtimes.wasm.build.compiled import OnProgress, Progress
@@ -75,6 +77,11 @@ class CallOptions(TypedDict, total=False):
     """Whether `execute` also prints the value of a last expression, as a notebook does; false by default."""
     on_progress: OnProgress | None
     """Receives the progress of compiling the guest, if the call waits for it."""
+    tools: Tools | None
+    """Functions of this process that the code may call by these names, with arguments and results that JSON
+    can hold; their type hints are checked. Not in containers."""
+    tool_timeout_seconds: float
+    """Timeout of one call of such a function; 30 by default. The timeout of the run includes these calls."""
     on_start: Callable[[Callable[[], object]], object] | None
     """Receives a function that stops only this call, from any thread and also before it starts."""
 
@@ -213,6 +220,8 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
     def _execute(
         self, call: CancellableCall, source: bytes, file: str | None, options: CallOptions
     ) -> SandboxResult:
+        tools = self._host_tools(options)
+
         def execute(workspace: Workspace, policy: ExecutionPolicy) -> SandboxResult:
             script = Script(
                 source=source,
@@ -223,6 +232,7 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
                 stdin=stdin_of(options),
                 keep_output=options.get("keep_output", True),
                 show_last_value=file is None and options.get("show_last_value", False),
+                tools=tools,
             )
             return self._engine.execute(
                 script,
@@ -236,6 +246,28 @@ class RuntimeSandbox(BaseSandbox, Generic[RuntimeT]):
             )
 
         return self._in_call(call, options, execute)
+
+    def _host_tools(self, options: CallOptions) -> HostTools | None:
+        """Return the functions that the code may call; each call of one is logged."""
+        tools = options.get("tools")
+        if not tools:
+            return None
+        for name, function in tools.items():
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(f"the tool {name!r} is a coroutine function, which only `aexecute` can call")
+        timeout_seconds = options.get("tool_timeout_seconds", TIMEOUT_SECONDS)
+        return HostTools(tools, timeout_seconds=timeout_seconds, on_call=self._log_tool_call)
+
+    def _log_tool_call(self, name: str, error: str | None, duration_ms: float) -> None:
+        self._logger.log_event(
+            "execution.tool",
+            logging.INFO if error is None else logging.WARNING,
+            runtime=self.runtime,
+            session_id=self.session_id,
+            tool=name,
+            error=error,
+            duration_ms=duration_ms,
+        )
 
     def _in_call(
         self,
@@ -300,6 +332,9 @@ class PythonSandbox(RuntimeSandbox[Runtime]):
 def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptions:
     """Return the options with callbacks that run in the event loop."""
     in_loop = options.copy()
+    if tools := options.get("tools"):
+        seconds = options.get("tool_timeout_seconds", TIMEOUT_SECONDS)
+        in_loop["tools"] = {name: _awaited_in(loop, each, seconds) for name, each in tools.items()}
     if (on_output := options.get("on_output")) is not None:
 
         def output(name: str, data: bytes) -> None:
@@ -313,6 +348,26 @@ def _in_loop(loop: asyncio.AbstractEventLoop, options: CallOptions) -> CallOptio
 
         in_loop["on_progress"] = progress
     return in_loop
+
+
+def _awaited_in(
+    loop: asyncio.AbstractEventLoop,
+    function: Callable[..., Any],  # Any: arguments and results of any function
+    timeout_seconds: float,
+) -> Callable[..., Any]:
+    """Return a function for threads that runs a coroutine function in the event loop; others unchanged."""
+    if not inspect.iscoroutinefunction(function):
+        return function
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        running = asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
+        try:
+            return running.result(timeout_seconds)
+        finally:
+            running.cancel()
+
+    return call
 
 
 def _require_known(options: CallOptions) -> None:

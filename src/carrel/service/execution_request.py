@@ -36,6 +36,10 @@ class CodeRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: bytes = b""
     timeout_seconds: float | None = None
+    cwd: str | None = None
+    """Working directory; by default the workspace."""
+    name: str | None = None
+    """Name of the code in tracebacks and `sys.argv[0]`."""
     stateful: bool = False
     """Whether variables are kept between calls, while the service has the session open."""
 

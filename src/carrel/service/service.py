@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, suppress
 from contextvars import copy_context
@@ -42,9 +42,10 @@ from carrel.tools.core.run_location import role_run_location
 from carrel.tools.core.spec import Profile, Tool, ToolEffect
 from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.toolbox import QUICK_SECONDS
-from carrel.values import ToolResult, Usage
+from carrel.values import ToolOutput, ToolResult, Usage
 from carrel.workspace.chunks import Announced
 from carrel.workspace.extract_limits import ExtractLimits
+from carrel.workspace.threads import stream_call
 
 if TYPE_CHECKING:
     from carrel.workspace.archive.extract import Extracted
@@ -433,8 +434,11 @@ class Service:
         *,
         role: str | None = None,
         profile: Profile | str = Profile.AGENT,
+        on_output: Callable[[str, bytes], None] | None = None,
     ) -> ToolResult:
         """Call a tool for which `call_tool_inline` returned `None`.
+
+        *on_output* receives the output of commands and code as it arrives, in the thread of the call.
 
         Raises:
             RequestError: The profile does not exist.
@@ -446,7 +450,26 @@ class Service:
             if not _is_run(TOOLS[kind].get(name)) or name not in toolbox.names:
                 return await toolbox.in_thread(name, arguments)
             with self.executions.slot(caller):
-                return await toolbox.in_thread(name, arguments)
+                return await toolbox.in_thread(name, arguments, on_output)
+
+    def stream_tool(
+        self,
+        caller: Principal,
+        session_id: str,
+        name: str,
+        arguments: Any,  # Any: as above
+        *,
+        role: str | None = None,
+        profile: Profile | str = Profile.AGENT,
+    ) -> AsyncGenerator[ToolOutput | ToolResult]:
+        """Call a tool, and yield the output of commands and code as it arrives, then the result.
+
+        Closing the iterator stops the call. The errors are those of `call_tool`.
+        """
+        call = partial(
+            self.call_tool_in_thread, caller, session_id, name, arguments, role=role, profile=profile
+        )
+        return stream_call(lambda on_output: call(on_output=on_output))
 
     # Commands and code
 

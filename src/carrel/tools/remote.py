@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -28,6 +29,7 @@ from carrel.tools.core.formats import Format
 from carrel.tools.core.schema import describe_value
 from carrel.tools.core.spec import Profile
 from carrel.values import ToolResult
+from carrel.workspace.threads import call_threads, wait_for_end
 
 CALL_SECONDS = 330.0
 """Timeout of a call, in seconds; longer than the longest timeout of any tool."""
@@ -124,10 +126,20 @@ class RemoteTools:
         except CarrelError as error:
             return self._adviser.failure(error)
 
-    async def acall(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool without blocking the event loop; cancelling the task stops the work at the service."""
+    async def acall(
+        self, name: str, arguments: Any = None, on_output: Callable[[str, bytes], None] | None = None
+    ) -> ToolResult:
+        """Call a tool without blocking the event loop; cancelling the task stops the work at the service.
+
+        *on_output* is called in a thread.
+        """
         try:
             request = self._request(name, arguments)
+            if on_output is not None:
+                stream = self._stub.CallToolStream(
+                    request, metadata=self._caller.metadata, timeout=CALL_SECONDS
+                )
+                return parse_tool_answer(await _read_in_thread(stream, on_output))
             call = self._stub.CallTool.future(request, metadata=self._caller.metadata, timeout=CALL_SECONDS)
             return parse_tool_answer(await _wait_for(call))
         except grpc.RpcError as failure:
@@ -165,6 +177,34 @@ async def _wait_for(call: grpc.Future[messages.ToolAnswer]) -> messages.ToolAnsw
         call.cancel()
         raise
     return call.result()
+
+
+async def _read_in_thread(
+    stream: Any,  # Any: a call that iterates, for which grpc has no public type
+    on_output: Callable[[str, bytes], None],
+) -> messages.ToolAnswer:
+    """Return the answer of a streamed call; cancelling the task cancels the call."""
+    reading = asyncio.get_running_loop().run_in_executor(call_threads(), _read, stream, on_output)
+    try:
+        return await asyncio.shield(reading)
+    except asyncio.CancelledError:
+        stream.cancel()
+        await wait_for_end(reading)
+        raise
+
+
+def _read(
+    stream: Iterator[messages.ToolEvent], on_output: Callable[[str, bytes], None]
+) -> messages.ToolAnswer:
+    for event in stream:
+        match event.WhichOneof("event"):
+            case "stdout":
+                on_output("stdout", event.stdout)
+            case "stderr":
+                on_output("stderr", event.stderr)
+            case "result":
+                return event.result
+    raise _invalid_response()
 
 
 def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:

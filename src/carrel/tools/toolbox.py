@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import copy_context
@@ -30,8 +30,9 @@ from carrel.tools.core.schema import describe_value
 from carrel.tools.core.spec import LoadedTool, Profile, Purpose, Tool, ToolEffect
 from carrel.tools.core.table import TOOLS, tools_of
 from carrel.tools.results import changes
-from carrel.values import ToolResult
+from carrel.values import ToolOutput, ToolResult
 from carrel.workspace.gate import SMALL_ENTRIES
+from carrel.workspace.threads import OnOutput, call_threads, pass_output, stream_call, wait_for_end
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -203,8 +204,16 @@ class Toolbox:
         call = self._prepare(name, arguments)
         return call if isinstance(call, ToolResult) else self._run(call, self._deadline(call.loaded.tool))
 
-    async def acall(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool without blocking the event loop; cancelling the task stops the work first."""
+    async def acall(
+        self, name: str, arguments: Any = None, *, on_output: OnOutput | None = None
+    ) -> ToolResult:
+        """Call a tool without blocking the event loop; cancelling the task stops the work first.
+
+        *on_output* receives `stdout` or `stderr` and bytes, in the event loop, as commands and code write
+        them; it may be a coroutine function. An exception that it raises stops the work and is passed on.
+        """
+        if on_output is not None:
+            return await pass_output(self.astream(name, arguments), on_output)
         if self._remote is not None:
             return await self._remote.acall(name, arguments)
         call = self._prepare(name, arguments)
@@ -212,6 +221,14 @@ class Toolbox:
             return call
         result = self._run_inline(call)
         return await self._run_in_thread(call) if result is None else result
+
+    def astream(self, name: str, arguments: Any = None) -> AsyncGenerator[ToolOutput | ToolResult]:
+        """Call a tool, and iterate over the output of commands and code as it arrives, then the result.
+
+        The result holds the output as well. Closing the iterator stops the work first; a `break` alone leaves
+        that to the event loop, so use `contextlib.aclosing`.
+        """
+        return stream_call(partial(self.in_thread, name, arguments))
 
     def at_once(self, name: str, arguments: Any = None) -> ToolResult | None:
         """Call a tool on this thread if that takes no longer than handing it to another one; else `None`.
@@ -224,12 +241,14 @@ class Toolbox:
         call = self._prepare(name, arguments)
         return call if isinstance(call, ToolResult) else self._run_inline(call)
 
-    async def in_thread(self, name: str, arguments: Any = None) -> ToolResult:
-        """Call a tool in a thread, without trying `at_once` first."""
+    async def in_thread(
+        self, name: str, arguments: Any = None, on_output: Callable[[str, bytes], None] | None = None
+    ) -> ToolResult:
+        """Call a tool in a thread, without trying `at_once` first; *on_output* is called in that thread."""
         if self._remote is not None:
-            return await self._remote.acall(name, arguments)
+            return await self._remote.acall(name, arguments, on_output)
         call = self._prepare(name, arguments)
-        return call if isinstance(call, ToolResult) else await self._run_in_thread(call)
+        return call if isinstance(call, ToolResult) else await self._run_in_thread(call, on_output)
 
     def _prepare(self, name: object, arguments: Any) -> _PreparedCall | ToolResult:
         """Check a call against the role and the schema of the tool; no call runs without this.
@@ -264,9 +283,10 @@ class Toolbox:
             return self._write_context
         return self._read_context
 
-    def _deadline(self, tool: Tool) -> Deadline:
+    def _deadline(self, tool: Tool, on_output: Callable[[str, bytes], None] | None = None) -> Deadline:
         """Start the time limit of a file operation; commands and code have limits of their own."""
-        return Deadline(None if tool.effect is ToolEffect.RUN else self._timeout_seconds, self._clock)
+        seconds = None if tool.effect is ToolEffect.RUN else self._timeout_seconds
+        return Deadline(seconds, self._clock, on_output)
 
     def _run_inline(self, call: _PreparedCall) -> ToolResult | None:
         """Run a call on this thread if it takes no longer than handing it to another one; else `None`."""
@@ -306,9 +326,11 @@ class Toolbox:
         result = self._run(call, deadline)
         return None if deadline.is_over else result
 
-    async def _run_in_thread(self, call: _PreparedCall) -> ToolResult:
+    async def _run_in_thread(
+        self, call: _PreparedCall, on_output: Callable[[str, bytes], None] | None = None
+    ) -> ToolResult:
         tool = call.loaded.tool
-        deadline = self._deadline(tool)
+        deadline = self._deadline(tool, on_output)
         started = Event()
 
         def run() -> ToolResult:
@@ -326,7 +348,7 @@ class Toolbox:
             deadline.stop()
             # A call that waits for a thread ends as soon as it gets one.
             if started.is_set():
-                await _wait_until_done(future)
+                await wait_for_end(future)
             raise
 
     def _run(self, call: _PreparedCall, deadline: Deadline) -> ToolResult:
@@ -358,15 +380,4 @@ class Toolbox:
 
 def _executor(tool: Tool) -> Executor | None:
     """Return the threads for a tool: commands and code have their own, so they never hold up others."""
-    if tool.effect is not ToolEffect.RUN:
-        return None
-    from carrel.workspace.threads import call_threads
-
-    return call_threads()
-
-
-async def _wait_until_done(future: asyncio.Future[ToolResult]) -> None:
-    """Wait for a call that was asked to stop, even if the waiting task is cancelled again."""
-    while not future.done():
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait([future])
+    return call_threads() if tool.effect is ToolEffect.RUN else None

@@ -11,10 +11,12 @@ import asyncio
 import builtins
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import copy_context
 from functools import partial, wraps
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack
 
 from carrel.audit.event import Event
 from carrel.errors import CarrelError
@@ -25,6 +27,7 @@ from carrel.policy.rules import Access, AccessMode, SandboxPolicy
 from carrel.values import FileInfo, Limits
 from carrel.workspace.chunks import CHUNK_BYTES
 from carrel.workspace.gate import GateOptions
+from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -39,6 +42,17 @@ Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 AsyncResult = Coroutine[Any, Any, Result]  # Any: what asyncio itself sends
+
+
+class Closable(Protocol):
+    """What `open_in_thread` opens."""
+
+    def close(self) -> None:
+        """Release what is open."""
+        ...
+
+
+Opened = TypeVar("Opened", bound=Closable)
 
 
 def _inline(
@@ -72,6 +86,24 @@ async def run_inline_or_in_thread(work: Callable[[], Result]) -> Result:
     return await asyncio.to_thread(work)
 
 
+async def open_in_thread(work: Callable[[], Opened]) -> Opened:
+    """Run *work* in a thread that may wait long, and return what it opens.
+
+    If the task is cancelled, *work* still finishes, and what it opens is closed.
+    """
+    opening = call_threads().submit(copy_context().run, work)
+    try:
+        return await asyncio.wrap_future(opening)
+    except asyncio.CancelledError:
+        opening.add_done_callback(_close_opened)
+        raise
+
+
+def _close_opened(opening: Future[Opened]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
 class AsyncWorkspace:
     """A `Workspace` whose operations are awaited; walks and chunks are asynchronous iterators."""
 
@@ -88,7 +120,7 @@ class AsyncWorkspace:
         **options: Unpack[GateOptions],
     ) -> AsyncWorkspace:
         """Open an existing directory of the host; the options are those of `Workspace.open`."""
-        return cls(await asyncio.to_thread(partial(Workspace.open, directory, policy=policy, **options)))
+        return cls(await open_in_thread(partial(Workspace.open, directory, policy=policy, **options)))
 
     @property
     def session_id(self) -> str | None:

@@ -22,6 +22,7 @@ METHODS: Mapping[str, Mapping[str, Handler]] = {
         "ExecuteCommand": tool_handler("bash"),
         "ExecutePython": tool_handler("python_executor"),
         "CallTool": tools.call_tool,
+        "CallToolStream": tools.call_tool_stream,
         "ListTools": tools.list_tools,
         "FileReadStream": files.file_read_stream,
         "FileWriteStream": files.file_write_stream,

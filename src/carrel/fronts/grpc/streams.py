@@ -14,6 +14,8 @@ from carrel.service.sessions.caller_session import CallerSession
 
 STALLED_SECONDS = 60
 """Time limit for the next message of a client."""
+PIECE_BYTES = 2**14
+"""Maximum size of the output of a command or of code in one message."""
 
 T = TypeVar("T")
 

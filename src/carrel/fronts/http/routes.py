@@ -140,7 +140,12 @@ NO_CONTENT = _reply("Done.", status=204)
 SESSION_REPLY = _reply("The session.", SessionInfo)
 FILE_REPLY = _reply("The properties of the file.", FileInfo, headers=("ETag",))
 TOOL_REPLIES = (
-    _reply("The result of the tool, also if it failed.", TOOL_RESULT),
+    _reply(
+        "The result of the tool, also if it failed; with `Accept: text/event-stream` the events `stdout` and"
+        " `stderr` while commands or code run, and then `result`, whatever the result.",
+        TOOL_RESULT,
+        STREAM,
+    ),
     _reply("The role has no such tool.", TOOL_RESULT, status=404),
 )
 READ_HEADERS = ("ETag", "Vary", "Accept-Ranges", "Content-Disposition", "Carrel-Info")

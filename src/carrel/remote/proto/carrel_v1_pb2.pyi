@@ -34,6 +34,16 @@ class ToolAnswer(_message.Message):
     exit_code: int
     def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ...) -> None: ...
 
+class ToolEvent(_message.Message):
+    __slots__ = ("stdout", "stderr", "result")
+    STDOUT_FIELD_NUMBER: _ClassVar[int]
+    STDERR_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    stdout: bytes
+    stderr: bytes
+    result: ToolAnswer
+    def __init__(self, stdout: _Optional[bytes] = ..., stderr: _Optional[bytes] = ..., result: _Optional[_Union[ToolAnswer, _Mapping]] = ...) -> None: ...
+
 class FileReadRequest(_message.Message):
     __slots__ = ("session_id", "context", "path", "encoding", "max_size_mb", "offset", "limit", "cursor")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -293,7 +303,7 @@ class ExecuteCommandStreamRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., context: _Optional[_Union[Context, _Mapping]] = ..., command: _Optional[str] = ..., stdin: _Optional[bytes] = ..., timeout_seconds: _Optional[float] = ..., shell: _Optional[str] = ...) -> None: ...
 
 class ExecutePythonStreamRequest(_message.Message):
-    __slots__ = ("session_id", "context", "code", "file", "argv", "env", "stdin", "timeout_seconds", "stateful")
+    __slots__ = ("session_id", "context", "code", "file", "argv", "env", "stdin", "timeout_seconds", "stateful", "cwd", "name")
     class EnvEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -310,6 +320,8 @@ class ExecutePythonStreamRequest(_message.Message):
     STDIN_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_SECONDS_FIELD_NUMBER: _ClassVar[int]
     STATEFUL_FIELD_NUMBER: _ClassVar[int]
+    CWD_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     context: Context
     code: str
@@ -319,7 +331,9 @@ class ExecutePythonStreamRequest(_message.Message):
     stdin: bytes
     timeout_seconds: float
     stateful: bool
-    def __init__(self, session_id: _Optional[str] = ..., context: _Optional[_Union[Context, _Mapping]] = ..., code: _Optional[str] = ..., file: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., stdin: _Optional[bytes] = ..., timeout_seconds: _Optional[float] = ..., stateful: _Optional[bool] = ...) -> None: ...
+    cwd: str
+    name: str
+    def __init__(self, session_id: _Optional[str] = ..., context: _Optional[_Union[Context, _Mapping]] = ..., code: _Optional[str] = ..., file: _Optional[str] = ..., argv: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., stdin: _Optional[bytes] = ..., timeout_seconds: _Optional[float] = ..., stateful: _Optional[bool] = ..., cwd: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class ExecutionEvent(_message.Message):
     __slots__ = ("execution_id", "stdout", "stderr", "result_json", "offset")

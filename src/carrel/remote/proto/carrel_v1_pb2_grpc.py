@@ -80,6 +80,11 @@ class SandboxServiceStub:
                 request_serializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.SerializeToString,
                 response_deserializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolAnswer.FromString,
                 _registered_method=True)
+        self.CallToolStream = channel.unary_stream(
+                '/carrel.v1.SandboxService/CallToolStream',
+                request_serializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.SerializeToString,
+                response_deserializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolEvent.FromString,
+                _registered_method=True)
         self.ListTools = channel.unary_unary(
                 '/carrel.v1.SandboxService/ListTools',
                 request_serializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ListToolsRequest.SerializeToString,
@@ -193,9 +198,16 @@ class SandboxServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListTools(self, request, context):
+    def CallToolStream(self, request, context):
         """List the tools that the caller may use, with descriptions and schemas for a model.
+        The same, with the output of commands and code as they write it. Cancelling the call stops the tool.
         """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTools(self, request, context):
+        """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -309,6 +321,11 @@ def add_SandboxServiceServicer_to_server(servicer, server):
                     servicer.CallTool,
                     request_deserializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.FromString,
                     response_serializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolAnswer.SerializeToString,
+            ),
+            'CallToolStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.CallToolStream,
+                    request_deserializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.FromString,
+                    response_serializer=carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolEvent.SerializeToString,
             ),
             'ListTools': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTools,
@@ -605,6 +622,33 @@ class SandboxService:
             '/carrel.v1.SandboxService/CallTool',
             carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.SerializeToString,
             carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolAnswer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CallToolStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/carrel.v1.SandboxService/CallToolStream',
+            carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.CallToolRequest.SerializeToString,
+            carrel_dot_remote_dot_proto_dot_carrel__v1__pb2.ToolEvent.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,8 @@ class ExecutionEnded:
 
 ExecutionEvent = ExecutionStarted | ExecutionOutput | ExecutionEnded
 """Events of an execution, in this order."""
+ToolEvent = ExecutionOutput | ExecutionEnded
+"""Events of a tool call, in this order."""
 
 
 def require_key(key: str | None) -> None:
@@ -224,6 +226,12 @@ class Transport(Protocol):
         self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
     ) -> Any:
         """Call a tool; the response is its result."""
+        ...
+
+    def stream_tool(
+        self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
+    ) -> AsyncGenerator[ToolEvent]:
+        """Call a tool, and yield the output of commands and code as it arrives, then the result."""
         ...
 
     async def pause(self, seconds: float) -> None:

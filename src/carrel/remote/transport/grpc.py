@@ -19,6 +19,7 @@ from carrel.remote.transport.api import (
     ExecutionEvent,
     ExecutionOutput,
     ExecutionStarted,
+    ToolEvent,
 )
 from carrel.remote.transport.chunks import iter_chunks
 from carrel.remote.transport.grpc_channel import timeout_error, translate_error
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from carrel.workspace.extract_limits import ExtractLimits
 
 
-_IDLE_STREAMS = {"Changes", "ExecuteCommandStream", "ExecutePythonStream"}
+_IDLE_STREAMS = {"CallToolStream", "Changes", "ExecuteCommandStream", "ExecutePythonStream"}
 """Streams without a read timeout, since they may be idle; keepalives notice a dead service."""
 _MAX_SEQUENCE = 2**62
 """Greater than any sequence number, and still within a 64-bit integer."""
@@ -236,7 +237,27 @@ class GrpcTransport:
     async def call_tool(
         self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
     ) -> Any:
-        request = self._request(
+        request = self._tool_request(session_id, name, arguments, role, profile)
+        return self._parse_tool_answer(await self._call("CallTool", request))
+
+    async def stream_tool(
+        self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
+    ) -> AsyncGenerator[ToolEvent]:
+        request = self._tool_request(session_id, name, arguments, role, profile)
+        async with aclosing(self._stream("CallToolStream", request)) as responses:
+            async for response in responses:
+                match response.WhichOneof("event"):
+                    case "stdout" | "stderr" as stream:
+                        yield ExecutionOutput(stream=stream, data=getattr(response, stream))
+                    case "result":
+                        yield ExecutionEnded(result=self._parse_tool_answer(response.result))
+                        return
+        raise self._invalid_response()
+
+    def _tool_request(
+        self, session_id: str, name: str, arguments: Any, role: str | None, profile: str
+    ) -> Message:
+        return self._request(
             messages.CallToolRequest,
             session_id=session_id,
             context=_context(role),
@@ -244,7 +265,8 @@ class GrpcTransport:
             profile=profile,
             arguments_json=None if arguments is None else _render_json(arguments),
         )
-        answer = await self._call("CallTool", request)
+
+    def _parse_tool_answer(self, answer: Message) -> dict[str, Any]:
         document = {"success": answer.success, "metadata": self._parse_json(answer.metadata_json or "{}")}
         match answer.WhichOneof("payload"):
             case "output":

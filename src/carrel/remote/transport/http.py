@@ -6,7 +6,7 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -22,6 +22,7 @@ from carrel.remote.transport.api import (
     ExecutionEvent,
     ExecutionOutput,
     ExecutionStarted,
+    ToolEvent,
     require_key,
 )
 from carrel.remote.transport.http_connection import HttpConnection
@@ -284,26 +285,39 @@ class HttpTransport:
     async def call_tool(
         self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
     ) -> Any:
-        document: dict[str, Any] = {"arguments": {} if arguments is None else arguments}
-        if role is not None:
-            document["context"] = {"role": role}
+        request = _tool_request(session_id, name, arguments, role, profile)
         # The result of an unknown tool has the status 404.
-        request = HttpRequest(
-            method="POST",
-            path=_session_url(session_id, "tools", name),
-            params={"profile": profile},
-            expected_status=404,
-        )
-        response = await self._requester.json(request.with_json(document))
+        response = await self._requester.json(replace(request, expected_status=404))
         if isinstance(response, dict) and "success" not in response:
             raise parse_error(response.get("error"))
         return response
+
+    async def stream_tool(
+        self, session_id: str, name: str, arguments: Any, *, role: str | None, profile: str
+    ) -> AsyncGenerator[ToolEvent]:
+        request = _tool_request(session_id, name, arguments, role, profile)
+        async with aclosing(self._requester.events(request)) as events:
+            async for event in events:
+                document = self._parse_document(event)
+                if event.name == "result":
+                    yield ExecutionEnded(result=document)
+                    return
+                yield ExecutionOutput(stream=event.name, data=self._parse_output(document))
+        raise self._requester.broken_connection()
 
     async def pause(self, seconds: float) -> None:
         await self._connection.pause(seconds)
 
     async def close(self) -> None:
         await self._connection.close()
+
+
+def _tool_request(session_id: str, name: str, arguments: Any, role: str | None, profile: str) -> HttpRequest:
+    document: dict[str, Any] = {"arguments": {} if arguments is None else arguments}
+    if role is not None:
+        document["context"] = {"role": role}
+    url = _session_url(session_id, "tools", name)
+    return HttpRequest(method="POST", path=url, params={"profile": profile}).with_json(document)
 
 
 def _session_url(session_id: str, *parts: str) -> str:

@@ -117,7 +117,7 @@ class ContainerRuntime:
         """Run *script* with the image's `python3`; paths beneath the policy's mount map to `/workspace`.
 
         Raises:
-            ValueError: *stateful* is set, which containers do not support.
+            ValueError: *stateful* is set, or the script has tools, which containers do not support.
             RuntimeMissingError: No image is configured, or it has no `python3`.
             EngineError: No usable Docker engine was found.
             ContainerError: The container cannot be used.
@@ -127,6 +127,8 @@ class ContainerRuntime:
         """
         if stateful:
             raise ValueError("stateful is not supported in a container")
+        if script.tools is not None:
+            raise ValueError("tools are not supported in a container")
         file = None if script.file is None else _inside(script.file, policy)
         cwd = _require_directory(workspace, _inside(script.cwd, policy))
         result, has_started = self._run(

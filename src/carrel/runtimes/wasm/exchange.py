@@ -8,6 +8,7 @@ from typing import Protocol
 from carrel.policy.execution import MAX_NUMBER, ExecutionPolicy
 from carrel.runtimes.call import CancellableCall, Capture, OnOutput, RunOutcome, read_some
 from carrel.runtimes.frames import Frame, FrameKind, FrameSocketBroken, FrameSocketClosed
+from carrel.runtimes.host_tools import RunningCall, no_such_tool
 from carrel.runtimes.result import TrapReason
 from carrel.runtimes.script import Script
 from carrel.runtimes.wasm.interpreter import InterpreterHandle
@@ -108,6 +109,8 @@ class _Exchange:
         self._has_started = False
         self._operations = 0
         self._wanted_bytes = 0
+        self._tool_call: RunningCall | None = None
+        """The function of the host that the guest waits for."""
         self._reason: TrapReason | None = None
         self._stop_at = 0.0
         self._grace_from = 0.0
@@ -151,6 +154,8 @@ class _Exchange:
         try:
             if self._wanted_bytes:
                 self._send_input()
+            elif self._tool_call is not None:
+                self._send_tool_answer(self._tool_call)
             elif (frame := self._interpreter.frames.receive(time.monotonic() + _SLICE_SECONDS)) is not None:
                 self._has_started = True
                 self._handle(frame)
@@ -172,6 +177,8 @@ class _Exchange:
         elif frame.kind == FrameKind.INPUT and not isinstance(self._script.stdin, bytes):
             count = _number(frame.head.get("count"))
             self._wanted_bytes = min(max(count or 1, 1), _EXTRA_BYTES)
+        elif frame.kind == FrameKind.TOOL:
+            self._start_tool(bytes(frame.body))
         elif frame.kind == FrameKind.DONE:
             self._done(frame.head)
         elif frame.kind == FrameKind.BEGUN:
@@ -199,9 +206,29 @@ class _Exchange:
         if data is None and now < self._stop_at and not self._call.is_cancelled:
             return
         self._wanted_bytes = 0
-        if data is None and not self._call.is_cancelled:
+        self._send_or_stop(data)
+
+    def _start_tool(self, request: bytes) -> None:
+        if self._script.tools is None:
+            self._send({}, no_such_tool())
+        else:
+            self._tool_call = self._script.tools.start(request)
+
+    def _send_tool_answer(self, running: RunningCall) -> None:
+        """Answer a call of a function, once it has returned or the guest has to stop."""
+        answer = running.wait(min(_SLICE_SECONDS, self._stop_at - time.monotonic()))
+        if answer is None and time.monotonic() < self._stop_at and not self._call.is_cancelled:
+            return
+        self._tool_call = None
+        if answer is None:
+            running.abandon()
+        self._send_or_stop(answer)
+
+    def _send_or_stop(self, answer: bytes | None) -> None:
+        """Answer the guest, or stop it if there is no answer in time."""
+        if answer is None and not self._call.is_cancelled:
             self._reason = TrapReason.TIMEOUT
-        self._send({"stop": True} if data is None else {}, data or b"")
+        self._send({"stop": True} if answer is None else {}, answer or b"")
 
     def _stop_requested_at(self) -> float:
         """Return when the guest is or was requested to stop."""

@@ -141,6 +141,8 @@ class CallerSession:
             "stdin": request.stdin,
             "argv": request.argv,
             "env": request.env,
+            "cwd": request.cwd,
+            "name": request.name,
             "on_output": on_output,
             "on_start": on_start,
         }

@@ -59,6 +59,11 @@ class ToolContext:
         if (deadline := self._deadlines.current) is not None:
             deadline.on_stop(listener)
 
+    @property
+    def on_output(self) -> Callable[[str, bytes], None] | None:
+        """Takes the output of commands and code of the current call as it arrives, if the caller wants it."""
+        return None if (deadline := self._deadlines.current) is None else deadline.on_output
+
     def display_path(self, path: StrPath) -> str:
         """Return the absolute path, as the guest sees it, for the path of a `FileInfo` or an event."""
         text = str(path)

@@ -1,4 +1,4 @@
-"""Deadlines of calls: time limit, cancellation, and which deadline applies to the current thread."""
+"""Deadlines of calls: time limit, cancellation, output, and which one applies to the current thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from carrel.errors import LimitError
 class Deadline:
     """The time limit of one call; `stop` ends it early, from any thread."""
 
-    def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        on_output: Callable[[str, bytes], None] | None = None,
+    ) -> None:
+        self.on_output = on_output
+        """Takes the output of the call as it arrives: `stdout` or `stderr`, and bytes; from any thread."""
         self._seconds = seconds
         self._clock = clock
         self._end = None if seconds is None else clock() + seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from carrel.errors import ToolError
@@ -57,6 +58,7 @@ def run_in_container(ctx: ToolContext, command: str, seconds: float) -> ShellRes
         timeout_seconds=seconds,
         cwd=ctx.workspace.mount,
         on_start=ctx.on_stop,
+        on_output=ctx.on_output,
     )
     stdout, stderr = (text.encode("utf-8", "replace") for text in (result.stdout, result.stderr))
     problem = None if result.trap_reason is None else run_problem(result, "Command", seconds, stderr)
@@ -143,8 +145,7 @@ def _run(ctx: ToolContext, command: str, seconds: float) -> tuple[ShellResult, d
     max_seconds = ctx.options.shell_timeout_seconds
     seconds = seconds if max_seconds is None else min(seconds, max_seconds)
     if ctx.run_location is RunLocation.HERE:
-        budget = Budget(seconds=seconds, output_bytes=ctx.options.shell_output_bytes)
-        result = ctx.shell.run(command, budget=budget, on_start=ctx.on_stop)
+        result = _run_in_shell(ctx, command, seconds)
     else:
         result = run_in_container(ctx, command, seconds)
     metadata = {
@@ -159,6 +160,22 @@ def _run(ctx: ToolContext, command: str, seconds: float) -> tuple[ShellResult, d
     if ctx.run_location is not RunLocation.HERE and result.truncated:
         metadata["output_lost"] = True
     return result, metadata
+
+
+def _run_in_shell(ctx: ToolContext, command: str, seconds: float) -> ShellResult:
+    budget = Budget(seconds=seconds, output_bytes=ctx.options.shell_output_bytes)
+    on_output = ctx.on_output
+    if on_output is None:
+        return ctx.shell.run(command, budget=budget, on_start=ctx.on_stop)
+    # The shell does not keep output that it passes on.
+    kept: dict[str, list[bytes]] = {"stdout": [], "stderr": []}
+
+    def keep_and_pass_on(stream: str, data: bytes) -> None:
+        kept[stream].append(data)
+        on_output(stream, data)
+
+    result = ctx.shell.run(command, budget=budget, on_start=ctx.on_stop, on_output=keep_and_pass_on)
+    return replace(result, stdout=b"".join(kept["stdout"]), stderr=b"".join(kept["stderr"]))
 
 
 def _cwd(ctx: ToolContext) -> str:

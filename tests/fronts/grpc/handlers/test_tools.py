@@ -11,6 +11,7 @@ import pytest
 
 from carrel.errors import RoleDeniedError
 from carrel.fronts.grpc.handlers.tools import tool_answer, tool_arguments
+from carrel.fronts.grpc.streams import PIECE_BYTES
 from carrel.fronts.json_document import MAX_VALUES
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.sessions.manager import WorkspaceManager
@@ -19,7 +20,9 @@ from carrel.tools.core.table import TOOLS
 from carrel.tools.remote import parse_tool_answer
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
-from tests.fronts.grpc.serving import Served
+from tests.fronts.grpc.handlers.test_executions import FOR_EVER
+from tests.fronts.grpc.handlers.test_files import until
+from tests.fronts.grpc.serving import SECONDS, Served
 
 DEVELOPER = messages.Context(role="developer")
 
@@ -103,7 +106,59 @@ def test_code_runs_for_a_role_that_may_run_code(served: Served, session: str) ->
     assert served.call("ExecutePython", plain).code == "tool.unknown"
 
 
+def test_output_comes_in_messages_and_the_result_at_last(served: Served, session: str) -> None:
+    request = messages.CallToolRequest(
+        session_id=session, name="bash", arguments_json='{"command": "cat a.txt missing"}'
+    )
+    first, second, last = served.call("CallToolStream", request)
+    assert first.stdout == b"one\ntwo\nthree\n"
+    assert b"missing" in second.stderr
+    wanted = served.call("CallTool", request)
+    assert (last.result.output_json, last.result.error) == (wanted.output_json, wanted.error)
+
+
+def test_long_output_comes_in_small_messages(served: Served, session: str) -> None:
+    request = messages.CallToolRequest(
+        session_id=session, name="bash", arguments_json='{"command": "seq 30000"}'
+    )
+    *output, last = served.call("CallToolStream", request)
+    assert max(len(each.stdout) for each in output) == PIECE_BYTES
+    assert b"".join(each.stdout for each in output).split() == [b"%d" % n for n in range(1, 30_001)]
+    assert last.result.success
+
+
+def test_a_streamed_call_that_nobody_reads_is_stopped(served: Served, session: str) -> None:
+    arguments = json.dumps({"code": FOR_EVER, "timeout": 300})
+    request = messages.CallToolRequest(
+        session_id=session, context=DEVELOPER, name="python_executor", arguments_json=arguments
+    )
+    call = served.stub("CallToolStream")(request, timeout=SECONDS)
+    assert next(call).stdout == b"begun\n"
+    assert len(served.service.executions) == 1
+    call.cancel()
+    until(lambda: len(served.service.executions) == 0)
+
+
 # Errors are answers
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"name": "none"}, "tool.unknown"),
+        ({"name": "bash", "arguments_json": "{"}, "request.invalid"),
+        ({"name": "bash", "arguments_json": '{"comand": "ls"}'}, "tool.arguments"),
+        ({"name": "bash", "profile": "none"}, "request.invalid"),
+        ({"name": "bash", "session_id": "../etc"}, "session.invalid_id"),
+    ],
+)
+def test_what_is_wrong_with_a_streamed_call_is_its_one_message(
+    served: Served, session: str, fields: dict[str, Any], code: str
+) -> None:
+    request = messages.CallToolRequest(**{"session_id": session, **fields})
+    (event,) = served.call("CallToolStream", request)
+    assert (event.result.success, event.result.code) == (False, code)
+    assert event.result == served.call("CallTool", request)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,8 @@ def test_a_shell_with_a_name_remembers_where_it_is(session: Session) -> None:
         {},
         {"command": "ls", "code": "1"},
         {"command": "ls", "stateful": True},
+        {"command": "ls", "cwd": "/workspace"},
+        {"command": "ls", "name": "cell"},
         {"command": 1},
         {"command": "ls", "timeout_seconds": 0},
         {"command": "ls", "stdin": "?", "stdin_encoding": "base64"},

@@ -6,7 +6,9 @@ from uuid import uuid4
 
 import pytest
 
+from tests.fronts.grpc.handlers.test_executions import FOR_EVER
 from tests.fronts.http.front import Front, Session, code_of
+from tests.fronts.http.handlers.test_executions import EVENTS, events
 
 DEVELOPER = {"role": "developer"}
 
@@ -84,3 +86,40 @@ def test_the_first_call_of_a_tool_makes_its_session(front: Front) -> None:
 def test_a_body_that_is_no_call_is_refused(session: Session, body: bytes) -> None:
     answer = session.post("/tools/file_read", content=body)
     assert (answer.status_code, code_of(answer)) == (400, "request.invalid")
+
+
+def test_output_comes_as_events_and_the_result_at_last(session: Session) -> None:
+    session.put("/files/a.txt", content=b"b\na\n")
+    client, body = session.front.client, {"arguments": {"command": "cat a.txt missing"}}
+    with client.stream("POST", f"{session.path}/tools/bash", json=body, headers=EVENTS) as answer:
+        seen = [(name, document) for name, _, document in events(answer)]
+    assert seen[0] == ("stdout", {"text": "b\na\n"})
+    assert seen[1][0] == "stderr"
+    assert "missing" in seen[1][1]["text"]
+    assert [name for name, _ in seen[2:]] == ["result"]
+    wanted = session.post("/tools/bash", json=body).json()
+    assert (seen[2][1]["output"], seen[2][1]["error"]) == (wanted["output"], wanted["error"])
+
+
+def test_what_goes_wrong_is_an_event_too(session: Session) -> None:
+    client = session.front.client
+    for path, body, event, code in (
+        ("/tools/file_write", {"arguments": {"path": "f", "content": "x"}}, "result", "tool.unknown"),
+        ("/tools/bash", {"context": {"role": "developer"}}, "result", "tool.arguments"),
+        ("/tools", {"tool": "bash", "command": "ls", "profile": "none"}, "error", "request.invalid"),
+    ):
+        with client.stream("POST", f"{session.path}{path}", json=body, headers=EVENTS) as answer:
+            assert answer.status_code == 200
+            ((name, _, document),) = events(answer)
+        found = document["code"] if event == "error" else document["metadata"]["code"]
+        assert (name, found) == (event, code)
+
+
+def test_a_tool_whose_reader_goes_away_is_stopped(session: Session) -> None:
+    client = session.front.client
+    body = {"arguments": {"code": FOR_EVER, "timeout": 300}, "context": DEVELOPER}
+    with client.stream("POST", f"{session.path}/tools/python_executor", json=body, headers=EVENTS) as answer:
+        assert next(events(answer))[2] == {"text": "begun\n"}
+    # Code in one session waits for other code there, so that has ended by then.
+    body = {"arguments": {"code": "print(2)"}, "context": DEVELOPER}
+    assert session.post("/tools/python_executor", json=body).json()["output"]["stdout"] == "2\n"

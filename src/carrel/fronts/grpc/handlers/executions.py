@@ -7,12 +7,10 @@ from typing import Any
 
 from carrel.fronts.grpc.call import RpcCall
 from carrel.fronts.grpc.json_fields import render_json
-from carrel.fronts.grpc.streams import closing_stream, slices
+from carrel.fronts.grpc.streams import PIECE_BYTES, closing_stream, slices
 from carrel.fronts.json_document import convert_document
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.service.execution_request import CodeRequest, CommandRequest, ExecutionRequest
-
-PIECE_BYTES = 2**14
 
 Events = AsyncIterator[messages.ExecutionEvent]
 
@@ -44,6 +42,8 @@ def execute_python_stream(call: RpcCall, request: messages.ExecutePythonStreamRe
             env=dict(request.env),
             stdin=request.stdin,
             timeout_seconds=_timeout(request),
+            cwd=request.cwd or None,
+            name=request.name or None,
             stateful=request.stateful,
         ),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from google.protobuf.message import Message
@@ -11,6 +12,7 @@ from google.protobuf.message import Message
 from carrel.errors import CarrelError
 from carrel.fronts.grpc.call import RpcCall
 from carrel.fronts.grpc.json_fields import parse_json, render_json
+from carrel.fronts.grpc.streams import PIECE_BYTES, slices
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.tools.core.advice import Adviser
 from carrel.tools.core.spec import Profile
@@ -37,6 +39,32 @@ async def call_tool(call: RpcCall, request: messages.CallToolRequest) -> message
     except CarrelError as error:
         return tool_answer(_ADVISER.failure(error))
     return await _call_tool(call, request, request.name, request.profile or Profile.AGENT, arguments)
+
+
+async def call_tool_stream(
+    call: RpcCall, request: messages.CallToolRequest
+) -> AsyncIterator[messages.ToolEvent]:
+    """Call any tool of any profile, and stream the output of commands and code, then the result."""
+    event = messages.ToolEvent
+    try:
+        arguments = await parse_json(request.arguments_json or "null", "arguments_json")
+        items = call.service.stream_tool(
+            call.caller,
+            request.session_id,
+            request.name,
+            arguments,
+            role=call.role_of(request),
+            profile=request.profile or Profile.AGENT,
+        )
+        async with aclosing(items):
+            async for item in items:
+                if isinstance(item, ToolResult):
+                    yield event(result=tool_answer(item))
+                    continue
+                for piece in slices(item.data, PIECE_BYTES):
+                    yield event(stdout=piece) if item.stream == "stdout" else event(stderr=piece)
+    except CarrelError as error:
+        yield event(result=tool_answer(_ADVISER.failure(error)))
 
 
 async def list_tools(call: RpcCall, request: messages.ListToolsRequest) -> messages.ListToolsResponse:

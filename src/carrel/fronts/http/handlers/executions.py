@@ -46,6 +46,10 @@ class ExecuteBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     stdin: str = ""
     stdin_encoding: Literal["utf-8", "base64"] = "utf-8"
     timeout_seconds: float | None = None
+    cwd: str | None = None
+    """Working directory of code; by default the workspace."""
+    name: str | None = None
+    """Name of code in tracebacks and `sys.argv[0]`."""
     shell: str | None = None
     """Name of a shell that keeps its working directory."""
     stateful: bool = False
@@ -88,10 +92,14 @@ def _execution_request(body: ExecuteBody) -> ExecutionRequest:
             env=body.env,
             stdin=stdin,
             timeout_seconds=body.timeout_seconds,
+            cwd=body.cwd,
+            name=body.name,
             stateful=body.stateful,
         )
-    if body.argv or body.env or body.stateful:
-        raise RequestError("'argv', 'env' and 'stateful' can only be used with code, not with a command")
+    if body.argv or body.env or body.stateful or body.cwd or body.name:
+        raise RequestError(
+            "'argv', 'cwd', 'env', 'name' and 'stateful' can only be used with code, not with a command"
+        )
     return CommandRequest(
         command=body.command, stdin=stdin, timeout_seconds=body.timeout_seconds, shell=body.shell
     )

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 from msgspec import Struct, field
 
-from carrel.errors import RequestError
+from carrel.errors import CarrelError, RequestError
+from carrel.fronts.http.handlers.server_sent_events import (
+    render_event,
+    send_events,
+    text_or_bytes,
+    wants_events,
+)
 from carrel.fronts.http.request import ClientDisconnected, Request
+from carrel.remote.json_codec import render_error
+from carrel.service.error_status import error_status
 from carrel.tools.core.formats import Format
 from carrel.tools.core.spec import Profile
-from carrel.values import ToolResult
+from carrel.values import ToolOutput, ToolResult
 
 FLAT = ("tool", "context", "profile")
 """Fields of a flat call that are not arguments of the tool."""
@@ -83,6 +93,13 @@ async def _answer(
     request: Request, name: str, arguments: dict[str, Any], role: str | None, profile: Any
 ) -> None:
     service = request.app.service
+    if wants_events(request):
+        call = service.stream_tool(
+            request.acting, request.session_id, name, arguments, role=role, profile=profile
+        )
+        async with aclosing(call):
+            await send_events(request, _events(call), is_finite=True)
+        return
     result = service.call_tool_inline(
         request.acting, request.session_id, name, arguments, role=role, profile=profile
     )
@@ -93,6 +110,18 @@ async def _answer(
         result = await _until_disconnected(request, asyncio.ensure_future(calling))
     # A failed tool is a successful response; an unknown one is not.
     await request.send_json(404 if result.code == "tool.unknown" else 200, result.to_dict())
+
+
+async def _events(call: AsyncIterator[ToolOutput | ToolResult]) -> AsyncIterator[bytes]:
+    """Yield the output of a call, and then `result` with its result, or `error`."""
+    try:
+        async for item in call:
+            if isinstance(item, ToolOutput):
+                yield render_event(item.stream, text_or_bytes(item.data))
+            else:
+                yield render_event("result", item.to_dict())
+    except CarrelError as error:
+        yield render_event("error", render_error(error, retry=error_status(error.code).retry))
 
 
 async def _until_disconnected(request: Request, calling: asyncio.Future[ToolResult]) -> ToolResult:

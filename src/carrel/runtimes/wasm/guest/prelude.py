@@ -91,6 +91,7 @@ def _prepare(request, main):
         os.environ.update(request["env"])
     if request["file"] is not None:
         main["__file__"] = request["file"]
+    main.update({name: _tool(name) for name in request["tools"]})
     if request["input"]:
         sys.stdin = sys.__stdin__ = open(_STDIN, closefd=False, encoding="utf-8")
     if not request["fresh"]:
@@ -98,6 +99,33 @@ def _prepare(request, main):
         for finder in sys.path_importer_cache.values():
             if type(finder).__name__ == "FileFinder":
                 finder.invalidate_caches()
+
+
+def _tool(name):
+    """Return a function that calls a function of the host, with values that JSON can hold."""
+
+    def call(*args, **kwargs):
+        import json
+
+        request = json.dumps([name, args, kwargs]).encode()
+        answer = json.loads(_host.call(b"tool " + request))
+        if "error" in answer:
+            raise _error(answer["error"], answer["message"])
+        return answer["value"]
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def _error(kind, message):
+    """Return the exception of a function of the host: a builtin one, or else a `RuntimeError`."""
+    builtin = getattr(builtins, kind, None)
+    if isinstance(builtin, type) and issubclass(builtin, Exception):
+        try:
+            return builtin(message)
+        except TypeError:
+            pass
+    return RuntimeError(f"{kind}: {message}")
 
 
 def _execute(request, main):

@@ -72,6 +72,15 @@ class Channel:
         self._stop.set()
         return None
 
+    def call_tool(self, request: bytes) -> bytes:
+        """Return the host's answer to a call of one of its functions; empty if the guest is being stopped."""
+        with suppress(FrameSocketBroken):
+            answer = self.request(FrameKind.TOOL, {}, request)
+            if not answer.head.get("stop"):
+                return bytes(answer.body)
+        self._stop.set()
+        return b""
+
     def request(self, kind: FrameKind, head: dict[str, object], body: bytes = b"") -> Frame:
         """Send a request and return the answer of the host.
 

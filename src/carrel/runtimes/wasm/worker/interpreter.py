@@ -197,6 +197,8 @@ class Interpreter:
             self._activity.prelude = rest
         if word == b"module":
             return sources.source(rest.decode("utf-8", "replace"))
+        if word == b"tool":
+            return self._channel.call_tool(rest)
         if word == b"roots":
             return "\0".join((*self._files.roots, TEMPORARY)).encode("utf-8", "replace")
         if word == b"writing":

@@ -61,6 +61,7 @@ def run_python_executor(ctx: ToolContext, args: PythonExecutorArgs) -> ToolResul
             cwd=ctx.workspace.mount,
             on_start=ctx.on_stop,
             show_last_value=True,
+            on_output=ctx.on_output,
         )
     except TextError as error:
         raise AdvisedError(error.code, error.message, next="Write such characters as escapes.") from None
