@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import queue
@@ -16,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from carrel.errors import UnauthenticatedError
+from carrel.fronts.grpc import dispatcher
 from carrel.fronts.grpc.dispatcher import MAX_READING
 from carrel.fronts.grpc.introspection import READERS
 from carrel.remote.proto import carrel_v1_pb2 as messages
@@ -84,6 +86,29 @@ def test_nobody_is_refused_later_than_by_the_head_of_a_call(guarded: Served, met
     with pytest.raises(grpc.RpcError) as caught:
         next(answers)
     sent.put(None)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_a_call_that_is_refused_while_its_first_message_is_sent_ends_with_the_status(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = dispatcher._send
+
+    async def refused(*args: Any, **options: Any) -> None:
+        sending = asyncio.ensure_future(send(*args, **options))
+        await asyncio.sleep(0)
+        sending.cancel()
+        await asyncio.wait([sending])
+        raise UnauthenticatedError("revoked")
+
+    mine = served.by(served.key("refused"))
+    mine.call("CreateSession", messages.CreateSessionRequest(session_id="refused"))
+    mine.call("FileWrite", messages.FileWriteRequest(session_id="refused", path="a", content="1"))
+    request = messages.ChangesRequest(session_id="refused")
+    monkeypatch.setattr(dispatcher, "_send", refused)
+    stream = mine.stub("Changes")(request, metadata=mine.metadata, timeout=SECONDS)
+    with pytest.raises(grpc.RpcError) as caught:
+        list(stream)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
 

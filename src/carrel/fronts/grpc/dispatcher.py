@@ -12,7 +12,7 @@ as over HTTP, and no call is answered without `te: trailers`, which no page can 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -122,8 +122,10 @@ class Dispatcher:
                 request = await self._read_single(requests, call, log)
                 known = self._callers.revalidating(_authorization(_metadata(context)))
                 async with known, aclosing(function(call, request)) as messages:
+                    has_headers = False
                     async for message in messages:
-                        await _send(context, message)
+                        await _send(context, message, has_headers=has_headers)
+                        has_headers = True
 
             await self._answer(name, context, work)
 
@@ -274,10 +276,12 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise IndexError(position)
 
 
-async def _send(context: RpcContext, message: Message) -> None:
+async def _send(context: RpcContext, message: Message, *, has_headers: bool) -> None:
+    """Send *message*, and the headers with it unless they were sent."""
+    write = context.write(message)
     try:
         async with asyncio.timeout(STALLED_SECONDS):
-            await context.write(message)
+            await (write if has_headers else _finished(write))
     except TimeoutError:
         raise LimitError(
             "time",
@@ -285,6 +289,21 @@ async def _send(context: RpcContext, message: Message) -> None:
             asked=None,
             message=f"the client read nothing for {STALLED_SECONDS} s",
         ) from None
+
+
+async def _finished(write: Coroutine[Any, Any, None]) -> None:  # Any: what asyncio itself sends
+    """Wait for *write*, for a moment even if cancelled.
+
+    The library notes only at its end that the headers are sent. Without that it sends them again with the
+    status, which fails, and the client hears nothing.
+    """
+    writing = asyncio.ensure_future(write)
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait([writing], timeout=LAST_SECONDS)
+        writing.cancel()
+        raise
 
 
 def _metadata(context: RpcContext) -> list[tuple[str, str]]:
