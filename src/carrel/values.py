@@ -229,6 +229,8 @@ class ToolResult:
     """What went wrong, and what to do next."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Further facts: paths, sizes, versions, changes, the code of an error."""
+    model_text: str | None = None
+    """What a model reads instead of `output` or `data`, if that is data for programs."""
 
     @property
     def code(self) -> str | None:
@@ -237,12 +239,17 @@ class ToolResult:
         return None if code is None else str(code)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the envelope: `success`, `output` or `data`, `error` if it failed, `metadata`."""
+        """Return the envelope: `success`, `output` or `data`, `model_text`, `error`, `metadata`.
+
+        `model_text` and `error` are left out if there are none.
+        """
         document: dict[str, Any] = {"success": self.success}
         if self.data is not None:
             document["data"] = self.data
         elif self.success or self.output is not None:
             document["output"] = self.output
+        if self.model_text is not None:
+            document["model_text"] = self.model_text
         if self.error is not None:
             document["error"] = self.error
         document["metadata"] = dict(self.metadata)
@@ -255,14 +262,23 @@ class ToolResult:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def text(self) -> str:
-        """Return what a model reads: the output as text or JSON, and the error if the call failed."""
+        """Return what a model reads.
+
+        That is the `model_text`, else the output as text or JSON; then the line `note` of the metadata, which
+        says what is missing and how to get it, and the error if the call failed.
+        """
+        text = self._payload_text() if self.model_text is None else self.model_text
+        for line in (self.metadata.get("note"), self.error):
+            if line:
+                separator = "\n" if text and not text.endswith("\n") else ""
+                text = f"{text}{separator}{line}"
+        # JSON can hold lone surrogates, which UTF-8 cannot.
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def _payload_text(self) -> str:
         payload = self.output if self.data is None else self.data
         if payload is None or isinstance(payload, str):
-            rendered = payload or ""
-        else:
-            import json
+            return payload or ""
+        import json
 
-            rendered = json.dumps(payload, ensure_ascii=False, allow_nan=False)
-        text = "\n".join(part for part in (rendered, self.error) if part)
-        # JSON can hold lone surrogates, which UTF-8 cannot.
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return json.dumps(payload, ensure_ascii=False, allow_nan=False)

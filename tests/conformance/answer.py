@@ -64,9 +64,10 @@ class Answer:
         output, error = self.value.get("output"), self.value.get("error")
         if self.value["metadata"].get("code") == "tool.unknown":
             return Answer(value={**self.value, "error": error.partition(". ")[0]})
+        value = {name: each for name, each in self.value.items() if name != "model_text"}
         if profile == "mcp" and self.value["success"] and not isinstance(output, str):
-            return Answer(value={**self.value, "output": json.dumps(output, ensure_ascii=False)})
-        return self
+            value["output"] = json.dumps(output, ensure_ascii=False)
+        return Answer(value=value)
 
     def only(self, *names: str) -> Answer:
         """The answer with only these fields of its value, or of each entry in it, for doors with fewer."""

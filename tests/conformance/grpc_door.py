@@ -75,6 +75,8 @@ def envelope(reply: messages.ToolAnswer) -> dict[str, Any]:
             document["data"] = json.loads(reply.data_json)
         case None if reply.success:
             document["output"] = None
+    if reply.HasField("model_text"):
+        document["model_text"] = reply.model_text
     if reply.HasField("error"):
         document["error"] = reply.error
     document["metadata"] = json.loads(reply.metadata_json or "{}")

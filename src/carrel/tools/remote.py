@@ -190,6 +190,7 @@ def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
         data=data,
         error=answer.error if answer.HasField("error") else None,
         metadata=metadata,
+        model_text=answer.model_text if answer.HasField("model_text") else None,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,7 +70,7 @@ def test_tools_and_workspace_have_the_same_files(backend: CarrelWorkspace) -> No
     toolset: CarrelToolset[None] = CarrelToolset(backend)
     assert call(toolset, "file_write", {"path": "a.txt", "content": "hello"}) == "/workspace/a.txt"
     assert asyncio.run(backend.read_bytes("/workspace/a.txt")) == b"hello"
-    assert json.loads(call(toolset, "bash", {"command": "cat a.txt"}))["stdout"] == "hello"
+    assert call(toolset, "bash", {"command": "cat a.txt"}) == "hello"
 
 
 def test_what_cannot_be_done_is_a_failed_tool_with_advice(backend: CarrelWorkspace) -> None:
@@ -110,4 +109,4 @@ def test_a_configured_service_is_not_asked_about_files_that_are_here(
 ) -> None:
     monkeypatch.setenv("CARREL_SANDBOX_ADDRESS", "127.0.0.1:9")
     toolset: CarrelToolset[None] = CarrelToolset(backend)
-    assert json.loads(call(toolset, "bash", {"command": "pwd"}))["stdout"] == "/workspace\n"
+    assert call(toolset, "bash", {"command": "pwd"}) == "/workspace\n"

@@ -13,7 +13,7 @@ class Context(_message.Message):
     def __init__(self, role: _Optional[str] = ...) -> None: ...
 
 class ToolAnswer(_message.Message):
-    __slots__ = ("success", "output", "output_json", "data_json", "error", "code", "metadata_json", "size_bytes", "exit_code")
+    __slots__ = ("success", "output", "output_json", "data_json", "error", "code", "metadata_json", "size_bytes", "exit_code", "model_text")
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class ToolAnswer(_message.Message):
     METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_TEXT_FIELD_NUMBER: _ClassVar[int]
     success: bool
     output: str
     output_json: str
@@ -32,7 +33,8 @@ class ToolAnswer(_message.Message):
     metadata_json: str
     size_bytes: int
     exit_code: int
-    def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ...) -> None: ...
+    model_text: str
+    def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ..., model_text: _Optional[str] = ...) -> None: ...
 
 class FileReadRequest(_message.Message):
     __slots__ = ("session_id", "context", "path", "encoding", "max_size_mb", "offset", "limit", "cursor")

@@ -253,7 +253,8 @@ class GrpcTransport:
                 document["output"] = self._parse_json(answer.output_json)
             case "data_json":
                 document["data"] = self._parse_json(answer.data_json)
-        return document | ({"error": answer.error} if answer.HasField("error") else {})
+        optional = ("error", "model_text")
+        return document | {name: getattr(answer, name) for name in optional if answer.HasField(name)}
 
     async def pause(self, seconds: float) -> None:
         await self._connection.pause(seconds)

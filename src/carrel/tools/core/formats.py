@@ -13,6 +13,7 @@ RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
         "success": {"type": "boolean"},
         "output": {},
         "data": {},
+        "model_text": {"type": "string"},
         "error": {"type": "string"},
         "metadata": {"type": "object"},
     },

@@ -242,6 +242,7 @@ def test_the_tools_are_those_of_the_role(
         ToolResult(success=True, output="half a \ud800", metadata={"size_bytes": 2**70, "exit_code": "x"}),
         ToolResult(success=True, output=[1, None, {"a": "ü"}], metadata={"size_bytes": 5, "exit_code": 1}),
         ToolResult(success=True, data={"exists": False}),
+        ToolResult(success=True, output={"on": 1}, model_text="on: 1\n"),
         ToolResult(success=False, error="What?", metadata={"code": "path.missing", "path": "\ud800"}),
         ToolResult(success=False, output={"stdout": "x"}, error="", metadata={"code": "tool.status"}),
     ],

@@ -85,6 +85,7 @@ def tool_answer(result: ToolResult) -> messages.ToolAnswer:
         metadata_json=json.dumps(dict(result.metadata), allow_nan=False),
         size_bytes=_number(result, "size_bytes", 2**63),
         exit_code=_number(result, "exit_code", 2**31),
+        model_text=_escape(result.model_text),
     )
     if result.data is not None:
         answer.data_json = json.dumps(result.data, allow_nan=False)
