@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from carrel.tools.core.options import ANSWER_BYTES, DATA_BYTES, ToolOptions
 from carrel.tools.core.spec import Profile, RunLocation, Tool
 from carrel.tools.core.table import TOOLS
+from carrel.tools.results.changes import MAX_SHOWN_IMAGES
+from carrel.tools.results.media import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE
+from carrel.values import MIB
 from docs.reference_pages.markdown import page, plain, table
 from docs.reference_pages.schema import argument_rows
 from docs.reference_pages.source import documented, field_words
@@ -30,6 +33,11 @@ def make() -> str:
                 (
                     "`model_text`",
                     "What a model reads instead, if that differs: a JSON file as it is.",
+                ),
+                (
+                    "`images`",
+                    "Images that were read or that a run wrote: `path`, `media_type`, `size_bytes`, `width`,"
+                    " `height`, and `data` as base64.",
                 ),
                 ("`error`", "If it failed: what is wrong, and what to do next."),
                 ("`metadata`", "Further information, as below. Each tool adds its own."),
@@ -60,7 +68,13 @@ def make() -> str:
         ),
         """
         `ToolResult.text()` is what a model reads: `model_text`, or else `output` or `data`, as text or JSON;
-        then `note`, and `error`.
+        then `note`, and `error`. `ToolResult.content(format)` is the same as content blocks of a provider,
+        with the images.
+        """,
+        f"""
+        PNG, JPEG, GIF and WebP images of at most {MAX_IMAGE_BYTES // MIB} MiB and {MAX_IMAGE_SIDE} pixels a
+        side are shown as images. Of a run, those that it wrote are shown if there are at most {MAX_SHOWN_IMAGES}, and
+        as many as fit into {MAX_IMAGE_BYTES // MIB} MiB together. Incomplete images are only described.
         """,
         """
         Arguments are parsed strictly: an unknown argument, or one of another type, is rejected by name with

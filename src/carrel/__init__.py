@@ -24,6 +24,7 @@ __all__ = [
     "SandboxResult",
     "Shell",
     "ShellResult",
+    "ToolImage",
     "ToolResult",
     "Toolbox",
     "Workspace",
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from carrel.shell.budget import Budget
     from carrel.shell.result import ShellResult
     from carrel.tools.toolbox import Toolbox
-    from carrel.values import FileInfo, Limits, ToolResult
+    from carrel.values import FileInfo, Limits, ToolImage, ToolResult
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.workspace import Workspace
 else:
@@ -88,6 +89,7 @@ else:
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
+        "ToolImage": "carrel.values",
         "ToolResult": "carrel.values",
         "Toolbox": "carrel.tools.toolbox",
         "Workspace": "carrel.workspace.workspace",

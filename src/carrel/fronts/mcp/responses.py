@@ -34,9 +34,10 @@ def render_result(result: ToolResult, profile: str, name: str) -> Document:
     document may contain lone surrogates; see `replace_surrogates`.
     """
     envelope = result.to_dict()
-    # It is in the content.
+    # They are in the content.
     envelope.pop("model_text", None)
-    content: list[Document] = [{"type": "text", "text": result.text()}]
+    envelope.pop("images", None)
+    content: list[Document] = result.content("mcp")
     if profile == Profile.MCP and result.success:
         output = envelope.pop("output")
         if name == MEDIA_TOOL:

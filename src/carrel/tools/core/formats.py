@@ -14,6 +14,7 @@ RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
         "output": {},
         "data": {},
         "model_text": {"type": "string"},
+        "images": {"type": "array", "items": {"type": "object"}},
         "error": {"type": "string"},
         "metadata": {"type": "object"},
     },

@@ -14,8 +14,8 @@ from carrel.tools.core.encoding import BINARY_BYTES, decode_content, is_binary
 from carrel.tools.core.pagination import Cursor, cut_text
 from carrel.tools.results.file_results import file_metadata, pluralize
 from carrel.tools.results.lines import fit_lines, numbered_line, split_lines
-from carrel.tools.results.media import image_size, media_type
-from carrel.values import FileInfo, LineWindow, ToolResult
+from carrel.tools.results.media import describe_file, image_size, media_type, tool_image
+from carrel.values import FileInfo, LineWindow, ToolImage, ToolResult
 from carrel.workspace import text as texts
 
 
@@ -55,15 +55,22 @@ EMPTY_FILE = "[The file is empty]"
 """What a model reads of an empty file."""
 
 
-def describe_bytes(metadata: Mapping[str, Any], advice: str = "") -> str:
-    """Return what a model reads of a file that is not text, from the *metadata* of its result.
+class ShownBytes(NamedTuple):
+    """What a model sees of a file that is not text; its base64 would tell the model nothing."""
 
-    Its base64 would tell the model nothing.
+    text: str
+    images: tuple[ToolImage, ...]
+
+
+def show_bytes(metadata: Mapping[str, Any], content: bytes, advice: str = "") -> ShownBytes:
+    """Return what a model sees of *content*, which is not text, as the *metadata* of its result say.
+
+    *advice* says how to read it anyway.
     """
-    size = f"{metadata['media_type']}, {pluralize(metadata['size_bytes'], 'byte')}"
-    if "width" in metadata:
-        size = f"{size}, {metadata['width']} x {metadata['height']} pixels"
-    return f"[{metadata['path']} is not text: {size}{advice and f'. {advice}'}]"
+    path, kind = metadata["path"], metadata["media_type"]
+    image = tool_image(path, content, kind)
+    text = describe_file(path, len(content), kind, image_size(content), "" if image else advice)
+    return ShownBytes(text, () if image is None else (image,))
 
 
 def cut_note(left_bytes: int, cursor: Cursor, offset: int | None = None) -> str:
@@ -92,14 +99,15 @@ def read_media(ctx: ToolContext, path: str) -> ToolResult:
     if (size := image_size(data)) is not None:
         metadata |= {"width": size.width, "height": size.height}
     output = base64.b64encode(data).decode("ascii")
+    shown = ShownBytes(output, ())
     if ctx.options.default_encoding != "base64":
-        text = describe_bytes(metadata)
+        shown = show_bytes(metadata, data, "" if is_text else "It is not text")
     elif len(output) > ctx.options.answer_bytes:
-        text = output[: ctx.options.answer_bytes]
-        metadata["note"] = f"[Cut: {len(output) - len(text)} characters of base64 follow]"
-    else:
-        text = output
-    return ToolResult(success=True, output=output, metadata=metadata, model_text=text)
+        shown = ShownBytes(output[: ctx.options.answer_bytes], ())
+        metadata["note"] = f"[Cut: {len(output) - len(shown.text)} characters of base64 follow]"
+    return ToolResult(
+        success=True, output=output, metadata=metadata, model_text=shown.text, images=shown.images
+    )
 
 
 class TextExcerpt(NamedTuple):

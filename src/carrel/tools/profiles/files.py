@@ -24,11 +24,12 @@ from carrel.tools.operations.deleting import delete_path
 from carrel.tools.operations.listing import list_entries
 from carrel.tools.operations.reading import (
     EMPTY_FILE,
+    ShownBytes,
     cut_note,
-    describe_bytes,
     is_small_file,
     max_readable_bytes,
     require_size,
+    show_bytes,
 )
 from carrel.tools.operations.writing import missing_parent_error, write_content
 from carrel.tools.results.file_results import timestamp
@@ -36,9 +37,9 @@ from carrel.tools.results.media import media_type
 from carrel.values import FileInfo, FileKind, ToolResult
 
 READ_FILE_NOTES = (
-    "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so; they"
-    " are shown only if encoding is base64. Of a long text, only the beginning is shown, and its last line"
-    " says how to continue. metadata.version is the value for if_match."
+    "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so; of"
+    " them, only images are shown, unless encoding is base64. Of a long text, only the beginning is shown,"
+    " and its last line says how to continue. metadata.version is the value for if_match."
 )
 
 
@@ -76,14 +77,16 @@ def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
     }
     text = b64encode(content).decode("ascii") if found.text is None else found.text
     if found.text is None and (args.encoding or ctx.options.default_encoding) != "base64":
-        shown = describe_bytes(metadata, "Use encoding base64 to read it anyway")
+        shown = show_bytes(metadata, content, "It is not text: use encoding base64 to read it anyway")
     else:
-        text, shown = _from_cursor(ctx, text, cursor, metadata)
+        text, shown_text = _from_cursor(ctx, text, cursor, metadata)
+        shown = ShownBytes(shown_text, ())
     return ToolResult(
         success=True,
         data={"content": text, "encoding": found.encoding},
         metadata=metadata,
-        model_text=shown,
+        model_text=shown.text,
+        images=shown.images,
     )
 
 

@@ -374,12 +374,13 @@ def test_a_line_that_is_cut_says_so(workspace: Workspace, directory: Path) -> No
     [
         (
             b"\0\1\2",
-            "[/workspace/f.zip is not text: application/zip, 3 bytes. Use encoding base64 to read it anyway]",
+            "[File /workspace/f.zip: application/zip, 3 bytes."
+            " It is not text: use encoding base64 to read it anyway]",
         ),
         (
             b"gr\xfcn",
-            "[/workspace/f.zip is not text: application/zip, 4 bytes."
-            " Use encoding latin-1 or base64 to read it anyway]",
+            "[File /workspace/f.zip: application/zip, 4 bytes."
+            " It is not text: use encoding latin-1 or base64 to read it anyway]",
         ),
     ],
 )

@@ -43,7 +43,7 @@ def test_what_is_not_text_comes_as_base64(coding: Toolbox, directory: Path) -> N
     (directory / "a.bin").write_bytes(b"a\0b")
     answer = done(coding, "read", file_path="a.bin")
     assert base64.b64decode(answer.output) == b"a\0b"
-    assert answer.text().endswith(" is not text: application/octet-stream, 3 bytes]")
+    assert answer.text().endswith(": application/octet-stream, 3 bytes. It is not text]")
     assert (answer.metadata["encoding"], answer.metadata["media_type"]) == (
         "base64",
         "application/octet-stream",

@@ -138,7 +138,7 @@ def test_what_is_not_utf_8_comes_as_base64_unless_lines_are_requested(
     (directory / "old.txt").write_bytes(b"gr\xfcn")
     answer = done(editor, TOOL, command="view", path="old.txt")
     assert answer.output == base64.b64encode(b"gr\xfcn").decode()
-    assert answer.text() == "[/workspace/old.txt is not text: application/octet-stream, 4 bytes]"
+    assert answer.text() == "[File /workspace/old.txt: application/octet-stream, 4 bytes. It is not text]"
     refused(editor, TOOL, "text.encoding", command="view", path="old.txt", view_range=[1, 1])
 
 

@@ -14,11 +14,11 @@ from carrel.tools.core.schema import Param
 from carrel.tools.operations.reading import (
     EMPTY_FILE,
     cut_note,
-    describe_bytes,
     is_small_file,
     lines_note,
     max_readable_bytes,
     require_size,
+    show_bytes,
 )
 from carrel.tools.results.lines import fit_lines, numbered_line
 from carrel.tools.results.media import file_suffix, image_size, media_type
@@ -26,8 +26,9 @@ from carrel.tools.results.structured_data import NOTHING, YAML_SUFFIXES, parse_d
 from carrel.values import MIB, FileInfo, ToolResult
 
 FILE_READ_NOTES = (
-    "The text is shown exactly as it is; with offset or limit, lines are numbered. Other files are only"
-    " described, unless encoding is base64. A long result is cut, and its last line says how to continue."
+    "A text is shown exactly as it is, with offset or limit with line numbers, and an image as an image;"
+    " other files are only described, unless encoding is base64. A long result is cut, and its last line says"
+    " how to continue."
 )
 QUICK_BYTES = 2**16
 """Files up to this size are read on the event loop."""
@@ -109,8 +110,8 @@ def _base64_result(
         metadata |= {"truncated": True, "next_cursor": Cursor(end, metadata["version"]).render()}
     if not is_requested:
         other = "base64" if is_binary(data) else "latin-1 or base64"
-        text = describe_bytes(metadata, f"Use encoding {other} to read it anyway")
-        return ToolResult(success=True, output=output, metadata=metadata, model_text=text)
+        text, images = show_bytes(metadata, data, f"It is not text: use encoding {other} to read it anyway")
+        return ToolResult(success=True, output=output, metadata=metadata, model_text=text, images=images)
     shown, shown_end = _base64_page(data, cursor.position, ctx.options.answer_bytes)
     if shown_end < len(data):
         metadata["note"] = cut_note(len(data) - shown_end, Cursor(shown_end, metadata["version"]))
