@@ -73,8 +73,9 @@ def make() -> str:
         """,
         f"""
         PNG, JPEG, GIF and WebP images of at most {MAX_IMAGE_BYTES // MIB} MiB and {MAX_IMAGE_SIDE} pixels a
-        side are shown as images. Of a run, those that it wrote are shown if there are at most {MAX_SHOWN_IMAGES}, and
-        as many as fit into {MAX_IMAGE_BYTES // MIB} MiB together. Incomplete images are only described.
+        side are shown as images. Of a run, those that it wrote are shown if there are at most
+        {MAX_SHOWN_IMAGES}, and as many as fit into {MAX_IMAGE_BYTES // MIB} MiB together. Incomplete images
+        are only described.
         """,
         """
         Arguments are parsed strictly: an unknown argument, or one of another type, is rejected by name with

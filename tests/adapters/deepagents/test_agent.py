@@ -68,6 +68,7 @@ def test_an_agent_sees_an_image(backend: CarrelBackend, workspace: Workspace) ->
     agent = create_deep_agent(model=Scripted(messages=iter(steps)), backend=backend)
     answer: dict[str, Any] = agent.invoke({"messages": [{"role": "user", "content": "Look."}]})
     (told,) = [message for message in answer["messages"] if isinstance(message, ToolMessage)]
+    block: Any
     (block,) = told.content_blocks
     assert (block["type"], block["mime_type"]) == ("image", "image/png")
     assert base64.b64decode(block["base64"]) == png()

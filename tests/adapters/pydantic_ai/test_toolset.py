@@ -78,7 +78,9 @@ def test_an_image_is_an_image_of_the_framework(backend: CarrelWorkspace) -> None
     toolset: CarrelToolset[None] = CarrelToolset(backend)
     backend.open().write("p.png", png())
     size = len(png())
-    text, image = call(toolset, "file_read", {"path": "p.png"})
+    shown = call(toolset, "file_read", {"path": "p.png"})
+    assert isinstance(shown, list)
+    text, image = shown
     assert text == f"[Image /workspace/p.png: image/png, {size} bytes, 2 x 1 pixels]"
     assert isinstance(image, BinaryImage)
     assert (image.data, image.media_type, image.identifier) == (png(), "image/png", "/workspace/p.png")

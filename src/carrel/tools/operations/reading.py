@@ -14,7 +14,7 @@ from carrel.tools.core.encoding import BINARY_BYTES, decode_content, is_binary
 from carrel.tools.core.pagination import Cursor, cut_text
 from carrel.tools.results.file_results import file_metadata, pluralize
 from carrel.tools.results.lines import fit_lines, numbered_line, split_lines
-from carrel.tools.results.media import describe_file, image_size, media_type, tool_image
+from carrel.tools.results.media import SHOWN_TYPES, describe_file, image_size, media_type, tool_image
 from carrel.values import FileInfo, LineWindow, ToolImage, ToolResult
 from carrel.workspace import text as texts
 
@@ -69,6 +69,8 @@ def show_bytes(metadata: Mapping[str, Any], content: bytes, advice: str = "") ->
     """
     path, kind = metadata["path"], metadata["media_type"]
     image = tool_image(path, content, kind)
+    if kind in SHOWN_TYPES:
+        advice = "It is incomplete or not valid, so it cannot be shown"
     text = describe_file(path, len(content), kind, image_size(content), "" if image else advice)
     return ShownBytes(text, () if image is None else (image,))
 
@@ -150,7 +152,8 @@ def read_plain_text(
         advice = "Use tail to read its last lines"
         if count := excerpt.text.count("\n"):
             advice = f"Continue with offset {count + 1}, or use tail to read its last lines"
-        output = f"{excerpt.text}\n[Cut: the file has {size} bytes. {advice}]"
+        separator = "" if excerpt.text.endswith("\n") else "\n"
+        output = f"{excerpt.text}{separator}[Cut: the file has {size} bytes. {advice}]"
     else:
         output = f"[Cut: the file has {size} bytes. Use head to read its first lines]\n{excerpt.text}"
     return ToolResult(success=True, output=output, metadata=metadata)
@@ -330,7 +333,9 @@ def _view_result(
         metadata["truncated"] = True
         note = f"These are lines {window.start} to {after - 1} of {window.total_lines}"
         if fitting.is_cut:
-            note = f"Line {window.start} is cut, since it is too long for one answer"
+            note = (
+                f"Line {window.start} is cut, since it is too long for one answer: cut -c prints parts of it"
+            )
         if after <= final:
             rest = metadata["next_view_range"] = [after, TO_THE_END if last is None else last]
             note = f"{note}. Continue with view_range {rest}"

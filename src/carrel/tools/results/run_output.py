@@ -48,8 +48,9 @@ def stderr_summary(stderr: bytes) -> str:
 def streams_result(shown_page: ShownPage) -> ToolResult:
     """Return a page as an object with each stream and `exit_code`; a model reads one text."""
     page, shown, _ = shown_page
-    text = shown["stdout"]
-    if stderr := shown["stderr"]:
+    text, stderr = shown["stdout"], shown["stderr"]
+    # The error of a run that failed often contains all that it printed there.
+    if stderr and stderr.strip() not in (page.output.error or ""):
         text = f"{text.removesuffix(_NEWLINE)}{_NEWLINE if text else ''}[stderr]\n{stderr}"
     exit_code = page.output.metadata["exit_code"]
     return _page_result(shown_page, {**page.texts, "exit_code": exit_code}, text)

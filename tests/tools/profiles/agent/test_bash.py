@@ -494,9 +494,12 @@ def test_a_model_reads_both_streams_as_text(workspace: Workspace) -> None:
     assert bash(box, "cat f").text() == 'say "\\n"'
     assert bash(box, "true").text() == "[No output]"
     failed = bash(box, "cat f none")
+    problem = "cat: none: No such file or directory"
+    assert failed.text() == f'say "\\n"\nCommand exited with status 1: {problem}'
+    failed = bash(box, "cat f none nothing")
     assert failed.text() == (
-        'say "\\n"\n[stderr]\ncat: none: No such file or directory\n'
-        "Command exited with status 1: cat: none: No such file or directory"
+        f'say "\\n"\n[stderr]\n{problem}\ncat: nothing: No such file or directory\n'
+        f"Command exited with status 1: {problem}"
     )
     assert bash(box, "false").text() == "Command exited with status 1"
 

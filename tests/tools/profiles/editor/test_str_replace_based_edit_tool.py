@@ -119,7 +119,8 @@ def test_a_line_that_is_too_long_is_cut_and_the_next_ones_can_be_viewed(
     answer = done(editor, TOOL, command="view", path="a.txt")
     assert answer.output == (
         f"{numbered(1, 'x' * 23)}\n"
-        "[Line 1 is cut, since it is too long for one answer. Continue with view_range [2, -1]]"
+        "[Line 1 is cut, since it is too long for one answer: cut -c prints parts of it."
+        " Continue with view_range [2, -1]]"
     )
     assert said(editor, TOOL, command="view", path="a.txt", view_range=[2, -1]) == numbered(2, "end")
 

@@ -109,7 +109,7 @@ def test_a_model_reads_a_text_as_it_is_and_no_base64(files: Toolbox, directory: 
     assert done(files, "read_file", path="a.json").text() == '{"a": "\\n"}\n'
     assert done(files, "read_file", path="empty").text() == "[The file is empty]"
     shown = done(files, "read_file", path="image.png").text()
-    assert shown.endswith(": image/png, 16 bytes. It is not text: use encoding base64 to read it anyway]")
+    assert shown.endswith(": image/png, 16 bytes. It is incomplete or not valid, so it cannot be shown]")
     assert base64.b64decode(done(files, "read_file", path="image.png", encoding="base64").text()) == PNG
 
 

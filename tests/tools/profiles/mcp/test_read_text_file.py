@@ -13,7 +13,7 @@ from carrel.workspace.workspace import Workspace
 from tests.tools.calls import done, refused, said
 
 BOTH = pytest.mark.parametrize("name", ["read_text_file", "read_file"])
-CUT = "one\ntwo\n\n[Cut: the file has 26 bytes. Continue with offset 3, or use tail to read its last lines]"
+CUT = "one\ntwo\n[Cut: the file has 26 bytes. Continue with offset 3, or use tail to read its last lines]"
 LINES = "one\ntwo\nthree\nvier: grün\n"
 
 
@@ -157,7 +157,7 @@ def test_the_ceiling_of_a_read_cuts_as_well(directory: Path) -> None:
     tree(directory, f"a.txt = {LINES}")
     with Workspace.open(directory, limits=Limits(read_bytes=13)) as workspace:
         mcp = Toolbox(workspace, profile="mcp")
-        assert said(mcp, "read_text_file", path="a.txt").startswith("one\ntwo\n\n[Cut: ")
+        assert said(mcp, "read_text_file", path="a.txt").startswith("one\ntwo\n[Cut: ")
         assert said(mcp, "read_text_file", path="a.txt", tail=1) == "vier: grün\n"
 
 

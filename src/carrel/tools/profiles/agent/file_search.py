@@ -85,7 +85,8 @@ def run_file_search(ctx: ToolContext, args: FileSearchArgs) -> ToolResult:
         metadata["next_cursor"] = next_cursor
     if note := _note(result, fitting.shown):
         metadata["note"] = note
-    lines = "\n".join(map(_render_lines, result.matches[: fitting.shown]))
+    separator = "\n--\n" if args.context_lines else "\n"
+    lines = separator.join(map(_render_lines, result.matches[: fitting.shown]))
     return ToolResult(success=True, output=output, metadata=metadata, model_text=lines)
 
 

@@ -22,8 +22,8 @@ INDENT = 2
 MAX_LEVELS = 64
 """Deepest nesting of the tree; clients may not be able to parse more."""
 _CUT_NOTE = (
-    "[Cut: directories with truncated have more entries. Continue with directory_tree of such a directory, or"
-    " leave others out with excludePatterns]"
+    "[Cut: entries are left out at the end, and of directories with truncated. Continue with directory_tree"
+    " of a subdirectory, or leave others out with excludePatterns]"
 )
 
 
