@@ -64,7 +64,7 @@ GROUPS = (
         ),
     ),
     Group("Command lines", ("Shell", "ShellResult", "Budget")),
-    Group("Tools for agents", ("Toolbox", "ToolResult", "ToolOutput", "Role")),
+    Group("Tools for agents", ("Toolbox", "ToolResult", "ToolImage", "ToolOutput", "Role")),
     Group("Sessions of a service", ("Client", "AsyncClient", "connect")),
     Group("Rules", ("SandboxPolicy", "PathRule", "AccessMode")),
     Group("Logging and errors", ("SandboxLogger", "CarrelError")),

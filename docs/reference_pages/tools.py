@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from carrel.tools.core.options import ANSWER_BYTES, ToolOptions
+from carrel.tools.core.options import ANSWER_BYTES, DATA_BYTES, ToolOptions
 from carrel.tools.core.spec import Profile, RunLocation, Tool
 from carrel.tools.core.table import TOOLS
+from carrel.tools.results.changes import MAX_SHOWN_IMAGES
+from carrel.tools.results.media import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE
+from carrel.values import MIB
 from docs.reference_pages.markdown import page, plain, table
 from docs.reference_pages.schema import argument_rows
 from docs.reference_pages.source import documented, field_words
@@ -27,6 +30,15 @@ def make() -> str:
             [
                 ("`success`", "Whether the call succeeded."),
                 ("`output` or `data`", "The result; `data` in the profile `files`."),
+                (
+                    "`model_text`",
+                    "What a model reads instead, if that differs: a JSON file as it is.",
+                ),
+                (
+                    "`images`",
+                    "Images that were read or that a run wrote: `path`, `media_type`, `size_bytes`, `width`,"
+                    " `height`, and `data` as base64.",
+                ),
                 ("`error`", "If it failed: what is wrong, and what to do next."),
                 ("`metadata`", "Further information, as below. Each tool adds its own."),
             ],
@@ -49,10 +61,22 @@ def make() -> str:
                 ),
                 ("`changes_left_out`", "The number of changes beyond the 100 in `changes`."),
                 ("`diff`", "A diff of the text, truncated if it is long; none if the file is large."),
-                ("`truncated`", "The answer was truncated."),
+                ("`note`", "The line that ends what a model reads: what is missing, and how to get it."),
+                ("`truncated`", "The output was truncated; what a model reads may be cut before."),
                 ("`next_cursor`", "Pass it as `cursor` to continue."),
             ],
         ),
+        """
+        `ToolResult.text()` is what a model reads: `model_text`, or else `output` or `data`, as text or JSON;
+        then `note`, and `error`. `ToolResult.content(format)` is the same as content blocks of a provider,
+        with the images.
+        """,
+        f"""
+        PNG, JPEG, GIF and WebP images of at most {MAX_IMAGE_BYTES // MIB} MiB and {MAX_IMAGE_SIDE} pixels a
+        side are shown as images. Of a run, those that it wrote are shown if there are at most
+        {MAX_SHOWN_IMAGES}, and as many as fit into {MAX_IMAGE_BYTES // MIB} MiB together. Incomplete images
+        are only described.
+        """,
         """
         Arguments are parsed strictly: an unknown argument, or one of another type, is rejected by name with
         `tool.arguments`, and nothing is done. `null` counts as not given. No answer contains a path of the
@@ -66,7 +90,10 @@ def make() -> str:
         table(
             ("option", "meaning"), [(f"`{name}`", text) for name, text in field_words(ToolOptions).items()]
         ),
-        f"An answer is truncated at {ANSWER_BYTES // 1024} KiB unless `answer_bytes` is set.",
+        f"""
+        A model reads at most {ANSWER_BYTES // 1024} KiB of a result unless `answer_bytes` is set. An output
+        for programs has at most {DATA_BYTES // 1024} KiB unless `data_bytes` or `answer_bytes` is set.
+        """,
     )
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "SandboxResult",
     "Shell",
     "ShellResult",
+    "ToolImage",
     "ToolOutput",
     "ToolResult",
     "Toolbox",
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from carrel.shell.budget import Budget
     from carrel.shell.result import ShellResult
     from carrel.tools.toolbox import Toolbox
-    from carrel.values import FileInfo, Limits, ToolOutput, ToolResult
+    from carrel.values import FileInfo, Limits, ToolImage, ToolOutput, ToolResult
     from carrel.workspace.aio import AsyncWorkspace
     from carrel.workspace.workspace import Workspace
 else:
@@ -92,6 +93,7 @@ else:
         "SandboxResult": "carrel.runtimes.result",
         "Shell": "carrel.sandbox.shell",
         "ShellResult": "carrel.shell.result",
+        "ToolImage": "carrel.values",
         "ToolOutput": "carrel.values",
         "ToolResult": "carrel.values",
         "Toolbox": "carrel.tools.toolbox",

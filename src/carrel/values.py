@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum, StrEnum
 from typing import Any, Final, NamedTuple, Protocol
@@ -224,6 +224,57 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolImage:
+    """An image that belongs to a result: one that was read, or a plot that a run created."""
+
+    path: str
+    media_type: str
+    """`image/png`, `image/jpeg`, `image/gif` or `image/webp`."""
+    size_bytes: int
+    width: int
+    """In pixels."""
+    height: int
+    """In pixels."""
+    data: str
+    """The file as base64."""
+
+    @property
+    def data_url(self) -> str:
+        """The image as a URL."""
+        return f"data:{self.media_type};base64,{self.data}"
+
+
+class _Blocks(NamedTuple):
+    """How one provider names blocks of content."""
+
+    text: str
+    """Type of a block of text."""
+    image: Callable[[ToolImage], dict[str, Any]]
+    """Renders an image."""
+
+
+_BLOCKS = {
+    "json": _Blocks(
+        "text", lambda image: {"type": "image", "media_type": image.media_type, "data": image.data}
+    ),
+    "openai": _Blocks("text", lambda image: {"type": "image_url", "image_url": {"url": image.data_url}}),
+    "openai-responses": _Blocks(
+        "input_text",
+        lambda image: {"type": "input_image", "detail": "auto", "image_url": image.data_url},
+    ),
+    "anthropic": _Blocks(
+        "text",
+        lambda image: {
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.media_type, "data": image.data},
+        },
+    ),
+    "mcp": _Blocks("text", lambda image: {"type": "image", "data": image.data, "mimeType": image.media_type}),
+}
+"""By format; the names are those of the formats of tool definitions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
     """The result of one tool call, or why it failed.
 
@@ -239,6 +290,10 @@ class ToolResult:
     """What went wrong, and what to do next."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Further facts: paths, sizes, versions, changes, the code of an error."""
+    model_text: str | None = None
+    """What a model reads instead of `output` or `data`, if that is data for programs."""
+    images: tuple[ToolImage, ...] = ()
+    """Images that a model sees after the text, if the client can show them."""
 
     @property
     def code(self) -> str | None:
@@ -247,12 +302,19 @@ class ToolResult:
         return None if code is None else str(code)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the envelope: `success`, `output` or `data`, `error` if it failed, `metadata`."""
+        """Return the envelope: `success`, `output` or `data`, `model_text`, `images`, `error`, `metadata`.
+
+        `model_text`, `images` and `error` are left out if there are none.
+        """
         document: dict[str, Any] = {"success": self.success}
         if self.data is not None:
             document["data"] = self.data
         elif self.success or self.output is not None:
             document["output"] = self.output
+        if self.model_text is not None:
+            document["model_text"] = self.model_text
+        if self.images:
+            document["images"] = [_image_document(image) for image in self.images]
         if self.error is not None:
             document["error"] = self.error
         document["metadata"] = dict(self.metadata)
@@ -265,14 +327,45 @@ class ToolResult:
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def text(self) -> str:
-        """Return what a model reads: the output as text or JSON, and the error if the call failed."""
+        """Return what a model reads.
+
+        That is the `model_text`, else the output as text or JSON; then the line `note` of the metadata, which
+        says what is missing and how to get it, and the error if the call failed.
+        """
+        text = self._payload_text() if self.model_text is None else self.model_text
+        for line in (self.metadata.get("note"), self.error):
+            if line:
+                separator = "\n" if text and not text.endswith("\n") else ""
+                text = f"{text}{separator}{line}"
+        # JSON can hold lone surrogates, which UTF-8 cannot.
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def content(self, format: str = "json") -> list[dict[str, Any]]:
+        """Return what a model sees as content blocks: the text, then the images.
+
+        Providers reject empty texts, so a result without any says that.
+
+        Args:
+            format: `openai` (Chat Completions), `openai-responses`, `anthropic`, `mcp`, or `json` for blocks
+                of no provider.
+
+        Raises:
+            ValueError: There is no such format.
+        """
+        blocks = _BLOCKS.get(str(format))
+        if blocks is None:
+            raise ValueError(f"format must be one of {', '.join(_BLOCKS)}, not {format!r}")
+        text = {"type": blocks.text, "text": self.text() or "[Empty]"}
+        return [text, *map(blocks.image, self.images)]
+
+    def _payload_text(self) -> str:
         payload = self.output if self.data is None else self.data
         if payload is None or isinstance(payload, str):
-            rendered = payload or ""
-        else:
-            import json
+            return payload or ""
+        import json
 
-            rendered = json.dumps(payload, ensure_ascii=False, allow_nan=False)
-        text = "\n".join(part for part in (rendered, self.error) if part)
-        # JSON can hold lone surrogates, which UTF-8 cannot.
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return json.dumps(payload, ensure_ascii=False, allow_nan=False)
+
+
+def _image_document(image: ToolImage) -> dict[str, Any]:
+    return {each.name: getattr(image, each.name) for each in fields(image)}

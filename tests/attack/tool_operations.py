@@ -116,7 +116,7 @@ CALLS = (
     ),
     *_calls(
         Profile.FILES,
-        read_file=[{"path": "{}"}, {"path": "{}", "encoding": "base64"}],
+        read_file=[{"path": "{}"}, {"path": "{}", "encoding": "base64"}, {"path": MINE, "cursor": "{}"}],
         write_file=[
             {"path": "{}", "content": "new"},
             {"path": "{}", "content": "new", "force": False},

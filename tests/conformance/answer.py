@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from carrel.errors import CarrelError
+from carrel.fronts.mcp.responses import MEDIA_TOOL
+from carrel.remote.json_codec import parse
+from carrel.values import ToolResult
 from tests.conformance.place import MODIFIED_NS
 
 REQUEST = "request.invalid"
@@ -38,6 +41,13 @@ class Answer:
         return cls(value=plain(document, session))
 
     @classmethod
+    def of_tool(cls, result: ToolResult | Mapping[str, Any], session: str) -> Answer:
+        """The answer of a tool, from the result or its JSON document, with what a model sees of it."""
+        if not isinstance(result, ToolResult):
+            return cls.of_tool(parse(result, ToolResult), session)
+        return cls.of({**result.to_dict(), "content": result.content("mcp")}, session)
+
+    @classmethod
     def of_error(cls, error: CarrelError | Mapping[str, Any], session: str) -> Answer:
         """The answer of a call that failed, from the error or its JSON document."""
         if isinstance(error, CarrelError):
@@ -55,7 +65,7 @@ class Answer:
             return self.message == other.message
         return self == other
 
-    def over_mcp(self, profile: str) -> Answer:
+    def over_mcp(self, profile: str, name: str) -> Answer:
         """The answer of a tool as the protocol has it.
 
         A tool that is not there is an error of the protocol, which does not list the others. The compatible
@@ -63,10 +73,16 @@ class Answer:
         """
         output, error = self.value.get("output"), self.value.get("error")
         if self.value["metadata"].get("code") == "tool.unknown":
-            return Answer(value={**self.value, "error": error.partition(". ")[0]})
+            value = {**self.value, "error": error.partition(". ")[0]}
+            del value["content"]
+            return Answer(value=value)
+        value = {name: each for name, each in self.value.items() if name not in ("model_text", "images")}
         if profile == "mcp" and self.value["success"] and not isinstance(output, str):
-            return Answer(value={**self.value, "output": json.dumps(output, ensure_ascii=False)})
-        return self
+            value["output"] = json.dumps(output, ensure_ascii=False)
+        if name == MEDIA_TOOL and self.value["success"]:
+            # As with the server whose set it is, there is only the image, without a text.
+            del value["content"]
+        return Answer(value=value)
 
     def only(self, *names: str) -> Answer:
         """The answer with only these fields of its value, or of each entry in it, for doors with fewer."""

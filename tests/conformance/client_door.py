@@ -33,7 +33,7 @@ class ByClient:
         key = session, row.role or DEVELOPER, row.profile
         if key not in self._toolboxes:
             self._toolboxes[key] = self.workspace(session).toolbox(key[1], profile=row.profile)
-        return Answer.of(self._toolboxes[key].call(row.name, arguments).to_dict(), session)
+        return Answer.of_tool(self._toolboxes[key].call(row.name, arguments), session)
 
     def workspace(self, session: str) -> RemoteWorkspace:
         """The workspace of *session*, from afar."""

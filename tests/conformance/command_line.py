@@ -50,7 +50,7 @@ class CommandLine:
         assert out, err
         answer = json.loads(out)
         assert (status == 0) == answer["success"]
-        return Answer.of(answer, session)
+        return Answer.of_tool(answer, session)
 
     def _asked(self, session: str, *words: str, stdin: bytes = b"") -> Answer:
         # `cat` prints bytes, and takes no option for its errors.

@@ -53,7 +53,7 @@ class Grpc:
             reply = self.sandbox.CallTool(request, metadata=self.metadata, timeout=SECONDS)
         except grpc.RpcError as error:
             return Answer.of_error(self.error(error), session)
-        return Answer.of(envelope(reply), session)
+        return Answer.of_tool(envelope(reply), session)
 
     def error(self, failure: grpc.RpcError) -> CarrelError:
         """What a failed call says."""
@@ -75,6 +75,13 @@ def envelope(reply: messages.ToolAnswer) -> dict[str, Any]:
             document["data"] = json.loads(reply.data_json)
         case None if reply.success:
             document["output"] = None
+    if reply.HasField("model_text"):
+        document["model_text"] = reply.model_text
+    if reply.images:
+        document["images"] = [
+            {field.name: getattr(image, field.name) for field in image.DESCRIPTOR.fields}
+            for image in reply.images
+        ]
     if reply.HasField("error"):
         document["error"] = reply.error
     document["metadata"] = json.loads(reply.metadata_json or "{}")

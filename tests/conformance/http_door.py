@@ -72,7 +72,7 @@ class Http:
         reply = self.post(target, document)
         # Of a tool that is not there the status says so as well.
         if "success" in reply.json:
-            return Answer.of(reply.json, session)
+            return Answer.of_tool(reply.json, session)
         return answer(reply, session)
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ class Library:
         key = session, row.role or DEVELOPER, row.profile
         if key not in self._toolboxes:
             self._toolboxes[key] = Toolbox(self.workspace(session), key[1], profile=row.profile)
-        return Answer.of(self._toolboxes[key].call(row.name, arguments).to_dict(), session)
+        return Answer.of_tool(self._toolboxes[key].call(row.name, arguments), session)
 
     def workspace(self, session: str) -> Workspace:
         """The workspace of *session*."""

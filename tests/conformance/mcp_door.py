@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from carrel.fronts.mcp.responses import MEDIA_TOOL
 from tests.conformance.answer import Answer
 from tests.conformance.http_door import Http
 from tests.conformance.library import DEVELOPER
@@ -44,7 +45,10 @@ class Mcp:
         result = answer["result"]
         envelope = result["structuredContent"]
         assert result.get("isError", False) is not envelope["success"]
-        return Answer.of(_as_elsewhere(envelope, result["content"]), session)
+        found = _as_elsewhere(envelope, result["content"])
+        if row.name != MEDIA_TOOL or not envelope["success"]:
+            found["content"] = result["content"]
+        return Answer.of(found, session)
 
     def call(self, tool: str, arguments: Mapping[str, Any], **query: str) -> dict[str, Any]:
         """Call a tool; the answer with its `result` or its `error`."""

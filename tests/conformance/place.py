@@ -30,6 +30,7 @@ LINES = (
     "ünïcödé.txt = öl\n",
     "%2e%2e/f = literal\n",
     "empty = ",
+    "data.yaml = # comment\non: push\nversion: 1.10\n",
     "emptydir/",
     "big.txt = " + "".join(f"line {number} of a long file\n" for number in range(1, 2001)),
     "link => a.txt",

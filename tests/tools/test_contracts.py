@@ -23,8 +23,9 @@ CODING = {
     "grep": ("pattern path", "pattern"),
 }
 MCP = {
-    "read_file": ("path head tail", "path"),
-    "read_text_file": ("path head tail", "path"),
+    # The reference server has no `offset`; without it, the middle of a long file could not be read.
+    "read_file": ("path head tail offset", "path"),
+    "read_text_file": ("path head tail offset", "path"),
     "read_media_file": ("path", "path"),
     "read_multiple_files": ("paths", "paths"),
     "write_file": ("path content", "path content"),

@@ -24,6 +24,7 @@ from tests.fronts.grpc.handlers.test_executions import FOR_EVER
 from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import Served, serving
 from tests.tools.calls import UNTIL_GO
+from tests.tools.images import png
 
 CRITIC = ("file_read", "file_list", "file_search", "bash")
 
@@ -55,8 +56,10 @@ def test_the_calls_go_to_the_session_of_the_workspace(served: Served, workspace:
 def test_the_answers_are_those_of_a_toolbox_here(served: Served) -> None:
     served.call("EnsureSession", messages.SessionRequest(session_id="same"))
     served.path("same", "a.json").write_text('{"a": [1, "ü"]}')
+    served.path("same", "p.png").write_bytes(png())
     calls: list[tuple[Any, Any]] = [
         ("file_read", {"path": "a.json"}),
+        ("file_read", {"path": "p.png"}),
         ("file_read", {"path": "nope"}),
         ("file_list", {"path": "."}),
         ("file_read", None),
@@ -74,6 +77,7 @@ def test_the_answers_are_those_of_a_toolbox_here(served: Served) -> None:
         for name, arguments in calls:
             expected, found = own.call(name, arguments), far.call(name, arguments)
             assert _timeless(found) == _timeless(expected)
+            assert found.content("anthropic") == expected.content("anthropic")
             assert _timeless(asyncio.run(far.acall(name, arguments))) == _timeless(expected)
 
 

@@ -28,7 +28,7 @@ from carrel.tools.core.advice import Adviser
 from carrel.tools.core.formats import Format
 from carrel.tools.core.schema import describe_value
 from carrel.tools.core.spec import Profile
-from carrel.values import ToolResult
+from carrel.values import ToolImage, ToolResult
 from carrel.workspace.threads import call_threads, wait_for_end
 
 CALL_SECONDS = 330.0
@@ -230,6 +230,18 @@ def parse_tool_answer(answer: messages.ToolAnswer) -> ToolResult:
         data=data,
         error=answer.error if answer.HasField("error") else None,
         metadata=metadata,
+        model_text=answer.model_text if answer.HasField("model_text") else None,
+        images=tuple(
+            ToolImage(
+                path=image.path,
+                media_type=image.media_type,
+                size_bytes=image.size_bytes,
+                width=image.width,
+                height=image.height,
+                data=image.data,
+            )
+            for image in answer.images
+        ),
     )
 
 

@@ -360,7 +360,12 @@ class Toolbox:
             with context.workspace.gate.watching() as events:
                 result = self._invoke(call)
             if changed := changes.changes_metadata(events, context.display_path):
-                return replace(result, metadata={**result.metadata, **changed})
+                result = replace(result, metadata={**result.metadata, **changed})
+                if call.loaded.tool.effect is ToolEffect.RUN:
+                    read = context.workspace.read
+                    return changes.with_images(
+                        result, changed["changes"], lambda path, length: read(path, length=length)
+                    )
             return result
 
     def _invoke(self, call: _PreparedCall) -> ToolResult:

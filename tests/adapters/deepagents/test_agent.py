@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from deepagents import create_deep_agent
@@ -10,6 +11,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 
 from carrel.adapters.deepagents import CarrelBackend
 from carrel.workspace.workspace import Workspace
+from tests.tools.images import png
 
 
 class Scripted(GenericFakeChatModel):
@@ -58,3 +60,15 @@ def test_what_is_too_long_for_a_model_lies_in_the_session(
     assert len(told) < 10_000
     assert workspace.read(path).startswith(b"1\n2\n3\n")
     assert b"40000" in workspace.read(path)
+
+
+def test_an_agent_sees_an_image(backend: CarrelBackend, workspace: Workspace) -> None:
+    workspace.write("p.png", png())
+    steps = [call("read_file", file_path="/workspace/p.png"), AIMessage(content="done")]
+    agent = create_deep_agent(model=Scripted(messages=iter(steps)), backend=backend)
+    answer: dict[str, Any] = agent.invoke({"messages": [{"role": "user", "content": "Look."}]})
+    (told,) = [message for message in answer["messages"] if isinstance(message, ToolMessage)]
+    block: Any
+    (block,) = told.content_blocks
+    assert (block["type"], block["mime_type"]) == ("image", "image/png")
+    assert base64.b64decode(block["base64"]) == png()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import tarfile
 from pathlib import Path
 
 import pytest
+from agents import ToolOutputImage
+from agents.sandbox.capabilities.tools.view_image import ViewImageArgs, ViewImageTool
 from agents.sandbox.errors import (
     ApplyPatchDiffError,
     ApplyPatchFileNotFoundError,
@@ -22,6 +25,7 @@ from agents.sandbox.files import EntryKind
 from carrel.adapters.openai_agents import CarrelSandboxClient, CarrelSandboxSession
 from carrel.policy.rules import AccessMode
 from tests.adapters.openai_agents.awaiting import awaited, code_of, content, started, workspace_of
+from tests.tools.images import png
 
 
 @awaited
@@ -36,6 +40,14 @@ async def test_files_are_read_whole_or_in_part(client: CarrelSandboxClient) -> N
         with pytest.raises(WorkspaceArchiveReadError) as caught:
             await sandbox.read(Path("."))
         assert code_of(caught.value) == "path.is_directory"
+
+
+@awaited
+async def test_an_image_is_an_image_of_the_framework(client: CarrelSandboxClient) -> None:
+    async with started(client, **{"p.png": png()}) as sandbox:
+        image = await ViewImageTool(session=sandbox).run(ViewImageArgs(path="p.png"))
+        assert isinstance(image, ToolOutputImage)
+        assert image.image_url == f"data:image/png;base64,{base64.b64encode(png()).decode()}"
 
 
 @pytest.mark.parametrize("path", ["../f", "/etc/passwd", "/workspace/../etc/passwd", "out/f"])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import ModelRetry, RunContext
+from pydantic_ai import BinaryImage, ModelRetry, RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.models.test import TestModel
 from pydantic_ai.usage import RunUsage
@@ -18,6 +17,7 @@ from carrel.adapters.pydantic_ai import CarrelToolset, CarrelWorkspace
 from carrel.policy.roles import Role
 from carrel.tools.toolbox import Toolbox
 from carrel.workspace.workspace import Workspace
+from tests.tools.images import png
 
 CTX = RunContext(deps=None, model=TestModel(), usage=RunUsage(), max_retries=3)
 
@@ -28,8 +28,8 @@ def backend(tmp_path: Path) -> Iterator[CarrelWorkspace]:
         yield backend
 
 
-def call(toolset: CarrelToolset[None], name: str, arguments: dict[str, Any]) -> str:
-    async def main() -> str:
+def call(toolset: CarrelToolset[None], name: str, arguments: dict[str, Any]) -> str | list[str | BinaryImage]:
+    async def main() -> str | list[str | BinaryImage]:
         tools = await toolset.get_tools(CTX)
         tool = tools.get(name) or next(iter(tools.values()))
         return await toolset.call_tool(name, arguments, CTX, tool)
@@ -71,7 +71,19 @@ def test_tools_and_workspace_have_the_same_files(backend: CarrelWorkspace) -> No
     toolset: CarrelToolset[None] = CarrelToolset(backend)
     assert call(toolset, "file_write", {"path": "a.txt", "content": "hello"}) == "/workspace/a.txt"
     assert asyncio.run(backend.read_bytes("/workspace/a.txt")) == b"hello"
-    assert json.loads(call(toolset, "bash", {"command": "cat a.txt"}))["stdout"] == "hello"
+    assert call(toolset, "bash", {"command": "cat a.txt"}) == "hello"
+
+
+def test_an_image_is_an_image_of_the_framework(backend: CarrelWorkspace) -> None:
+    toolset: CarrelToolset[None] = CarrelToolset(backend)
+    backend.open().write("p.png", png())
+    size = len(png())
+    shown = call(toolset, "file_read", {"path": "p.png"})
+    assert isinstance(shown, list)
+    text, image = shown
+    assert text == f"[Image /workspace/p.png: image/png, {size} bytes, 2 x 1 pixels]"
+    assert isinstance(image, BinaryImage)
+    assert (image.data, image.media_type, image.identifier) == (png(), "image/png", "/workspace/p.png")
 
 
 def test_what_cannot_be_done_is_a_failed_tool_with_advice(backend: CarrelWorkspace) -> None:
@@ -110,4 +122,4 @@ def test_a_configured_service_is_not_asked_about_files_that_are_here(
 ) -> None:
     monkeypatch.setenv("CARREL_SANDBOX_ADDRESS", "127.0.0.1:9")
     toolset: CarrelToolset[None] = CarrelToolset(backend)
-    assert json.loads(call(toolset, "bash", {"command": "pwd"}))["stdout"] == "/workspace\n"
+    assert call(toolset, "bash", {"command": "pwd"}) == "/workspace\n"

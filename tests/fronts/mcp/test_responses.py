@@ -9,7 +9,7 @@ import pytest
 from mcp_types import CallToolResult
 
 from carrel.fronts.mcp.responses import render_result, replace_surrogates
-from carrel.values import ToolResult
+from carrel.values import ToolImage, ToolResult
 
 
 def test_the_envelope_is_for_programs_and_the_text_for_models() -> None:
@@ -64,3 +64,24 @@ def test_media_come_as_what_they_are(kind: str, told: dict[str, object]) -> None
     )
     assert document["content"] == document["structuredContent"]["content"] == [told]
     assert CallToolResult.model_validate(document).is_error is False
+
+
+def test_what_a_model_sees_is_in_the_content_alone() -> None:
+    image = ToolImage(
+        path="/workspace/p", media_type="image/png", size_bytes=1, width=1, height=1, data="AA=="
+    )
+    result = ToolResult(success=True, output={"on": 1}, model_text="on: 1", images=(image,))
+    told = render_result(result, "agent", "file_read")
+    assert told["content"] == [
+        {"type": "text", "text": "on: 1"},
+        {"type": "image", "data": "AA==", "mimeType": "image/png"},
+    ]
+    assert told["structuredContent"] == {"success": True, "output": {"on": 1}, "metadata": {}}
+    assert CallToolResult.model_validate(told).is_error is False
+
+
+def test_a_note_is_for_models_and_the_reference_content_for_programs() -> None:
+    result = ToolResult(success=True, output="[]", metadata={"note": "[Cut]"})
+    told = render_result(result, "mcp", "directory_tree")
+    assert told["content"] == [{"type": "text", "text": "[]\n[Cut]"}]
+    assert told["structuredContent"]["content"] == "[]"

@@ -18,9 +18,9 @@ def output(asked: str = "asked", **streams: bytes) -> KeptOutput:
 
 def parts(outputs: OutputStore, whole: KeptOutput, most_bytes: int) -> list[OutputPage]:
     """All parts of an output, from its first to its last."""
-    found = [outputs.first_page(whole, most_bytes)]
+    found = [outputs.first_page(whole, most_bytes, most_bytes).page]
     while (cursor := found[-1].next_cursor) is not None:
-        part = outputs.next_page(cursor, whole.source, most_bytes)
+        part = outputs.next_page(cursor, whole.source, most_bytes, most_bytes).page
         assert part.output is whole
         assert part.left_bytes < found[-1].left_bytes
         found.append(part)
@@ -44,11 +44,11 @@ def test_texts_are_cut_between_characters(stdout: str, stderr: str, most_bytes: 
 
 
 def test_what_one_stream_does_not_need_goes_to_the_other() -> None:
-    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 10), 60)
+    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 10), 60, 60).page
     assert first.texts == {"stdout": "a" * 50, "stderr": "b" * 10}
-    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 100), 60)
+    first = OutputStore().first_page(output(stdout=b"a" * 100, stderr=b"b" * 100), 60, 60).page
     assert first.texts == {"stdout": "a" * 30, "stderr": "b" * 30}
-    first = OutputStore().first_page(output(stdout=b"", stderr=b"b" * 100), 60)
+    first = OutputStore().first_page(output(stdout=b"", stderr=b"b" * 100), 60, 60).page
     assert first.texts == {"stdout": "", "stderr": "b" * 60}
 
 
@@ -64,15 +64,15 @@ def test_a_stream_of_which_nothing_fits_comes_later() -> None:
 
 def test_an_output_that_fits_is_not_kept() -> None:
     outputs = OutputStore(max_outputs=1)
-    cursor = outputs.first_page(output(text=b"x" * 20), 10).next_cursor
+    cursor = outputs.first_page(output(text=b"x" * 20), 10, 10).page.next_cursor
     assert cursor is not None
-    assert outputs.first_page(output("other", text=b"x" * 10), 10).next_cursor is None
-    assert outputs.next_page(cursor, "asked", 10).texts == {"text": "x" * 10}
+    assert outputs.first_page(output("other", text=b"x" * 10), 10, 10).page.next_cursor is None
+    assert outputs.next_page(cursor, "asked", 10, 10).page.texts == {"text": "x" * 10}
 
 
 def cursor_of(outputs: OutputStore, asked: str, size: int) -> str:
     """The cursor of an output that is too long."""
-    cursor = outputs.first_page(output(asked, text=b"x" * size), 10).next_cursor
+    cursor = outputs.first_page(output(asked, text=b"x" * size), 10, 10).page.next_cursor
     assert cursor is not None
     return cursor
 
@@ -80,7 +80,7 @@ def cursor_of(outputs: OutputStore, asked: str, size: int) -> str:
 def is_kept(outputs: OutputStore, asked: str, cursor: str) -> bool:
     """Whether the rest is to be had."""
     try:
-        outputs.next_page(cursor, asked, 10)
+        outputs.next_page(cursor, asked, 10, 10)
     except AdvisedError:
         return False
     return True
@@ -91,7 +91,7 @@ def test_an_output_that_is_no_longer_kept_is_reported() -> None:
     cursor = cursor_of(outputs, "1", 20)
     cursor_of(outputs, "2", 20)
     with pytest.raises(AdvisedError, match=r"^The rest of this output is no longer kept$") as caught:
-        outputs.next_page(cursor, "1", 10)
+        outputs.next_page(cursor, "1", 10, 10)
     assert (caught.value.code, caught.value.next) == (
         "tool.cursor",
         "Run it again, and let it print less at once.",
@@ -135,14 +135,14 @@ def test_a_cursor_that_was_never_given_is_reported(change: object) -> None:
     cursor = cursor_of(outputs, "asked", 20)
     assert callable(change)
     with pytest.raises(ToolError, match="does not come from a result") as caught:
-        outputs.next_page(change(cursor), "asked", 10)
+        outputs.next_page(change(cursor), "asked", 10, 10)
     assert caught.value.code == "tool.arguments"
 
 
 def test_a_cursor_of_something_else_is_reported() -> None:
     outputs = OutputStore()
     with pytest.raises(ToolError, match="belongs to another call"):
-        outputs.next_page(cursor_of(outputs, "asked", 20), "other", 10)
+        outputs.next_page(cursor_of(outputs, "asked", 20), "other", 10, 10)
 
 
 @given(st.text())
@@ -150,11 +150,11 @@ def test_no_text_is_a_cursor_by_chance(text: str) -> None:
     outputs = OutputStore()
     cursor_of(outputs, "asked", 20)
     with pytest.raises(CarrelError):
-        outputs.next_page(text, "asked", 10)
+        outputs.next_page(text, "asked", 10, 10)
 
 
 def test_a_position_beyond_the_end_gives_nothing() -> None:
     outputs = OutputStore()
     cursor = cursor_of(outputs, "asked", 20).replace(".10", ".999999")
-    page = outputs.next_page(cursor, "asked", 10)
+    page = outputs.next_page(cursor, "asked", 10, 10).page
     assert (page.texts, page.next_cursor, page.left_bytes) == ({"text": ""}, None, 0)

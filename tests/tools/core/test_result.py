@@ -33,6 +33,16 @@ def test_the_envelope_holds_what_there_is(result: ToolResult, document: dict[str
     assert json.loads(result.to_json()) == document
 
 
+def test_the_envelope_holds_what_a_model_reads_where_that_differs() -> None:
+    result = ToolResult(success=True, output={"a": 1}, model_text="a: 1\n")
+    assert result.to_dict() == {
+        "success": True,
+        "output": {"a": 1},
+        "model_text": "a: 1\n",
+        "metadata": {},
+    }
+
+
 def test_json_is_one_line_of_ascii_whatever_the_text() -> None:
     text = ToolResult(success=True, output="zwei\nZeilen, é, \ud800").to_json()
     assert text.isascii()
@@ -54,6 +64,10 @@ def test_the_code_of_an_error_is_in_the_metadata() -> None:
         (ToolResult(success=True, output=0), "0"),
         (ToolResult(success=False, error="No."), "No."),
         (ToolResult(success=False, output="partly", error="No."), "partly\nNo."),
+        (ToolResult(success=True, output={True: 1}, model_text="on: 1 # comment\n"), "on: 1 # comment\n"),
+        (ToolResult(success=True, output="a\n", metadata={"note": "[Cut]"}), "a\n[Cut]"),
+        (ToolResult(success=True, output="a", model_text="", metadata={"note": "[Empty]"}), "[Empty]"),
+        (ToolResult(success=False, output=[], model_text="b", metadata={"note": "n"}, error="e"), "b\nn\ne"),
     ],
 )
 def test_a_model_reads_the_output_and_the_error(result: ToolResult, text: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from threading import Lock
 from typing import Any, TypeVar, Unpack
 
-from pydantic_ai import ModelRetry, RunContext, ToolDefinition
+from pydantic_ai import BinaryImage, ModelRetry, RunContext, ToolDefinition
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
@@ -17,6 +18,7 @@ from carrel.tools.core.formats import Format
 from carrel.tools.core.options import ToolOptions
 from carrel.tools.core.spec import Profile
 from carrel.tools.toolbox import Toolbox
+from carrel.values import ToolImage
 from carrel.workspace.workspace import Workspace
 
 Deps = TypeVar("Deps")
@@ -100,14 +102,16 @@ class CarrelToolset(AbstractToolset[Deps]):
         tool_args: dict[str, Any],  # Any: JSON values
         ctx: RunContext[Deps],
         tool: ToolsetTool[Deps],
-    ) -> str:
-        """Call a tool and return its text for the model.
+    ) -> str | list[str | BinaryImage]:
+        """Call a tool and return its text for the model, with the images that belong to it.
 
         Raises:
             ModelRetry: The call is invalid.
             ToolFailed: The tool failed.
         """
         result = await (await self._open_toolbox()).acall(name, tool_args)
+        if result.success and result.images:
+            return [result.text(), *map(_binary_image, result.images)]
         if result.success:
             return result.text()
         raise ModelRetry(result.text()) if result.code in _RETRY_CODES else ToolFailed(result.text())
@@ -127,3 +131,7 @@ class CarrelToolset(AbstractToolset[Deps]):
                     workspace, self._role, profile=self._profile, here=True, **self._options
                 )
             return self._toolbox
+
+
+def _binary_image(image: ToolImage) -> BinaryImage:
+    return BinaryImage(b64decode(image.data), media_type=image.media_type, identifier=image.path)

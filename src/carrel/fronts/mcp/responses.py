@@ -34,13 +34,15 @@ def render_result(result: ToolResult, profile: str, name: str) -> Document:
     document may contain lone surrogates; see `replace_surrogates`.
     """
     envelope = result.to_dict()
-    text = result.text()
-    content: list[Document] = [{"type": "text", "text": text}]
+    # They are in the content.
+    envelope.pop("model_text", None)
+    envelope.pop("images", None)
+    content: list[Document] = result.content("mcp")
     if profile == Profile.MCP and result.success:
-        del envelope["output"]
+        output = envelope.pop("output")
         if name == MEDIA_TOOL:
             content = [_media(result)]
-        envelope = {"content": content if name == MEDIA_TOOL else text, **envelope}
+        envelope = {"content": content if name == MEDIA_TOOL else output, **envelope}
     return {"content": content, "structuredContent": envelope, "isError": not result.success}
 
 

@@ -13,7 +13,7 @@ class Context(_message.Message):
     def __init__(self, role: _Optional[str] = ...) -> None: ...
 
 class ToolAnswer(_message.Message):
-    __slots__ = ("success", "output", "output_json", "data_json", "error", "code", "metadata_json", "size_bytes", "exit_code")
+    __slots__ = ("success", "output", "output_json", "data_json", "error", "code", "metadata_json", "size_bytes", "exit_code", "model_text", "images")
     SUCCESS_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,8 @@ class ToolAnswer(_message.Message):
     METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
     SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    MODEL_TEXT_FIELD_NUMBER: _ClassVar[int]
+    IMAGES_FIELD_NUMBER: _ClassVar[int]
     success: bool
     output: str
     output_json: str
@@ -32,7 +34,25 @@ class ToolAnswer(_message.Message):
     metadata_json: str
     size_bytes: int
     exit_code: int
-    def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ...) -> None: ...
+    model_text: str
+    images: _containers.RepeatedCompositeFieldContainer[ToolImage]
+    def __init__(self, success: _Optional[bool] = ..., output: _Optional[str] = ..., output_json: _Optional[str] = ..., data_json: _Optional[str] = ..., error: _Optional[str] = ..., code: _Optional[str] = ..., metadata_json: _Optional[str] = ..., size_bytes: _Optional[int] = ..., exit_code: _Optional[int] = ..., model_text: _Optional[str] = ..., images: _Optional[_Iterable[_Union[ToolImage, _Mapping]]] = ...) -> None: ...
+
+class ToolImage(_message.Message):
+    __slots__ = ("path", "media_type", "size_bytes", "width", "height", "data")
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    WIDTH_FIELD_NUMBER: _ClassVar[int]
+    HEIGHT_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    path: str
+    media_type: str
+    size_bytes: int
+    width: int
+    height: int
+    data: str
+    def __init__(self, path: _Optional[str] = ..., media_type: _Optional[str] = ..., size_bytes: _Optional[int] = ..., width: _Optional[int] = ..., height: _Optional[int] = ..., data: _Optional[str] = ...) -> None: ...
 
 class ToolEvent(_message.Message):
     __slots__ = ("stdout", "stderr", "result")

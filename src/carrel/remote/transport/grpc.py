@@ -275,7 +275,13 @@ class GrpcTransport:
                 document["output"] = self._parse_json(answer.output_json)
             case "data_json":
                 document["data"] = self._parse_json(answer.data_json)
-        return document | ({"error": answer.error} if answer.HasField("error") else {})
+        if answer.images:
+            document["images"] = [
+                {name.name: getattr(image, name.name) for name in image.DESCRIPTOR.fields}
+                for image in answer.images
+            ]
+        optional = ("error", "model_text")
+        return document | {name: getattr(answer, name) for name in optional if answer.HasField(name)}
 
     async def pause(self, seconds: float) -> None:
         await self._connection.pause(seconds)

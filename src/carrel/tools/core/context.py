@@ -14,7 +14,7 @@ from carrel.policy.roles import Role
 from carrel.shell.command.table import COMMANDS, CommandEffect
 from carrel.tools.core.deadline import Deadlines
 from carrel.tools.core.options import ResolvedOptions
-from carrel.tools.core.pagination import KeptOutput, OutputPage, OutputStore
+from carrel.tools.core.pagination import KeptOutput, OutputStore, ShownPage
 from carrel.tools.core.spec import RunLocation
 from carrel.workspace.workspace import Workspace
 
@@ -76,18 +76,18 @@ class ToolContext:
         parsed = parse_any(path)
         return f"/{parsed.text}" if parsed.absolute else self.display_path(parsed.text)
 
-    def first_page(self, output: KeptOutput) -> OutputPage:
+    def first_page(self, output: KeptOutput) -> ShownPage:
         """Return the first page of *output*, and keep a longer output for its next pages."""
-        return self._outputs.first_page(output, self.options.answer_bytes)
+        return self._outputs.first_page(output, self.options.data_bytes, self.options.answer_bytes)
 
-    def next_page(self, cursor: str, source: str) -> OutputPage:
+    def next_page(self, cursor: str, source: str) -> ShownPage:
         """Return the page at *cursor* of the output of *source*, a command line or code.
 
         Raises:
             ToolError: The cursor is not valid, or belongs to the output of another source.
             AdvisedError: The output is no longer kept.
         """
-        return self._outputs.next_page(cursor, source, self.options.answer_bytes)
+        return self._outputs.next_page(cursor, source, self.options.data_bytes, self.options.answer_bytes)
 
     @property
     def shell(self) -> Shell:

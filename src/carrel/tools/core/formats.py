@@ -13,6 +13,8 @@ RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
         "success": {"type": "boolean"},
         "output": {},
         "data": {},
+        "model_text": {"type": "string"},
+        "images": {"type": "array", "items": {"type": "object"}},
         "error": {"type": "string"},
         "metadata": {"type": "object", "additionalProperties": True},
     },

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from carrel.sandbox.engines import FindEngine
     from carrel.shell.runtime.runner import Runner
 
-ANSWER_BYTES = 2**18
-"""Default length of a result before it is truncated, in bytes."""
+ANSWER_BYTES = 2**15
+"""Default length of what a model reads of a result, in bytes; it pays for them at every turn."""
+DATA_BYTES = 2**18
+"""Default length of the output for programs, in bytes."""
 
 
 class ToolOptions(TypedDict, total=False):
@@ -32,7 +34,9 @@ class ToolOptions(TypedDict, total=False):
     timeout_ms: int
     """Time limit of one operation on files, in milliseconds."""
     answer_bytes: int
-    """Longer results are truncated and say how to continue."""
+    """Longest text of a result for a model, in bytes; a longer one is cut and says how to continue."""
+    data_bytes: int
+    """Longest output for programs, where a model reads another text; `answer_bytes` if only that is set."""
     pipelines: bool
     """Whether `bash` accepts `|`, `&&`, `||`, `;`, `<`, `>` and `>>`."""
     shell_timeout_seconds: float | None
@@ -59,6 +63,7 @@ class ResolvedOptions:
     allowed_paths: tuple[str, ...]
     timeout_ms: int
     answer_bytes: int
+    data_bytes: int
     pipelines: bool
     shell_timeout_seconds: float | None
     shell_output_bytes: int | None
@@ -85,6 +90,7 @@ class ResolvedOptions:
             "allowed_paths": files.allowed_paths,
             "timeout_ms": files.timeout_ms,
             "answer_bytes": ANSWER_BYTES,
+            "data_bytes": options.get("answer_bytes", DATA_BYTES),
             "pipelines": shell.pipelines,
             "shell_timeout_seconds": shell.timeout_seconds,
             "shell_output_bytes": shell.output_bytes,
@@ -105,7 +111,7 @@ class ResolvedOptions:
         return cls(**values)
 
     def __post_init__(self) -> None:
-        for name in ("max_file_size", "timeout_ms", "answer_bytes"):
+        for name in ("max_file_size", "timeout_ms", "answer_bytes", "data_bytes"):
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")

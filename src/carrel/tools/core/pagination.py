@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from carrel.errors import ChangedError, ToolError
 from carrel.tools.core.advice import AdvisedError
@@ -83,16 +83,53 @@ def _first_character_size(data: bytes, max_bytes: int) -> int:
     return end
 
 
+_CHARACTER_BYTES = 4
+"""Longest UTF-8 character."""
+
+
+class TextPage(NamedTuple):
+    """Part of a text."""
+
+    text: str
+    end: int
+    """Where the next part begins, in bytes."""
+
+
+def text_page(data: bytes, start: int, max_bytes: int) -> TextPage:
+    """Return the part of UTF-8 *data* from *start* on that fits into *max_bytes*, without copying more."""
+    window = data[start : start + max_bytes + _CHARACTER_BYTES]
+    size = cut_text(window, max_bytes)
+    return TextPage(window[:size].decode("utf-8", "replace"), start + size)
+
+
 def fit_values(values: Iterable[Value], max_bytes: int) -> list[Value]:
     """Return the first of *values* that fit into *max_bytes* of JSON together, but at least one."""
+    return fit_data(values, max_bytes, max_bytes).values
+
+
+class FittingData(NamedTuple, Generic[Value]):
+    """The values that fit into one result."""
+
+    values: list[Value]
+    shown: int
+    """How many of them a model reads."""
+
+
+def fit_data(values: Iterable[Value], data_bytes: int, answer_bytes: int) -> FittingData[Value]:
+    """Return the first of *values* that fit into *data_bytes* of JSON together, but at least one.
+
+    A model reads those that fit into *answer_bytes*, but at least one.
+    """
     fitting: list[Value] = []
-    room = max_bytes
+    size = shown = 0
     for value in values:
-        room -= len(json.dumps(value)) + 2
-        if room < 0 and fitting:
+        size += len(json.dumps(value)) + 2
+        if size > data_bytes and fitting:
             break
         fitting.append(value)
-    return fitting
+        if size <= answer_bytes or not shown:
+            shown = len(fitting)
+    return FittingData(fitting, shown)
 
 
 MAX_KEPT_OUTPUTS = 8
@@ -124,11 +161,28 @@ class OutputPage(NamedTuple):
 
     output: KeptOutput
     texts: Mapping[str, str]
-    """By stream."""
+    """By stream, for programs."""
     next_cursor: str | None
     """Where the next page begins, if there is one."""
     left_bytes: int
     """Size of what follows this page."""
+
+    @property
+    def note(self) -> str | None:
+        """The line that says how to continue, if there is more."""
+        if self.next_cursor is None:
+            return None
+        return f"[{self.left_bytes} bytes follow: repeat the call with cursor {self.next_cursor!r}]"
+
+
+class ShownPage(NamedTuple):
+    """A page of an output for programs, and what a model reads of it."""
+
+    page: OutputPage
+    shown: Mapping[str, str]
+    """By stream."""
+    note: str | None
+    """The line that says how to continue, if there is more."""
 
 
 class OutputStore:
@@ -143,13 +197,19 @@ class OutputStore:
         self._kept: OrderedDict[str, KeptOutput] = OrderedDict()
         self._lock = Lock()
 
-    def first_page(self, output: KeptOutput, page_bytes: int) -> OutputPage:
-        """Return the first *page_bytes* of *output*; keep it if it is longer."""
-        key = "" if output.size_bytes <= page_bytes else self._keep(output)
-        return _page(output, _OutputCursor(key, (0,) * len(output.streams)), page_bytes)
+    def first_page(self, output: KeptOutput, data_bytes: int, answer_bytes: int) -> ShownPage:
+        """Return the first *data_bytes* of *output*; keep it if it is longer.
 
-    def next_page(self, cursor: str, source: str, page_bytes: int) -> OutputPage:
-        """Return the page at *cursor* of the output of *source*.
+        A model reads its beginning and its end, *answer_bytes* together.
+        """
+        key = "" if output.size_bytes <= min(data_bytes, answer_bytes) else self._keep(output)
+        page = _page(output, _OutputCursor(key, (0,) * len(output.streams)), data_bytes)
+        if output.size_bytes <= answer_bytes:
+            return ShownPage(page, page.texts, None)
+        return ShownPage(page, _excerpts(output, key, answer_bytes), None)
+
+    def next_page(self, cursor: str, source: str, data_bytes: int, answer_bytes: int) -> ShownPage:
+        """Return the page at *cursor* of the output of *source*, of which a model reads the beginning.
 
         Raises:
             ToolError: The cursor is not valid, or belongs to the output of another source.
@@ -170,7 +230,9 @@ class OutputStore:
             raise _invalid_cursor("belongs to another call: repeat the arguments of that call")
         if len(start.positions) != len(output.streams):
             raise _invalid_cursor("does not come from a result")
-        return _page(output, start, page_bytes)
+        page = _page(output, start, data_bytes)
+        shown = page if data_bytes == answer_bytes else _page(output, start, answer_bytes)
+        return ShownPage(page, shown.texts, shown.note)
 
     def _keep(self, output: KeptOutput) -> str:
         key = _digest(output)
@@ -231,6 +293,44 @@ def _page(output: KeptOutput, cursor: _OutputCursor, page_bytes: int) -> OutputP
     left = output.size_bytes - sum(ends)
     next_cursor = _OutputCursor(cursor.key, tuple(ends)).render() if left else None
     return OutputPage(output, texts, next_cursor, left)
+
+
+def _excerpts(output: KeptOutput, key: str, page_bytes: int) -> dict[str, str]:
+    """Return each stream with a line in the place of its middle, so that all fit into *page_bytes*."""
+    shares = _shares([len(stream) for stream in output.streams.values()], page_bytes)
+    cuts = [_middle(stream, share) for stream, share in zip(output.streams.values(), shares, strict=True)]
+    cursor = _OutputCursor(key, tuple(start for start, _ in cuts)).render()
+    return {
+        name: _without_middle(stream, start, end, cursor)
+        for (name, stream), (start, end) in zip(output.streams.items(), cuts, strict=True)
+    }
+
+
+def _middle(stream: bytes, max_bytes: int) -> tuple[int, int]:
+    """Return where the middle of *stream* begins and ends, without which it has at most *max_bytes*."""
+    if len(stream) <= max_bytes:
+        return len(stream), len(stream)
+    head = max_bytes // 2
+    start = cut_text(stream[: head + 1], head) if head else 0
+    end = max(start, len(stream) - (max_bytes - start))
+    # The end begins with a whole line if one begins nearby, else with a whole character.
+    line = stream.find(b"\n", end - 1, (end + len(stream)) // 2)
+    if line >= 0:
+        return start, line + 1
+    while end < len(stream) and stream[end] & 0xC0 == 0x80:
+        end += 1
+    return start, end
+
+
+def _without_middle(stream: bytes, start: int, end: int, cursor: str) -> str:
+    if start == end:
+        return stream.decode("utf-8", "replace")
+    beginning, ending = (part.decode("utf-8", "replace") for part in (stream[:start], stream[end:]))
+    lines = stream.count(b"\n", start, end)
+    size = f"{end - start} bytes" + (f" in {lines} lines" if lines > 1 else "")
+    note = f"[Cut: {size} are left out here. To read them, repeat the call with cursor {cursor!r}]"
+    separator = "\n" if beginning and not beginning.endswith("\n") else ""
+    return f"{beginning}{separator}{note}\n{ending}"
 
 
 def _shares(sizes: list[int], total: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 
 from carrel.errors import LimitError
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.pagination import fit_values
+from carrel.tools.core.pagination import fit_data
 from carrel.tools.operations.glob_pattern import GlobPattern, compile_patterns
 from carrel.values import FileInfo
 from carrel.workspace.search import below, is_hidden
@@ -33,19 +34,28 @@ class Listing:
         return below(self.directory, info)
 
     def page(
-        self, cursor: str | None, max_bytes: int, render: Callable[[FileInfo], dict[str, Any]]
+        self, ctx: ToolContext, cursor: str | None, render: Callable[[FileInfo], dict[str, Any]]
     ) -> ListingPage:
-        """Return the entries after *cursor*, each rendered with *render*, that fit into *max_bytes*."""
+        """Return the entries after *cursor*, each rendered with *render*, that fit into a result."""
         # The cursor is the last path of a page, so entries created or deleted in between shift no others.
         start = 0 if cursor is None else self._index_after(cursor)
-        entries = fit_values((render(info) for info in self.entries[start:]), max_bytes)
-        end = start + len(entries)
+        fitting = fit_data(
+            (render(info) for info in self.entries[start:]), ctx.options.data_bytes, ctx.options.answer_bytes
+        )
+        end, shown_end = start + len(fitting.values), start + fitting.shown
         metadata: dict[str, Any] = {}
+        notes = []
         if end < len(self.entries):
             metadata |= {"truncated": True, "next_cursor": self.entries[end - 1].path}
+        if shown_end < len(self.entries):
+            notes.append(f"Cut: {len(self.entries) - shown_end} of {len(self.entries)} entries follow")
+            notes.append(f"Continue with cursor {self.entries[shown_end - 1].path!r}")
         if self.incomplete is not None:
             metadata |= {"truncated": True, "incomplete": self.incomplete}
-        return ListingPage(entries, metadata)
+            notes.append(f"Incomplete: {self.incomplete.rstrip('.')}. List a subdirectory")
+        if notes:
+            metadata["note"] = f"[{'. '.join(notes)}]"
+        return ListingPage(fitting.values, fitting.shown, metadata)
 
     def _index_after(self, cursor: str) -> int:
         return bisect_right(self.entries, listing_order(cursor), key=lambda info: listing_order(info.path))
@@ -55,8 +65,16 @@ class ListingPage(NamedTuple):
     """The part of a listing that one result holds."""
 
     entries: list[dict[str, Any]]
+    shown: int
+    """How many of the entries a model reads."""
     metadata: dict[str, Any]
     """Where the next page begins, and why entries may be missing."""
+
+    def model_text(self, wrap: Callable[[list[dict[str, Any]]], Any]) -> str | None:
+        """Return what a model reads of the entries that *wrap* returned; `None` if that is all of them."""
+        if self.shown == len(self.entries):
+            return None
+        return json.dumps(wrap(self.entries[: self.shown]), ensure_ascii=False)
 
 
 def list_entries(

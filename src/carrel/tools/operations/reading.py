@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import base64
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from carrel.errors import LimitError, TextError, ToolError
 from carrel.fs.api import Links
 from carrel.policy.rules import Access
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.encoding import BINARY_BYTES, decode_content, is_binary
-from carrel.tools.core.pagination import cut_text
+from carrel.tools.core.pagination import Cursor, cut_text
 from carrel.tools.results.file_results import file_metadata, pluralize
 from carrel.tools.results.lines import fit_lines, numbered_line, split_lines
-from carrel.tools.results.media import image_size, media_type
-from carrel.values import FileInfo, LineWindow, ToolResult
+from carrel.tools.results.media import SHOWN_TYPES, describe_file, image_size, media_type, tool_image
+from carrel.values import FileInfo, LineWindow, ToolImage, ToolResult
 from carrel.workspace import text as texts
 
 
@@ -50,6 +51,38 @@ def is_small_file(ctx: ToolContext, path: str, max_bytes: int = SMALL_FILE_BYTES
     return files.stat(parsed, Links.FOLLOW).size_bytes <= max_bytes
 
 
+EMPTY_FILE = "[The file is empty]"
+"""What a model reads of an empty file."""
+
+
+class ShownBytes(NamedTuple):
+    """What a model sees of a file that is not text; its base64 would tell the model nothing."""
+
+    text: str
+    images: tuple[ToolImage, ...]
+
+
+def show_bytes(metadata: Mapping[str, Any], content: bytes, advice: str = "") -> ShownBytes:
+    """Return what a model sees of *content*, which is not text, as the *metadata* of its result say.
+
+    *advice* says how to read it anyway.
+    """
+    path, kind = metadata["path"], metadata["media_type"]
+    image = tool_image(path, content, kind)
+    if kind in SHOWN_TYPES:
+        advice = "It is incomplete or not valid, so it cannot be shown"
+    text = describe_file(path, len(content), kind, image_size(content), "" if image else advice)
+    return ShownBytes(text, () if image is None else (image,))
+
+
+def cut_note(left_bytes: int, cursor: Cursor, offset: int | None = None) -> str:
+    """Return the line that says that *left_bytes* of a file follow, and how to continue."""
+    ways = f"cursor {cursor.render()!r}"
+    if offset is not None:
+        ways = f"offset {offset} or {ways}"
+    return f"[Cut: {pluralize(left_bytes, 'byte')} of the file follow. Continue with {ways}]"
+
+
 def read_media(ctx: ToolContext, path: str) -> ToolResult:
     """Read a whole file as base64; part of an image or sound would be of no use.
 
@@ -67,7 +100,16 @@ def read_media(ctx: ToolContext, path: str) -> ToolResult:
     }
     if (size := image_size(data)) is not None:
         metadata |= {"width": size.width, "height": size.height}
-    return ToolResult(success=True, output=base64.b64encode(data).decode("ascii"), metadata=metadata)
+    output = base64.b64encode(data).decode("ascii")
+    shown = ShownBytes(output, ())
+    if ctx.options.default_encoding != "base64":
+        shown = show_bytes(metadata, data, "" if is_text else "It is not text")
+    elif len(output) > ctx.options.answer_bytes:
+        shown = ShownBytes(output[: ctx.options.answer_bytes], ())
+        metadata["note"] = f"[Cut: {len(output) - len(shown.text)} characters of base64 follow]"
+    return ToolResult(
+        success=True, output=output, metadata=metadata, model_text=shown.text, images=shown.images
+    )
 
 
 class TextExcerpt(NamedTuple):
@@ -78,27 +120,96 @@ class TextExcerpt(NamedTuple):
     is_cut: bool
 
 
-def read_plain_text(ctx: ToolContext, path: str, *, head: int | None, tail: int | None) -> ToolResult:
+def read_plain_text(
+    ctx: ToolContext, path: str, *, head: int | None, tail: int | None, offset: int | None
+) -> ToolResult:
     """Read a text file, or its first *head* or last *tail* lines, as far as one result can hold them.
 
+    With *offset*, the lines begin with that one.
+
     Raises:
-        ToolError: Both *head* and *tail* are given.
+        ToolError: *tail* is given together with *head* or *offset*.
         TextError: The file is not text.
     """
-    if head is not None and tail is not None:
-        raise ToolError("arguments", "Wrong arguments: 'head' and 'tail' cannot be given together")
+    if tail is not None and (head is not None or offset is not None):
+        other = "head" if offset is None else "offset"
+        raise ToolError("arguments", f"Wrong arguments: {other!r} and 'tail' cannot be given together")
+    if offset is not None:
+        info, lines = read_raw_lines(ctx, path, offset, head, ctx.options.default_encoding)
+        return ToolResult(
+            success=True, output=lines.text, metadata={**file_metadata(ctx, info), **lines.metadata}
+        )
     room = ctx.options.answer_bytes
     excerpt = read_beginning(ctx, path, room, head) if tail is None else read_ending(ctx, path, room, tail)
     metadata = file_metadata(ctx, excerpt.info)
+    size = excerpt.info.size_bytes
+    if not size:
+        metadata["note"] = EMPTY_FILE
     if not excerpt.is_cut:
         return ToolResult(success=True, output=excerpt.text, metadata=metadata)
     metadata["truncated"] = True
-    size = excerpt.info.size_bytes
     if tail is None:
-        output = f"{excerpt.text}\n[Cut: the file has {size} bytes. Use tail to read its last lines]"
+        advice = "Use tail to read its last lines"
+        if count := excerpt.text.count("\n"):
+            advice = f"Continue with offset {count + 1}, or use tail to read its last lines"
+        separator = "" if excerpt.text.endswith("\n") else "\n"
+        output = f"{excerpt.text}{separator}[Cut: the file has {size} bytes. {advice}]"
     else:
         output = f"[Cut: the file has {size} bytes. Use head to read its first lines]\n{excerpt.text}"
     return ToolResult(success=True, output=output, metadata=metadata)
+
+
+class RawLines(NamedTuple):
+    """Lines of a text file exactly as they are, as many as fit."""
+
+    text: str
+    metadata: dict[str, Any]
+    """The number of all lines, where to continue, and the line that says so."""
+
+
+def read_raw_lines(
+    ctx: ToolContext, path: str, first: int, count: int | None, encoding: str
+) -> tuple[FileInfo, RawLines]:
+    """Read at most *count* lines from line *first* on, as far as one result can hold them.
+
+    Raises:
+        TextError: The file is not text.
+    """
+    info = ctx.workspace.stat(path)
+    max_lines = MAX_VIEW_LINES if count is None else min(count, MAX_VIEW_LINES)
+    window = ctx.workspace.read_lines(path, start=first, count=max_lines, encoding=encoding)
+    data = window.text.encode("utf-8", "surrogatepass")
+    part = data[: cut_text(data, ctx.options.answer_bytes)]
+    is_cut = len(part) < len(data)
+    kept = part.count(b"\n") if is_cut else window.count
+    metadata: dict[str, Any] = {"total_lines": window.total_lines}
+    if is_cut:
+        metadata["truncated"] = True
+    if first + kept <= window.total_lines:
+        metadata["next_offset"] = first + max(1, kept)
+    if note := lines_note(first, max(1, kept), window.total_lines, is_line_cut=is_cut and not kept):
+        metadata["note"] = note
+    return info, RawLines(part.decode("utf-8", "surrogatepass"), metadata)
+
+
+def lines_note(first: int, kept: int, total_lines: int, *, is_line_cut: bool, advice: str = "") -> str:
+    """Return the line that says which lines of a file these are; empty if they reach its end.
+
+    *advice* says how to read a line that is too long.
+    """
+    after = first + kept
+    if not total_lines:
+        return EMPTY_FILE
+    if first > total_lines:
+        return f"[The file has only {pluralize(total_lines, 'line')}]"
+    notes = []
+    if is_line_cut:
+        notes.append(f"Line {first} is cut, since it is too long for one answer{advice}")
+    elif after <= total_lines:
+        notes.append(f"These are lines {first} to {after - 1} of {total_lines}")
+    if after <= total_lines:
+        notes.append(f"Continue with offset {after}")
+    return f"[{'. '.join(notes)}]" if notes else ""
 
 
 def read_beginning(ctx: ToolContext, path: str, max_bytes: int, lines: int | None = None) -> TextExcerpt:
@@ -217,12 +328,14 @@ def _view_result(
     after = window.start + fitting.kept
     final = window.total_lines if last is None else min(last, window.total_lines)
     if not window.total_lines:
-        output = "[The file is empty]"
+        output = EMPTY_FILE
     elif after <= final or fitting.is_cut:
         metadata["truncated"] = True
         note = f"These are lines {window.start} to {after - 1} of {window.total_lines}"
         if fitting.is_cut:
-            note = f"Line {window.start} is cut, since it is too long for one answer"
+            note = (
+                f"Line {window.start} is cut, since it is too long for one answer: cut -c prints parts of it"
+            )
         if after <= final:
             rest = metadata["next_view_range"] = [after, TO_THE_END if last is None else last]
             note = f"{note}. Continue with view_range {rest}"

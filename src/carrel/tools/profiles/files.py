@@ -7,23 +7,39 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from carrel.errors import CarrelError, ExistsError, LimitError, LoopError, MissingError, NotDirectoryError
+from carrel.errors import (
+    CarrelError,
+    ExistsError,
+    LimitError,
+    LoopError,
+    MissingError,
+    NotDirectoryError,
+)
 from carrel.shell.text.attributes import OWNER, mode_letters
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.encoding import Encoding, decode_content, encode_content
-from carrel.tools.core.pagination import NextCursor
+from carrel.tools.core.pagination import Cursor, NextCursor, text_page
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.deleting import delete_path
 from carrel.tools.operations.listing import list_entries
-from carrel.tools.operations.reading import is_small_file, max_readable_bytes, require_size
+from carrel.tools.operations.reading import (
+    EMPTY_FILE,
+    ShownBytes,
+    cut_note,
+    is_small_file,
+    max_readable_bytes,
+    require_size,
+    show_bytes,
+)
 from carrel.tools.operations.writing import missing_parent_error, write_content
 from carrel.tools.results.file_results import timestamp
 from carrel.tools.results.media import media_type
 from carrel.values import FileInfo, FileKind, ToolResult
 
 READ_FILE_NOTES = (
-    "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so."
-    " metadata.version is the value for if_match."
+    "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so; of"
+    " them, only images are shown, unless encoding is base64. Of a long text, only the beginning is shown,"
+    " and its last line says how to continue. metadata.version is the value for if_match."
 )
 
 
@@ -35,6 +51,9 @@ class ReadFileArgs:
     encoding: Annotated[
         Encoding | None, Param("Encoding of the file; base64 returns the bytes of any file", default="utf-8")
     ] = None
+    cursor: Annotated[
+        str | None, Param("Cursor from the last line of a text that was cut, to continue from there")
+    ] = None
 
 
 def is_quick_read_file(ctx: ToolContext, args: ReadFileArgs) -> bool:
@@ -43,22 +62,48 @@ def is_quick_read_file(ctx: ToolContext, args: ReadFileArgs) -> bool:
 
 
 def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
-    """Read the whole file."""
+    """Read the file, whole or from the cursor on; a model reads as much of it as fits."""
     max_bytes = max_readable_bytes(ctx, ctx.options.max_file_size)
     info, content = ctx.workspace.read_with_info(args.path, length=max_bytes)
     require_size(info, max_bytes, args.path)
+    cursor = Cursor.parse(args.cursor)
+    cursor.require(info.version, args.path)
     found = decode_content(content, args.encoding, ctx.options.default_encoding, args.path)
+    metadata = {
+        "path": ctx.display_path(info.path),
+        "size_bytes": info.size_bytes,
+        "media_type": media_type(info.path, content, is_text=found.text is not None),
+        "version": info.version,
+    }
     text = b64encode(content).decode("ascii") if found.text is None else found.text
+    if found.text is None and (args.encoding or ctx.options.default_encoding) != "base64":
+        shown = show_bytes(metadata, content, "It is not text: use encoding base64 to read it anyway")
+    else:
+        text, shown_text = _from_cursor(ctx, text, cursor, metadata)
+        shown = ShownBytes(shown_text, ())
     return ToolResult(
         success=True,
         data={"content": text, "encoding": found.encoding},
-        metadata={
-            "path": ctx.display_path(info.path),
-            "size_bytes": info.size_bytes,
-            "media_type": media_type(info.path, content, is_text=found.text is not None),
-            "version": info.version,
-        },
+        metadata=metadata,
+        model_text=shown.text,
+        images=shown.images,
     )
+
+
+def _from_cursor(ctx: ToolContext, text: str, cursor: Cursor, metadata: dict[str, Any]) -> tuple[str, str]:
+    """Return *text* from *cursor* on, and what a model reads; *metadata* gets a note if that is less."""
+    room = ctx.options.answer_bytes
+    if not cursor.position and len(text) <= room and text.isascii():
+        if not text:
+            metadata["note"] = EMPTY_FILE
+        return text, text
+    data = text.encode("utf-8", "surrogatepass")
+    shown, end = text_page(data, cursor.position, room)
+    if end < len(data):
+        metadata["note"] = cut_note(len(data) - end, Cursor(end, metadata["version"]))
+    if cursor.position:
+        text = data[cursor.position :].decode("utf-8", "replace")
+    return text, shown
 
 
 WRITE_FILE_NOTES = (
@@ -112,8 +157,8 @@ def _require_content_size(size: int, max_bytes: int, path: str) -> None:
 
 LIST_DIRECTORY_NOTES = (
     "data is {path, entries}, each entry {name, type, size, path} with type file, directory, link or other."
-    " Hidden entries are included, links are never followed. A long result is truncated: continue with"
-    " next_cursor from its metadata."
+    " Hidden entries are included, links are never followed. A long result is cut, and its last line says how"
+    " to continue."
 )
 
 
@@ -129,12 +174,13 @@ class ListDirectoryArgs:
 def run_list_directory(ctx: ToolContext, args: ListDirectoryArgs) -> ToolResult:
     """List the directory."""
     found = list_entries(ctx, args.path, recursive=args.recursive, hidden=True)
-    page = found.page(args.cursor, ctx.options.answer_bytes, partial(_listing_entry, ctx))
+    page = found.page(ctx, args.cursor, partial(_listing_entry, ctx))
     path = ctx.display_path(found.directory.path)
     return ToolResult(
         success=True,
         data={"path": path, "entries": page.entries},
         metadata={"path": path, "item_count": len(found.entries), **page.metadata},
+        model_text=page.model_text(lambda entries: {"path": path, "entries": entries}),
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import NamedTuple
+
+from carrel.values import MIB, ToolImage
 
 _BY_SUFFIX = {
     ".avif": "image/avif",
@@ -169,3 +172,57 @@ def _jpeg_size(content: bytes) -> ImageSize | None:
         else:
             at += 2 + max(2, _number(content[at + 2 : at + 4], "big"))
     return None
+
+
+SHOWN_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Images that models can see."""
+MAX_IMAGE_BYTES = 2 * MIB
+"""Larger images are only described: as base64, they exceed what providers accept in one message."""
+MAX_IMAGE_SIDE = 8000
+"""Images with more pixels in a row or a column are only described: providers refuse them."""
+_TOO_LARGE = (
+    f"It is too large to be shown: make a copy of at most {MAX_IMAGE_BYTES} bytes and {MAX_IMAGE_SIDE} pixels"
+    " a side, such as with thumbnail() of Pillow or a lower dpi in matplotlib, and read that"
+)
+
+
+def tool_image(path: str, content: bytes, kind: str) -> ToolImage | None:
+    """Return the image at *path* with the media type *kind*; `None` if a model cannot see it.
+
+    A provider refuses the whole conversation if an image in it is incomplete.
+    """
+    size = image_size(content)
+    if kind not in SHOWN_TYPES or size is None or not _is_complete(content):
+        return None
+    if len(content) > MAX_IMAGE_BYTES or not 0 < min(size) <= max(size) <= MAX_IMAGE_SIDE:
+        return None
+    return ToolImage(
+        path=path,
+        media_type=kind,
+        size_bytes=len(content),
+        width=size.width,
+        height=size.height,
+        data=b64encode(content).decode("ascii"),
+    )
+
+
+def _is_complete(content: bytes) -> bool:
+    """Whether an image of a shown type has its end."""
+    if content.startswith(b"\x89PNG"):
+        return b"IEND" in content[-64:]
+    if content.startswith(b"GIF8"):
+        return b";" in content[-64:]
+    if content.startswith(b"RIFF"):
+        return _number(content[4:8], "little") <= len(content) - 8
+    return b"\xff\xd9" in content[-1024:]
+
+
+def describe_file(path: str, size_bytes: int, kind: str, image: ImageSize | None, advice: str = "") -> str:
+    """Return the line that a model reads of a file that is not text."""
+    noun = "Image" if kind in SHOWN_TYPES else "File"
+    facts = f"{kind}, {size_bytes} byte{'' if size_bytes == 1 else 's'}"
+    if image is not None:
+        facts = f"{facts}, {image.width} x {image.height} pixels"
+        if kind in SHOWN_TYPES and (size_bytes > MAX_IMAGE_BYTES or max(image) > MAX_IMAGE_SIDE):
+            advice = _TOO_LARGE
+    return f"[{noun} {path}: {facts}{advice and f'. {advice}'}]"

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 from carrel.runtimes.result import SandboxResult, TrapReason
 from carrel.tools.core.advice import ADVICE, Advice, as_sentence
-from carrel.tools.core.pagination import KeptOutput, OutputPage
+from carrel.tools.core.pagination import KeptOutput, ShownPage
 from carrel.values import ToolResult
 
 _SUMMARY_CHARACTERS = 200
+_NEWLINE = "\n"
+_LOST = ("output_lost", "stdout_truncated", "stderr_truncated")
+"""Metadata of runs that printed more than the runtime keeps."""
 
 
 class RunProblem(NamedTuple):
@@ -42,27 +45,47 @@ def stderr_summary(stderr: bytes) -> str:
     return lines[-1 if lines[0].startswith("Traceback ") else 0].strip()[:_SUMMARY_CHARACTERS]
 
 
-def streams_result(page: OutputPage) -> ToolResult:
-    """Return a page as an object with each stream and `exit_code`."""
-    return _page_result(page, {**page.texts, "exit_code": page.output.metadata["exit_code"]})
+def streams_result(shown_page: ShownPage) -> ToolResult:
+    """Return a page as an object with each stream and `exit_code`; a model reads one text."""
+    page, shown, _ = shown_page
+    text, stderr = shown["stdout"], shown["stderr"]
+    # The error of a run that failed often contains all that it printed there.
+    if stderr and stderr.strip() not in (page.output.error or ""):
+        text = f"{text.removesuffix(_NEWLINE)}{_NEWLINE if text else ''}[stderr]\n{stderr}"
+    exit_code = page.output.metadata["exit_code"]
+    return _page_result(shown_page, {**page.texts, "exit_code": exit_code}, text)
 
 
-def text_result(page: OutputPage) -> ToolResult:
+def text_result(shown_page: ShownPage) -> ToolResult:
     """Return a page of an output with a single stream as text."""
+    page, shown, _ = shown_page
     (text,) = page.texts.values()
-    if page.next_cursor is not None:
+    (shown_text,) = shown.values()
+    if page.note is not None:
         # Many clients pass on the text without the metadata.
-        note = f"[{page.left_bytes} bytes follow: repeat the call with cursor {page.next_cursor!r}]"
-        text = text.removesuffix("\n") + f"\n{note}"
-    return _page_result(page, text)
+        text = f"{text.removesuffix(_NEWLINE)}\n{page.note}"
+    return _page_result(shown_page, text, shown_text)
 
 
-def _page_result(page: OutputPage, content: Any) -> ToolResult:
-    output = page.output
+def _page_result(shown_page: ShownPage, content: Any, text: str) -> ToolResult:
+    """Return a result with *content* for programs, of which a model reads *text*."""
+    page, output = shown_page.page, shown_page.page.output
     metadata = dict(output.metadata)
     if page.next_cursor is not None:
         metadata |= {"truncated": True, "next_cursor": page.next_cursor}
-    return ToolResult(success=output.success, output=content, error=output.error, metadata=metadata)
+    if shown_page.note is not None:
+        text = f"{text.removesuffix(_NEWLINE)}\n{shown_page.note}"
+    elif any(metadata.get(name) for name in _LOST):
+        metadata["note"] = "[Cut: the output exceeded its limit, and what followed is lost]"
+    if not text and output.success:
+        text = "[No output]"
+    return ToolResult(
+        success=output.success,
+        output=content,
+        error=output.error,
+        metadata=metadata,
+        model_text=None if text == content else text,
+    )
 
 
 _CODES: Mapping[TrapReason, str] = {

@@ -19,7 +19,7 @@ from carrel.tools.core.spec import Profile
 from carrel.tools.core.table import TOOLS
 from carrel.tools.remote import parse_tool_answer
 from carrel.tools.toolbox import Toolbox
-from carrel.values import ToolResult
+from carrel.values import ToolImage, ToolResult
 from tests.fronts.grpc.handlers.test_executions import FOR_EVER
 from tests.fronts.grpc.handlers.test_files import until
 from tests.fronts.grpc.serving import SECONDS, Served
@@ -297,6 +297,13 @@ def test_the_tools_are_those_of_the_role(
         ToolResult(success=True, output="half a \ud800", metadata={"size_bytes": 2**70, "exit_code": "x"}),
         ToolResult(success=True, output=[1, None, {"a": "ü"}], metadata={"size_bytes": 5, "exit_code": 1}),
         ToolResult(success=True, data={"exists": False}),
+        ToolResult(success=True, output={"on": 1}, model_text="on: 1\n"),
+        ToolResult(
+            success=True,
+            images=(
+                ToolImage(path="p", media_type="image/gif", size_bytes=3, width=2, height=1, data="AA=="),
+            ),
+        ),
         ToolResult(success=False, error="What?", metadata={"code": "path.missing", "path": "\ud800"}),
         ToolResult(success=False, output={"stdout": "x"}, error="", metadata={"code": "tool.status"}),
     ],

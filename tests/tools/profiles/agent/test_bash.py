@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from carrel.testing.tree import tree
+from carrel.tools.core.options import ANSWER_BYTES
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
@@ -460,6 +462,55 @@ def test_a_long_output_is_cut_and_continues_by_cursor(workspace: Workspace) -> N
     assert all(len(text) <= 1000 and text.endswith("\n") for text in texts)
     assert len(texts) == 4
     assert {part.metadata["stdout_bytes"] for part in found} == {3893}
+
+
+def test_a_model_reads_the_beginning_and_the_end_of_a_long_output(workspace: Workspace) -> None:
+    box = Toolbox(workspace)
+    whole = "".join(f"{number}\n" for number in range(1, 20_001))
+    result = bash(box, "seq 1 20000")
+    assert result.output["stdout"] == whole
+    assert "truncated" not in result.metadata
+    beginning, note, ending = re.split(r"(\[Cut: .*\]\n)", result.text())
+    assert whole.startswith(beginning)
+    assert whole.endswith(ending)
+    assert len(beginning) + len(ending) <= ANSWER_BYTES
+    assert min(len(beginning), len(ending)) > ANSWER_BYTES // 3
+    assert beginning.endswith("\n")
+    middle = whole[len(beginning) : -len(ending)]
+    assert note.startswith(f"[Cut: {len(middle)} bytes in {middle.count(chr(10))} lines are left out here.")
+    rest = bash(box, "seq 1 20000", cursor=note.split("'")[1])
+    assert rest.output["stdout"] == middle + ending
+    shown, _, last = rest.text().rpartition("\n")
+    assert middle.startswith(shown)
+    left = len(middle + ending) - len(shown) - 1
+    assert last.startswith(f"[{left} bytes follow: repeat the call with cursor '")
+    third = bash(box, "seq 1 20000", cursor=last.split("'")[1])
+    assert (middle + ending).startswith(shown + "\n" + third.output["stdout"][:10])
+
+
+def test_a_model_reads_both_streams_as_text(workspace: Workspace) -> None:
+    box = Toolbox(workspace, pipelines=True)
+    workspace.write("f", b'say "\\n"')
+    assert bash(box, "cat f").text() == 'say "\\n"'
+    assert bash(box, "true").text() == "[No output]"
+    failed = bash(box, "cat f none")
+    problem = "cat: none: No such file or directory"
+    assert failed.text() == f'say "\\n"\nCommand exited with status 1: {problem}'
+    failed = bash(box, "cat f none nothing")
+    assert failed.text() == (
+        f'say "\\n"\n[stderr]\n{problem}\ncat: nothing: No such file or directory\n'
+        f"Command exited with status 1: {problem}"
+    )
+    assert bash(box, "false").text() == "Command exited with status 1"
+
+
+def test_the_middle_of_one_long_line_is_left_out_between_characters(workspace: Workspace) -> None:
+    workspace.write("f", "ü" * 1000)
+    text = bash(Toolbox(workspace, answer_bytes=101), "cat f").text()
+    beginning, note, ending = text.split("\n")
+    assert (set(beginning), set(ending)) == ({"ü"}, {"ü"})
+    assert len((beginning + ending).encode()) <= 101
+    assert note.startswith(f"[Cut: {2000 - len((beginning + ending).encode())} bytes are left out here. ")
 
 
 def test_a_long_output_does_not_hide_the_errors(workspace: Workspace) -> None:

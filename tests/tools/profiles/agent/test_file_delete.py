@@ -193,6 +193,7 @@ def test_many_paths_are_counted_and_reported_as_far_as_they_fit(
     assert answer.output["deleted_count"] == 150
     assert len(answer.output["deleted_paths"]) == 62
     assert answer.metadata["truncated"]
+    assert answer.text().endswith("\n[Cut: 88 other paths were deleted as well]")
     assert len(answer.metadata["changes"]) + answer.metadata["changes_left_out"] == 150
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from carrel import AccessMode, Limits, PathRule, SandboxPolicy, Workspace
 from carrel.testing.tree import tree
+from carrel.tools.core.options import ANSWER_BYTES
 from carrel.tools.toolbox import Toolbox
 from tests.requirements import requirement
 from tests.tools.profiles.agent.answers import done, holds, hurried, output, pages, refused
@@ -269,3 +271,23 @@ def test_a_pattern_is_tried_on_names_only_while_there_is_time(workspace: Workspa
     tree(directory, *(f"{number}" for number in range(100)))
     answer = hurried(workspace, 50).call("file_list", {"path": ".", "pattern": "[0-9]*"})
     assert answer.code == "limit.time"
+
+
+def test_a_model_reads_the_beginning_of_a_long_listing_and_how_to_continue(
+    tools: Toolbox, directory: Path
+) -> None:
+    names = [f"{number:04}" for number in range(1000)]
+    tree(directory, *(f"many/{name}" for name in names))
+    answer = done(tools, "file_list", path="many")
+    assert [entry["name"] for entry in answer.output] == names
+    assert "truncated" not in answer.metadata
+    found: list[str] = []
+    while True:
+        shown, _, note = answer.text().partition("\n")
+        assert len(shown) <= ANSWER_BYTES
+        found += [entry["name"] for entry in json.loads(shown)]
+        if not note:
+            break
+        assert note.startswith(f"[Cut: {1000 - len(found)} of 1000 entries follow. Continue with cursor ")
+        answer = done(tools, "file_list", path="many", cursor=note.split("'")[1])
+    assert found == names

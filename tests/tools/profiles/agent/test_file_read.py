@@ -14,8 +14,9 @@ import pytest
 
 from carrel import Limits, Workspace
 from carrel.testing.tree import tree
+from carrel.tools.core.options import ANSWER_BYTES
 from carrel.tools.toolbox import Toolbox
-from carrel.values import MIB
+from carrel.values import MIB, ToolResult
 from tests.requirements import requirement
 from tests.tools.profiles.agent.answers import done, holds, hurried, output, pages, refused
 
@@ -58,9 +59,10 @@ def test_text_comes_back_as_it_is(tools: Toolbox, directory: Path, text: str) ->
     (directory / "f.txt").write_bytes(text.encode())
     answer = done(tools, "file_read", path="f.txt")
     assert answer.output == text
-    assert answer.metadata.keys() == {
+    assert answer.metadata.keys() - {"note"} == {
         "path", "size_bytes", "encoding", "file_type", "media_type", "version"
     }  # fmt: skip
+    assert answer.text() == (text or "[The file is empty]")
     assert (answer.metadata["media_type"], answer.metadata["file_type"]) == ("text/plain", ".txt")
 
 
@@ -269,6 +271,137 @@ def test_data_that_is_too_long_for_one_answer_comes_as_text_in_parts(
     (directory / "f.json").write_text(text)
     with Toolbox(workspace, answer_bytes=1000) as toolbox:
         assert "".join(part.output for part in pages(toolbox, "file_read", path="f.json")) == text
+
+
+WORKFLOW = """\
+# Runs on every push
+on: push
+version: 1.10
+yes: no
+path: "C:\\\\temp"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("ci.yaml", WORKFLOW),
+        ("ci.yaml", WORKFLOW.replace("\n", "\r\n")),
+        ("a.json", '{\n    "b": 1.10,\n    "a": "\\u00e9"\n}'),
+        ("a.json", "null"),
+        ("a.json", '"text"\n'),
+    ],
+)
+def test_a_model_reads_a_file_of_data_as_it_is(tools: Toolbox, directory: Path, name: str, text: str) -> None:
+    (directory / name).write_bytes(text.encode())
+    answer = done(tools, "file_read", path=name)
+    assert answer.output != text
+    assert answer.text() == text
+    last = text.splitlines()[-1]
+    assert output(tools, "file_edit", path=name, old_text=last, new_text="new") is not None
+
+
+def test_a_model_reads_the_beginning_of_data_that_is_long_and_how_to_continue(
+    tools: Toolbox, directory: Path
+) -> None:
+    text = "[\n" + ",\n".join(str(number) for number in range(20_000)) + "\n]\n"
+    (directory / "f.json").write_text(text)
+    answer = done(tools, "file_read", path="f.json")
+    assert answer.output == list(range(20_000))
+    assert "next_cursor" not in answer.metadata
+    assert joined(tools, answer, path="f.json") == text
+
+
+# What a model reads of a long file
+
+
+def joined(tools: Toolbox, answer: ToolResult, **arguments: object) -> str:
+    """What a model reads if it continues as the last line of each answer says."""
+    texts = []
+    while note := answer.metadata.get("note"):
+        text, _, last = answer.text().rpartition("\n")
+        assert last == note
+        assert len(text) <= ANSWER_BYTES
+        texts.append(f"{text}\n")
+        answer = done(tools, "file_read", **arguments, cursor=note.split("'")[-2])
+    return "".join([*texts, answer.text()])
+
+
+def test_a_model_reads_less_of_a_text_than_a_program_gets(tools: Toolbox, directory: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(15_000))
+    (directory / "f.txt").write_text(text)
+    answer = done(tools, "file_read", path="f.txt")
+    assert answer.output == text
+    assert "truncated" not in answer.metadata
+    shown, _, last = answer.text().rpartition("\n")
+    assert len(shown) <= ANSWER_BYTES
+    count = shown.count("\n") + 1
+    assert last.startswith(
+        f"[Cut: {len(text) - len(shown) - 1} bytes of the file follow."
+        f" Continue with offset {count + 1} or cursor '"
+    )
+    assert joined(tools, answer, path="f.txt") == text
+    assert (
+        output(tools, "file_read", path="f.txt", offset=count + 1, limit=1).split("\t")[1] == f"line {count}"
+    )
+
+
+def test_lines_say_which_ones_they_are(tools: Toolbox, directory: Path) -> None:
+    (directory / "f").write_text("a\nb\nc\n")
+
+    def note(**lines: int) -> str:
+        return done(tools, "file_read", path="f", **lines).text().rpartition("\n")[2]
+
+    assert note(offset=1, limit=2) == "[These are lines 1 to 2 of 3. Continue with offset 3]"
+    assert note(offset=2) == "     3\tc"
+    assert note(offset=9) == "[The file has only 3 lines]"
+    (directory / "f").write_text("")
+    assert note(offset=1) == "[The file is empty]"
+
+
+def test_a_line_that_is_cut_says_so(workspace: Workspace, directory: Path) -> None:
+    (directory / "f").write_bytes(b"x" * 5000 + b"\nshort\n")
+    with Toolbox(workspace, answer_bytes=1000) as toolbox:
+        answer = done(toolbox, "file_read", path="f", offset=1)
+    assert answer.text().endswith(
+        "x\n[Line 1 is cut, since it is too long for one answer: without offset, it can be read by cursor."
+        " Continue with offset 2]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (
+            b"\0\1\2",
+            "[File /workspace/f.zip: application/zip, 3 bytes."
+            " It is not text: use encoding base64 to read it anyway]",
+        ),
+        (
+            b"gr\xfcn",
+            "[File /workspace/f.zip: application/zip, 4 bytes."
+            " It is not text: use encoding latin-1 or base64 to read it anyway]",
+        ),
+    ],
+)
+def test_a_model_does_not_read_base64_that_it_did_not_request(
+    tools: Toolbox, directory: Path, content: bytes, text: str
+) -> None:
+    (directory / "f.zip").write_bytes(content)
+    assert done(tools, "file_read", path="f.zip").text() == text
+    requested = done(tools, "file_read", path="f.zip", encoding="base64")
+    assert base64.b64decode(requested.text()) == content
+
+
+def test_base64_that_a_model_requested_is_cut_and_says_how_to_continue(
+    tools: Toolbox, directory: Path
+) -> None:
+    content = bytes(range(256)) * 500
+    (directory / "f.bin").write_bytes(content)
+    answer = done(tools, "file_read", path="f.bin", encoding="base64")
+    assert base64.b64decode(answer.output) == content
+    whole = joined(tools, answer, path="f.bin", encoding="base64")
+    assert base64.b64decode(whole) == content
 
 
 # Bytes

@@ -260,3 +260,32 @@ def test_links_are_not_followed(tools: Toolbox, directory: Path, outside: Path) 
     tree(directory, "f = secret", "in => f", "way => ../outside", "d/up => ..")
     assert places(tools, "secret") == ["f:1"]
     assert places(tools, "secret", path="in") == ["in:1"]
+
+
+def test_a_model_reads_one_line_per_match(tools: Toolbox, directory: Path) -> None:
+    (directory / "a.py").write_text('one\n\tsay("two")\nthree\n')
+    assert done(tools, "file_search", query="two").text() == 'a.py:2:\tsay("two")'
+    assert done(tools, "file_search", query="two", context_lines=1).text() == (
+        'a.py-1-one\na.py:2:\tsay("two")\na.py-3-three'
+    )
+    assert done(tools, "file_search", query="none").text() == "[No matches found]"
+
+
+def test_the_last_line_says_how_to_continue(tools: Toolbox, directory: Path) -> None:
+    (directory / "f").write_text("needle\n" * 5)
+    answer = done(tools, "file_search", query="needle", max_results=2)
+    assert answer.text() == (
+        "f:1:needle\nf:2:needle\n[Cut: there are more matches than max_results. Continue with cursor '3@f']"
+    )
+    assert done(tools, "file_search", query="needle", cursor="3@f").text().startswith("f:3:")
+
+
+def test_a_model_reads_fewer_matches_than_a_program_gets(tools: Toolbox, directory: Path) -> None:
+    (directory / "f").write_text("".join(f"needle {number} {'x' * 100}\n" for number in range(1000)))
+    answer = done(tools, "file_search", query="needle", max_results=1000)
+    assert len(answer.output) == 1000
+    *lines, note = answer.text().split("\n")
+    assert 100 < len(lines) < 1000
+    assert note == (
+        f"[Cut: more matches would be too much for one answer. Continue with cursor '{len(lines) + 1}@f']"
+    )

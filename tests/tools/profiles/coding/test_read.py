@@ -42,7 +42,8 @@ def test_a_directory_is_not_read(coding: Toolbox, directory: Path) -> None:
 def test_what_is_not_text_comes_as_base64(coding: Toolbox, directory: Path) -> None:
     (directory / "a.bin").write_bytes(b"a\0b")
     answer = done(coding, "read", file_path="a.bin")
-    assert base64.b64decode(answer.text()) == b"a\0b"
+    assert base64.b64decode(answer.output) == b"a\0b"
+    assert answer.text().endswith(": application/octet-stream, 3 bytes. It is not text]")
     assert (answer.metadata["encoding"], answer.metadata["media_type"]) == (
         "base64",
         "application/octet-stream",

@@ -93,6 +93,24 @@ def test_a_long_text_is_cut_and_says_how_to_continue(workspace: Workspace) -> No
     assert len(texts) == 3
 
 
+def test_a_model_reads_the_beginning_and_the_end_of_a_long_text(workspace: Workspace) -> None:
+    box = Toolbox(workspace, profile="editor", answer_bytes=100)
+    text = box.call("bash", {"command": "seq 1 100"}).text()
+    assert text.startswith("1\n2\n")
+    assert text.endswith("\n99\n100\n")
+    note = text[text.index("[Cut: ") :].partition("\n")[0]
+    assert "lines are left out here. To read them, repeat the call with cursor '" in note
+    rest = box.call("bash", {"command": "seq 1 100", "cursor": note.split("'")[1]})
+    before = text.partition("\n[Cut")[0].split("\n")
+    assert rest.text().startswith(f"{int(before[-1]) + 1}\n")
+    assert rest.text().endswith("]")
+
+
+def test_a_command_that_prints_nothing_says_so(workspace: Workspace) -> None:
+    result = Toolbox(workspace, profile="editor").call("bash", {"command": "true"})
+    assert (result.output, result.text()) == ("", "[No output]")
+
+
 def test_the_operator_s_ceiling_of_time_holds(workspace: Workspace) -> None:
     box = Toolbox(workspace, profile="editor", shell_timeout_seconds=0.05)
     result = box.call("bash", {"command": "sleep 1000"})

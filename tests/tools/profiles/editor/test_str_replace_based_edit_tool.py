@@ -119,7 +119,8 @@ def test_a_line_that_is_too_long_is_cut_and_the_next_ones_can_be_viewed(
     answer = done(editor, TOOL, command="view", path="a.txt")
     assert answer.output == (
         f"{numbered(1, 'x' * 23)}\n"
-        "[Line 1 is cut, since it is too long for one answer. Continue with view_range [2, -1]]"
+        "[Line 1 is cut, since it is too long for one answer: cut -c prints parts of it."
+        " Continue with view_range [2, -1]]"
     )
     assert said(editor, TOOL, command="view", path="a.txt", view_range=[2, -1]) == numbered(2, "end")
 
@@ -127,7 +128,7 @@ def test_a_line_that_is_too_long_is_cut_and_the_next_ones_can_be_viewed(
 def test_an_image_comes_as_base64_with_its_size(editor: Toolbox, directory: Path) -> None:
     (directory / "a.png").write_bytes(PNG)
     answer = done(editor, TOOL, command="view", path="a.png")
-    assert base64.b64decode(answer.text()) == PNG
+    assert base64.b64decode(answer.output) == PNG
     assert answer.metadata["media_type"] == "image/png"
     assert (answer.metadata["width"], answer.metadata["height"]) == (16, 32)
 
@@ -136,7 +137,9 @@ def test_what_is_not_utf_8_comes_as_base64_unless_lines_are_requested(
     editor: Toolbox, directory: Path
 ) -> None:
     (directory / "old.txt").write_bytes(b"gr\xfcn")
-    assert said(editor, TOOL, command="view", path="old.txt") == base64.b64encode(b"gr\xfcn").decode()
+    answer = done(editor, TOOL, command="view", path="old.txt")
+    assert answer.output == base64.b64encode(b"gr\xfcn").decode()
+    assert answer.text() == "[File /workspace/old.txt: application/octet-stream, 4 bytes. It is not text]"
     refused(editor, TOOL, "text.encoding", command="view", path="old.txt", view_range=[1, 1])
 
 

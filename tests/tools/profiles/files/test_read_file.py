@@ -76,6 +76,43 @@ def test_an_answer_is_never_cut(workspace: Workspace, directory: Path) -> None:
     assert "truncated" not in answer.metadata
 
 
+def test_a_model_reads_a_long_text_in_parts(workspace: Workspace, directory: Path) -> None:
+    text = "".join(f"zeile {number} ü\n" for number in range(100))
+    (directory / "f.yaml").write_text(text)
+    with Toolbox(workspace, profile="files", answer_bytes=500) as toolbox:
+        answer = done(toolbox, "read_file", path="f.yaml")
+        assert answer.data["content"] == text
+        shown = ""
+        while note := answer.metadata.get("note"):
+            assert answer.model_text is not None
+            assert len(answer.model_text.encode()) <= 500
+            shown += answer.model_text
+            assert answer.text() == f"{answer.model_text}{note}"
+            assert note.startswith("[Cut: ")
+            answer = done(toolbox, "read_file", path="f.yaml", cursor=note.split("'")[1])
+            assert answer.data["content"] == text[len(shown) :]
+    assert shown + answer.text() == text
+
+
+def test_a_cursor_does_not_go_on_in_another_version(workspace: Workspace) -> None:
+    workspace.write("f", b"a\n" * 500)
+    with Toolbox(workspace, profile="files", answer_bytes=500) as toolbox:
+        note = done(toolbox, "read_file", path="f").metadata["note"]
+        workspace.write("f", b"b\n" * 500)
+        refused(toolbox, "read_file", "path.changed", path="f", cursor=note.split("'")[1])
+
+
+def test_a_model_reads_a_text_as_it_is_and_no_base64(files: Toolbox, directory: Path) -> None:
+    (directory / "image.png").write_bytes(PNG)
+    (directory / "a.json").write_text('{"a": "\\n"}\n')
+    (directory / "empty").write_text("")
+    assert done(files, "read_file", path="a.json").text() == '{"a": "\\n"}\n'
+    assert done(files, "read_file", path="empty").text() == "[The file is empty]"
+    shown = done(files, "read_file", path="image.png").text()
+    assert shown.endswith(": image/png, 16 bytes. It is incomplete or not valid, so it cannot be shown]")
+    assert base64.b64decode(done(files, "read_file", path="image.png", encoding="base64").text()) == PNG
+
+
 @requirement("R-19")
 def test_10_mb_are_read_whole(files: Toolbox, directory: Path) -> None:
     content = b"0123456789abcde\n" * (10 * 2**20 // 16)

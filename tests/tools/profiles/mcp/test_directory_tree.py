@@ -74,14 +74,16 @@ def test_a_large_tree_is_cut_from_below_and_stays_json(workspace: Workspace, dir
     tree(directory, *(f"d{outer}/e/f{inner}" for outer in range(5) for inner in range(50)))
     mcp = Toolbox(workspace, profile="mcp", answer_bytes=3000)
     answer = done(mcp, "directory_tree", path=".")
-    found = json.loads(answer.text())
+    found = json.loads(answer.output)
     assert [entry["name"] for entry in found] == ["d0", "d1", "d2", "d3", "d4"]
     assert answer.metadata["truncated"]
     first, last = found[0]["children"][0], found[4]["children"][0]
     assert last == {**folder("e"), "truncated": True}
     assert 0 < len(first["children"]) < 50
     assert first["truncated"]
-    assert 2000 < len(answer.text()) < 4000
+    assert 2000 < len(answer.output) < 4000
+    assert answer.text().startswith(f"{answer.output}\n[Cut: ")
+    assert answer.text().endswith(", or leave others out with excludePatterns]")
 
 
 def test_a_tree_that_fits_is_not_cut(workspace: Workspace, directory: Path) -> None:
@@ -106,7 +108,7 @@ def test_a_tree_that_is_very_deep_is_cut(workspace: Workspace, directory: Path) 
     mcp = Toolbox(workspace, profile="mcp", answer_bytes=2**24)
     answer = done(mcp, "directory_tree", path=".")
     assert answer.metadata["truncated"]
-    (node,) = json.loads(answer.text())
+    (node,) = json.loads(answer.output)
     levels = 1
     while node["children"]:
         (node,) = node["children"]

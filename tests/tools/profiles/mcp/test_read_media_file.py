@@ -47,14 +47,14 @@ def test_the_media_type_is_reported(
 ) -> None:
     (directory / name).write_bytes(content)
     answer = done(mcp, "read_media_file", path=name)
-    assert base64.b64decode(answer.text()) == content
+    assert base64.b64decode(answer.output) == content
     assert answer.metadata["media_type"] == kind
 
 
 def test_it_comes_whole_or_not_at_all(workspace: Workspace, directory: Path) -> None:
     (directory / "a.png").write_bytes(PNG)
     mcp = Toolbox(workspace, profile="mcp", answer_bytes=10)
-    assert base64.b64decode(done(mcp, "read_media_file", path="a.png").text()) == PNG
+    assert base64.b64decode(done(mcp, "read_media_file", path="a.png").output) == PNG
     small = Toolbox(workspace, profile="mcp", max_file_size=len(PNG) - 1)
     told = refused(small, "read_media_file", "limit.read_bytes", path="a.png")
     assert told == f"File too large: {len(PNG)} bytes (max {len(PNG) - 1}). Choose a smaller file."

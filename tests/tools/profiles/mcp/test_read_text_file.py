@@ -13,6 +13,7 @@ from carrel.workspace.workspace import Workspace
 from tests.tools.calls import done, refused, said
 
 BOTH = pytest.mark.parametrize("name", ["read_text_file", "read_file"])
+CUT = "one\ntwo\n[Cut: the file has 26 bytes. Continue with offset 3, or use tail to read its last lines]"
 LINES = "one\ntwo\nthree\nvier: grün\n"
 
 
@@ -70,8 +71,14 @@ def test_a_number_of_lines_is_a_whole_number(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ({}, "one\ntwo\n\n[Cut: the file has 26 bytes. Use tail to read its last lines]"),
-        ({"head": 3}, "one\ntwo\n\n[Cut: the file has 26 bytes. Use tail to read its last lines]"),
+        (
+            {},
+            CUT,
+        ),
+        (
+            {"head": 3},
+            CUT,
+        ),
         ({"head": 2}, "one\ntwo\n"),
         ({"tail": 1}, "vier: grün\n"),
         ({"tail": 2}, "[Cut: the file has 26 bytes. Use head to read its first lines]\nvier: grün\n"),
@@ -85,6 +92,47 @@ def test_what_is_too_long_is_cut_between_lines_and_says_so(
     answer = done(mcp, "read_text_file", path="a.txt", **arguments)
     assert answer.output == text
     assert answer.metadata.get("truncated", False) is ("[Cut: " in text)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"offset": 1}, LINES),
+        ({"offset": 3}, "three\nvier: grün\n"),
+        ({"offset": 2, "head": 1}, "two\n[These are lines 2 to 2 of 4. Continue with offset 3]"),
+        ({"offset": 5}, "[The file has only 4 lines]"),
+    ],
+)
+def test_the_lines_from_one_on_come_as_they_stand(
+    mcp: Toolbox, directory: Path, name: str, arguments: dict[str, int], text: str
+) -> None:
+    tree(directory, f"a.txt = {LINES}")
+    assert said(mcp, name, path="a.txt", **arguments) == text
+
+
+def test_the_parts_of_a_text_that_is_too_long_make_the_whole_one(
+    workspace: Workspace, directory: Path
+) -> None:
+    tree(directory, f"a.txt = {LINES}")
+    mcp = Toolbox(workspace, profile="mcp", answer_bytes=13)
+    first = done(mcp, "read_text_file", path="a.txt", offset=1)
+    assert first.text() == "one\ntwo\n[These are lines 1 to 2 of 4. Continue with offset 3]"
+    assert first.metadata["truncated"]
+    texts, offset = [first.output], first.metadata.get("next_offset")
+    while offset is not None:
+        part = done(mcp, "read_text_file", path="a.txt", offset=offset)
+        texts.append(part.output)
+        offset = part.metadata.get("next_offset")
+    assert "".join(texts) == LINES
+
+
+def test_lines_from_one_on_and_the_last_lines_cannot_be_requested_together(
+    mcp: Toolbox, directory: Path
+) -> None:
+    tree(directory, f"a.txt = {LINES}")
+    told = refused(mcp, "read_text_file", "tool.arguments", path="a.txt", offset=2, tail=1)
+    assert "'offset' and 'tail' cannot be given together" in told
 
 
 @pytest.mark.parametrize(("arguments", "text"), [({}, "世世"), ({"tail": 1}, "世世")])
@@ -109,7 +157,7 @@ def test_the_ceiling_of_a_read_cuts_as_well(directory: Path) -> None:
     tree(directory, f"a.txt = {LINES}")
     with Workspace.open(directory, limits=Limits(read_bytes=13)) as workspace:
         mcp = Toolbox(workspace, profile="mcp")
-        assert said(mcp, "read_text_file", path="a.txt").startswith("one\ntwo\n\n[Cut: ")
+        assert said(mcp, "read_text_file", path="a.txt").startswith("one\ntwo\n[Cut: ")
         assert said(mcp, "read_text_file", path="a.txt", tail=1) == "vier: grün\n"
 
 

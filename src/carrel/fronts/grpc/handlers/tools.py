@@ -16,7 +16,7 @@ from carrel.fronts.grpc.streams import PIECE_BYTES, slices
 from carrel.remote.proto import carrel_v1_pb2 as messages
 from carrel.tools.core.advice import Adviser
 from carrel.tools.core.spec import Profile
-from carrel.values import ToolResult
+from carrel.values import ToolImage, ToolResult
 
 _NOT_ARGUMENTS = ("session_id", "context")
 """Fields of a request that are not arguments of the tool."""
@@ -113,6 +113,8 @@ def tool_answer(result: ToolResult) -> messages.ToolAnswer:
         metadata_json=json.dumps(dict(result.metadata), allow_nan=False),
         size_bytes=_number(result, "size_bytes", 2**63),
         exit_code=_number(result, "exit_code", 2**31),
+        model_text=_escape(result.model_text),
+        images=map(_image, result.images),
     )
     if result.data is not None:
         answer.data_json = json.dumps(result.data, allow_nan=False)
@@ -121,6 +123,17 @@ def tool_answer(result: ToolResult) -> messages.ToolAnswer:
     elif result.output is not None:
         answer.output_json = json.dumps(result.output, allow_nan=False)
     return answer
+
+
+def _image(image: ToolImage) -> messages.ToolImage:
+    return messages.ToolImage(
+        path=_escape(image.path),
+        media_type=image.media_type,
+        size_bytes=image.size_bytes,
+        width=image.width,
+        height=image.height,
+        data=image.data,
+    )
 
 
 def _number(result: ToolResult, name: str, end: int) -> int | None:

@@ -12,8 +12,8 @@ from carrel.tools.operations.commands import CONTAINER_NOTES, SHELL_NOTES, run_s
 from carrel.values import ToolResult
 
 _LONG_OUTPUT = (
-    "Long output is truncated: repeat the command with next_cursor from the metadata to continue; it is not"
-    " run again."
+    "Of a long output, the beginning and the end are shown; the line between them says how to read the rest,"
+    " without running the command again."
 )
 BASH_NOTES = f"{SHELL_NOTES} {_LONG_OUTPUT}"
 BASH_CONTAINER_NOTES = f"{CONTAINER_NOTES} {_LONG_OUTPUT}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from carrel.errors import MissingError, ToolError
 from carrel.tools.core.context import ToolContext
-from carrel.tools.core.pagination import fit_values
+from carrel.tools.core.pagination import fit_data
 from carrel.tools.core.schema import Param
 from carrel.tools.operations.deleting import delete_path
 from carrel.tools.operations.listing import list_entries
+from carrel.tools.results.file_results import pluralize
 from carrel.values import ToolResult
 
 FILE_DELETE_NOTES = (
@@ -73,8 +75,12 @@ def _delete_matching(ctx: ToolContext, args: FileDeleteArgs, pattern: str) -> To
 
 
 def _result(ctx: ToolContext, deleted: list[str], metadata: dict[str, Any]) -> ToolResult:
-    listed = fit_values(deleted, ctx.options.answer_bytes)
+    listed, shown = fit_data(deleted, ctx.options.data_bytes, ctx.options.answer_bytes)
+    output = {"deleted_count": len(deleted), "deleted_paths": listed}
     if len(listed) < len(deleted):
         metadata = {**metadata, "truncated": True}
-    output = {"deleted_count": len(deleted), "deleted_paths": listed}
-    return ToolResult(success=True, output=output, metadata=metadata)
+    if shown == len(deleted):
+        return ToolResult(success=True, output=output, metadata=metadata)
+    note = f"[Cut: {pluralize(len(deleted) - shown, 'other path')} were deleted as well]"
+    text = json.dumps({**output, "deleted_paths": listed[:shown]}, ensure_ascii=False)
+    return ToolResult(success=True, output=output, metadata={**metadata, "note": note}, model_text=text)

@@ -13,8 +13,7 @@ from carrel.values import FileInfo, ToolResult
 
 FILE_LIST_NOTES = (
     "A pattern without a slash matches names, one with a slash matches the path relative to the directory."
-    " Links are listed and never followed. A long result is truncated: continue with next_cursor from its"
-    " metadata."
+    " Links are listed and never followed. A long result is cut, and its last line says how to continue."
 )
 
 
@@ -34,9 +33,12 @@ def run_file_list(ctx: ToolContext, args: FileListArgs) -> ToolResult:
     found = list_entries(
         ctx, args.path, pattern=args.pattern, recursive=args.recursive, hidden=args.include_hidden
     )
-    page = found.page(args.cursor, ctx.options.answer_bytes, _entry)
+    page = found.page(ctx, args.cursor, _entry)
     return ToolResult(
-        success=True, output=page.entries, metadata={**_metadata(ctx, args, found), **page.metadata}
+        success=True,
+        output=page.entries,
+        metadata={**_metadata(ctx, args, found), **page.metadata},
+        model_text=page.model_text(list),
     )
 
 

@@ -21,6 +21,10 @@ DIRECTORY_TREE_NOTES = (
 INDENT = 2
 MAX_LEVELS = 64
 """Deepest nesting of the tree; clients may not be able to parse more."""
+_CUT_NOTE = (
+    "[Cut: entries are left out at the end, and of directories with truncated. Continue with directory_tree"
+    " of a subdirectory, or leave others out with excludePatterns]"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ def run_directory_tree(ctx: ToolContext, args: DirectoryTreeArgs) -> ToolResult:
     tree.build(ctx.workspace.list(args.path))
     metadata: dict[str, Any] = {"path": ctx.display_path(top.path), "count": tree.count}
     if tree.is_cut:
-        metadata["truncated"] = True
+        metadata |= {"truncated": True, "note": _CUT_NOTE}
     output = json.dumps(tree.entries, indent=INDENT, ensure_ascii=False)
     return ToolResult(success=True, output=output, metadata=metadata)
 

@@ -13,7 +13,7 @@ from carrel.tools.operations.reading import is_small_file, read_beginning, read_
 from carrel.tools.results.file_results import file_metadata, pluralize
 from carrel.values import ToolResult
 
-READ_TEXT_FILE_NOTES = "A file that is too long for one result is truncated, and the result says so."
+READ_TEXT_FILE_NOTES = "A file that is too long for one result is cut, and the result says how to continue."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +27,9 @@ class ReadTextFileArgs:
     head: Annotated[
         int | None, Param("Return only this many lines from the start; not together with tail", minimum=1)
     ] = None
+    offset: Annotated[
+        int | None, Param("First line to return, counted from 1; not together with tail", minimum=1)
+    ] = None
 
 
 def is_quick_read_text_file(ctx: ToolContext, args: ReadTextFileArgs) -> bool:
@@ -36,7 +39,7 @@ def is_quick_read_text_file(ctx: ToolContext, args: ReadTextFileArgs) -> bool:
 
 def run_read_text_file(ctx: ToolContext, args: ReadTextFileArgs) -> ToolResult:
     """Return the text."""
-    return read_plain_text(ctx, args.path, head=args.head, tail=args.tail)
+    return read_plain_text(ctx, args.path, head=args.head, tail=args.tail, offset=args.offset)
 
 
 # `read_file` is the older name of `read_text_file`.
@@ -44,7 +47,7 @@ ReadFileArgs, READ_FILE_NOTES = ReadTextFileArgs, READ_TEXT_FILE_NOTES
 run_read_file, is_quick_read_file = run_read_text_file, is_quick_read_text_file
 
 
-READ_MEDIA_FILE_NOTES = "Returns the whole file as base64, with its media type."
+READ_MEDIA_FILE_NOTES = "Returns an image or audio as such, and any other file with its media type."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
