@@ -8,7 +8,7 @@ import pytest
 
 from carrel.sandbox.sandbox import BaseSandbox
 from tests.requirements import requirement
-from tests.runtimes.wasm.guest.last_values import FAILING, SHOWN, SILENT
+from tests.runtimes.wasm.guest.last_values import FAILING, SHOWN, SILENT, WARNING
 from tests.sandbox.house import House, said
 
 
@@ -31,6 +31,13 @@ def test_an_error_is_reported_as_without_a_last_value(sandbox: BaseSandbox, sour
     result = sandbox.execute(source, show_last_value=True)
     assert (result.exit_code, result.stderr) == (1, sandbox.execute(source).stderr)
     assert "carrel" not in result.stderr
+
+
+def test_a_warning_is_printed_once(sandbox: BaseSandbox) -> None:
+    result = sandbox.execute(WARNING, show_last_value=True)
+    assert result.stdout == "'\\\\d'\n"
+    assert result.stderr == sandbox.execute(WARNING).stderr
+    assert "SyntaxWarning" in result.stderr
 
 
 def test_a_value_that_cannot_be_shown_is_an_error_on_its_line(sandbox: BaseSandbox) -> None:

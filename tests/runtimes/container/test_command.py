@@ -10,7 +10,7 @@ import pytest
 
 from carrel.runtimes.container.command import python_command
 from carrel.runtimes.script import Script
-from tests.runtimes.wasm.guest.last_values import FAILING, SHOWN, SILENT
+from tests.runtimes.wasm.guest.last_values import FAILING, SHOWN, SILENT, WARNING
 
 
 def run(source: str, directory: Path, *, show: bool = True) -> tuple[int, str, str]:
@@ -43,6 +43,12 @@ def test_an_error_is_reported_as_without_a_last_value(source: str, tmp_path: Pat
     status, _, error = run(source, tmp_path)
     assert (status, error) == (1, run(source, tmp_path, show=False)[2])
     assert "carrel" not in error
+
+
+def test_a_warning_is_printed_once(tmp_path: Path) -> None:
+    status, printed, error = run(WARNING, tmp_path)
+    assert (status, printed) == (0, "'\\\\d'\n")
+    assert error == run(WARNING, tmp_path, show=False)[2]
 
 
 @pytest.mark.parametrize("show", [True, False])

@@ -57,18 +57,14 @@ def _begin():
             os._exit(125)
         source += piece
     del globals()["_begin"]
-    code = compile(bytes(source), name, "exec", dont_inherit=True)
-    if not has_value or source.rstrip().endswith(b";"):
-        return [code]
-    import ast
-    tree = ast.parse(bytes(source), name)
-    if not tree.body or not isinstance(tree.body[-1], ast.Expr):
-        return [code]
-    last = ast.Interactive(body=[tree.body.pop()])
-    return [
-        compile(tree, name, "exec", dont_inherit=True),
-        compile(last, name, "single", dont_inherit=True),
-    ]
+    tree, last = bytes(source), None
+    if has_value:
+        import ast
+        tree = compile(tree, name, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        if tree.body and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(b";"):
+            last = ast.Interactive(body=[tree.body.pop()])
+    codes = [compile(tree, name, "exec", dont_inherit=True)]
+    return codes if last is None else [*codes, compile(last, name, "single", dont_inherit=True)]
 [*map(exec, _begin())]
 """
 """Loader that reads the source and runs it as the main module; tracebacks show only lines of the script.

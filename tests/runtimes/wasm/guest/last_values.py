@@ -21,3 +21,5 @@ FAILING = [
     "class A:\n    def __repr__(self):\n        raise ValueError('no')\n\nprint(A())",
 ]
 """Code that fails in the same way whether its last value is shown or not."""
+WARNING = "x = '\\d'\nassert x\nx"
+"""Code with a warning of the compiler, which is printed once."""

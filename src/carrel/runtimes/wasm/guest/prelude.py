@@ -132,9 +132,7 @@ def _execute(request, main):
     """Run the script; return the exception that it raised, or `None`."""
     source, name = request["source"], request["name"]
     try:
-        codes = [compile(source, name, "exec", dont_inherit=True)]
-        if request["show"]:
-            codes = _showing_last(source, name) or codes
+        codes = _compiled_to_show(source, name) if request["show"] else _compiled(source, name)
     except BaseException as error:
         return error.with_traceback(None)
     text = source.decode("utf-8", "replace")
@@ -147,21 +145,19 @@ def _execute(request, main):
     return None
 
 
-def _showing_last(source, name):
-    """Return the code before a last expression, and code that passes its value to `sys.displayhook`.
+def _compiled(source, name):
+    return [compile(source, name, "exec", dont_inherit=True)]
 
-    `None` if the last statement is no expression, or a semicolon follows it.
-    """
+
+def _compiled_to_show(source, name):
+    """Compile a script so that the value of a last expression is passed to `sys.displayhook`."""
     import _ast
 
     tree = compile(source, name, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
     if not tree.body or not isinstance(tree.body[-1], _ast.Expr) or source.rstrip().endswith(b";"):
-        return None
+        return _compiled(tree, name)
     last = _ast.Interactive(body=[tree.body.pop()])
-    return [
-        compile(tree, name, "exec", dont_inherit=True),
-        compile(last, name, "single", dont_inherit=True),
-    ]
+    return [*_compiled(tree, name), compile(last, name, "single", dont_inherit=True)]
 
 
 def _check(request):

@@ -243,10 +243,15 @@ def _read_file(original: Callable[..., Any], files: Any, caller: Any, fd: int, *
 
 def _read_whole(files: Any, entry: Any) -> None:
     """Read all of a large file that the guest reads here and there, which takes many pieces, if it fits."""
-    if files.staged - entry.held + len(entry.data) <= files.staging:
-        entry.data = entry.data[: len(entry.data)]
-        files.staged += len(entry.data) - entry.held
-        entry.held = len(entry.data)
+    size = len(entry.data)
+    if files.staged - entry.held + size > files.staging:
+        return
+    entry.data.jumps = 0
+    content = entry.data[:size]
+    if len(content) == size:
+        entry.data = content
+        files.staged += size - entry.held
+        entry.held = size
 
 
 def _first_vector(memory: Any, vectors: int, count: int, result: int) -> tuple[int, int] | int:
