@@ -125,6 +125,10 @@ REQUIREMENTS: dict[str, Requirement] = {
     "R-19": Requirement("10 MB are read whole (its time is measured in `bench`)"),
     "R-20": Requirement("a file is served by its path"),
     "R-21": Requirement("a link into another session is not served"),
+    "R-22": Requirement("a model reads a file as it is, also one that programs get parsed"),
+    "R-23": Requirement("what a model reads says where it is cut, and how to continue"),
+    "R-24": Requirement("of a long output a model reads the beginning and the end"),
+    "R-25": Requirement("an image is shown as an image, in the blocks of each provider"),
     # Writing and editing
     "W-01": Requirement("text is stored"),
     "W-02": Requirement("bytes are stored"),

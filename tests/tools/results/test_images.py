@@ -13,6 +13,7 @@ from carrel.tools.results.media import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolImage, ToolResult
 from carrel.workspace.workspace import Workspace
+from tests.requirements import requirement
 from tests.tools.images import WHOLE, png
 
 READS: dict[str, tuple[str, dict[str, str]]] = {
@@ -32,6 +33,7 @@ def read(workspace: Workspace, profile: str, content: bytes, **more: object) -> 
         return toolbox.call(name, {**arguments, **more})
 
 
+@requirement("R-25")
 @pytest.mark.parametrize("profile", READS)
 @pytest.mark.parametrize("kind", WHOLE)
 def test_an_image_that_was_read_is_shown(workspace: Workspace, profile: str, kind: str) -> None:
@@ -95,6 +97,7 @@ URL = f"data:image/png;base64,{DATA}"
 IMAGE = ToolImage(path="/workspace/p", media_type="image/png", size_bytes=9, width=2, height=1, data=DATA)
 
 
+@requirement("R-25")
 @pytest.mark.parametrize(
     ("format", "text_type", "block"),
     [

@@ -24,7 +24,6 @@ from carrel.tools.operations.deleting import delete_path
 from carrel.tools.operations.listing import list_entries
 from carrel.tools.operations.reading import (
     EMPTY_FILE,
-    ShownBytes,
     cut_note,
     is_small_file,
     max_readable_bytes,
@@ -34,7 +33,7 @@ from carrel.tools.operations.reading import (
 from carrel.tools.operations.writing import missing_parent_error, write_content
 from carrel.tools.results.file_results import timestamp
 from carrel.tools.results.media import media_type
-from carrel.values import FileInfo, FileKind, ToolResult
+from carrel.values import FileInfo, FileKind, ToolImage, ToolResult
 
 READ_FILE_NOTES = (
     "data is {content, encoding}. Files that are not text are returned as base64, and encoding says so; of"
@@ -66,8 +65,6 @@ def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
     max_bytes = max_readable_bytes(ctx, ctx.options.max_file_size)
     info, content = ctx.workspace.read_with_info(args.path, length=max_bytes)
     require_size(info, max_bytes, args.path)
-    cursor = Cursor.parse(args.cursor)
-    cursor.require(info.version, args.path)
     found = decode_content(content, args.encoding, ctx.options.default_encoding, args.path)
     metadata = {
         "path": ctx.display_path(info.path),
@@ -76,31 +73,29 @@ def run_read_file(ctx: ToolContext, args: ReadFileArgs) -> ToolResult:
         "version": info.version,
     }
     text = b64encode(content).decode("ascii") if found.text is None else found.text
+    images: tuple[ToolImage, ...] = ()
     if found.text is None and (args.encoding or ctx.options.default_encoding) != "base64":
-        shown = show_bytes(metadata, content, "It is not text: use encoding base64 to read it anyway")
+        advice = "It is not text: use encoding base64 to read it anyway"
+        shown, images = show_bytes(metadata, content, advice)
+    elif args.cursor is not None or len(text) > ctx.options.answer_bytes // 4 or not text:
+        text, shown = _from_cursor(ctx, text, Cursor.parse(args.cursor), metadata, args.path)
     else:
-        text, shown_text = _from_cursor(ctx, text, cursor, metadata)
-        shown = ShownBytes(shown_text, ())
-    return ToolResult(
-        success=True,
-        data={"content": text, "encoding": found.encoding},
-        metadata=metadata,
-        model_text=shown.text,
-        images=shown.images,
-    )
+        shown = text
+    data = {"content": text, "encoding": found.encoding}
+    return ToolResult(success=True, data=data, metadata=metadata, model_text=shown, images=images)
 
 
-def _from_cursor(ctx: ToolContext, text: str, cursor: Cursor, metadata: dict[str, Any]) -> tuple[str, str]:
+def _from_cursor(
+    ctx: ToolContext, text: str, cursor: Cursor, metadata: dict[str, Any], path: str
+) -> tuple[str, str]:
     """Return *text* from *cursor* on, and what a model reads; *metadata* gets a note if that is less."""
-    room = ctx.options.answer_bytes
-    if not cursor.position and len(text) <= room and text.isascii():
-        if not text:
-            metadata["note"] = EMPTY_FILE
-        return text, text
+    cursor.require(metadata["version"], path)
     data = text.encode("utf-8", "surrogatepass")
-    shown, end = text_page(data, cursor.position, room)
+    shown, end = text_page(data, cursor.position, ctx.options.answer_bytes)
     if end < len(data):
         metadata["note"] = cut_note(len(data) - end, Cursor(end, metadata["version"]))
+    elif not data:
+        metadata["note"] = EMPTY_FILE
     if cursor.position:
         text = data[cursor.position :].decode("utf-8", "replace")
     return text, shown

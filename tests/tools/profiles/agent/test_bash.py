@@ -17,6 +17,7 @@ from carrel.tools.core.options import ANSWER_BYTES
 from carrel.tools.toolbox import Toolbox
 from carrel.values import ToolResult
 from carrel.workspace.workspace import Workspace
+from tests.requirements import requirement
 from tests.tools.start_signal import LONG, StartSignal
 
 
@@ -464,6 +465,7 @@ def test_a_long_output_is_cut_and_continues_by_cursor(workspace: Workspace) -> N
     assert {part.metadata["stdout_bytes"] for part in found} == {3893}
 
 
+@requirement("R-24")
 def test_a_model_reads_the_beginning_and_the_end_of_a_long_output(workspace: Workspace) -> None:
     box = Toolbox(workspace)
     whole = "".join(f"{number}\n" for number in range(1, 20_001))

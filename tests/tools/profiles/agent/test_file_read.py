@@ -282,6 +282,7 @@ path: "C:\\\\temp"
 """
 
 
+@requirement("R-22")
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -327,6 +328,7 @@ def joined(tools: Toolbox, answer: ToolResult, **arguments: object) -> str:
     return "".join([*texts, answer.text()])
 
 
+@requirement("R-23")
 def test_a_model_reads_less_of_a_text_than_a_program_gets(tools: Toolbox, directory: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(15_000))
     (directory / "f.txt").write_text(text)

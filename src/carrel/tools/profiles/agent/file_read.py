@@ -85,7 +85,12 @@ def run_file_read(ctx: ToolContext, args: FileReadArgs) -> ToolResult:
         found = parse_data(text, metadata["file_type"])
     if encoding not in _UTF8_COMPATIBLE:
         data = text.encode("utf-8", "surrogatepass")
-    return _text_result(ctx, data, cursor, metadata, found)
+    if cursor.position or len(data) > ctx.options.answer_bytes or not data:
+        return _part_result(ctx, data, cursor, metadata, found)
+    if found is not NOTHING:
+        return ToolResult(success=True, output=found, metadata=metadata, model_text=text)
+    metadata["media_type"] = media_type(metadata["path"], b"", is_text=True)
+    return ToolResult(success=True, output=text, metadata=metadata)
 
 
 def _metadata(ctx: ToolContext, info: FileInfo, encoding: str) -> dict[str, Any]:
@@ -128,10 +133,10 @@ def _base64_page(data: bytes, start: int, max_bytes: int) -> TextPage:
     return TextPage(base64.b64encode(part).decode("ascii"), start + len(part))
 
 
-def _text_result(
+def _part_result(
     ctx: ToolContext, data: bytes, cursor: Cursor, metadata: dict[str, Any], found: object
 ) -> ToolResult:
-    """Return UTF-8 *data* from *cursor* on as text.
+    """Return UTF-8 *data* from *cursor* on as text, as much as fits.
 
     For programs, the output is what was *found* in the whole file, unless that is `NOTHING`.
     """
