@@ -141,6 +141,7 @@ TWINS = (
     Twins(here=Toolbox, there=(RemoteToolbox, AsyncRemoteToolbox), missing=_TOOLBOX_MISSING),
 )
 OPTIONS_NOT_SENT = {
+    "show_last_value": "models call the tool `python_executor`, which shows it",
     "on_progress": "the service compiles its guest before it starts",
     "tools": "functions",
     "tool_timeout_seconds": "for functions",

@@ -15,7 +15,7 @@ from carrel.fronts.mcp.client_context import ClientContext
 from carrel.fronts.mcp.progress import compilation_messages, with_progress
 from carrel.fronts.mcp.tool_calls import ToolCalls
 from carrel.runtimes.wasm.build import compiled
-from carrel.runtimes.wasm.build.compiled import CompiledGuest, Progress
+from carrel.runtimes.wasm.build.compiled import FOLDER, CompiledGuest, Progress
 from carrel.runtimes.wasm.pool import Pool
 from carrel.runtimes.wasm.runtime import PythonRuntime
 from carrel.sandbox import sandbox
@@ -96,6 +96,16 @@ def test_who_does_not_want_it_any_more_waits_for_its_end() -> None:
 
 # While the guest compiles
 
+COMPILER = """
+import sys
+from pathlib import Path
+from carrel.runtimes.wasm.build.manifest import mark_compiling
+mark_compiling(Path(sys.argv[1]))
+open(sys.argv[2]).read()
+sys.exit(3)
+"""
+"""Fails as soon as the client was told."""
+
 
 @pytest.mark.parametrize("tool", ["python_executor", "execute_code", "bash"])
 def test_a_client_is_told_that_its_call_waits_for_the_guest(
@@ -104,8 +114,7 @@ def test_a_client_is_told_that_its_call_waits_for_the_guest(
     monkeypatch.setattr(compiled, "_POLL_SECONDS", 0.001)
     heard = tmp_path / "heard"
     os.mkfifo(heard)
-    # It fails as soon as the client was told.
-    compiler = [sys.executable, "-c", f"open({str(heard)!r}).read(); raise SystemExit(3)"]
+    compiler = [sys.executable, "-c", COMPILER, str(tmp_path / "cache" / FOLDER), str(heard)]
     guest = CompiledGuest(tmp_path / "cache", command=compiler)
     engine = PythonRuntime(guest, Pool(str(guest.directory)))
     client = ClientContext(caller=Principal(name="someone", role="developer", session="s1"))
