@@ -7,14 +7,26 @@ from typing import Any
 
 from carrel.tools.core.spec import LoadedTool, ToolEffect
 
-RESULT_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
+_IMAGE_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
+    "type": "object",
+    "properties": {
+        "path": {"type": "string"},
+        "media_type": {"type": "string"},
+        "size_bytes": {"type": "integer"},
+        "width": {"type": "integer"},
+        "height": {"type": "integer"},
+        "data": {"type": "string", "contentEncoding": "base64"},
+    },
+    "required": ["path", "media_type", "size_bytes", "width", "height", "data"],
+}
+RESULT_SCHEMA: dict[str, Any] = {  # Any: as above
     "type": "object",
     "properties": {
         "success": {"type": "boolean"},
         "output": {},
         "data": {},
         "model_text": {"type": "string"},
-        "images": {"type": "array", "items": {"type": "object"}},
+        "images": {"type": "array", "items": _IMAGE_SCHEMA},
         "error": {"type": "string"},
         "metadata": {"type": "object", "additionalProperties": True},
     },

@@ -11,7 +11,8 @@ async function call(tool: string, args: Record<string, unknown>): Promise<compon
     params: { path: { session_id, tool } },
     body: { arguments: args, context: { role: "developer" } },
   });
-  if (data === undefined) throw new Error(JSON.stringify(error));
+  // A string is a stream of events, which was not requested.
+  if (data === undefined || typeof data === "string") throw new Error(JSON.stringify(error));
   return data;
 }
 
