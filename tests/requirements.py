@@ -129,6 +129,7 @@ REQUIREMENTS: dict[str, Requirement] = {
     "R-23": Requirement("what a model reads says where it is cut, and how to continue"),
     "R-24": Requirement("of a long output a model reads the beginning and the end"),
     "R-25": Requirement("an image is shown as an image, in the blocks of each provider"),
+    "R-26": Requirement("descriptions and schemas state the settings in force"),
     # Writing and editing
     "W-01": Requirement("text is stored"),
     "W-02": Requirement("bytes are stored"),

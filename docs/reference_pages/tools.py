@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from carrel.tools.core.options import ANSWER_BYTES, DATA_BYTES, ToolOptions
-from carrel.tools.core.spec import Profile, RunLocation, Tool
+from carrel.tools.core.spec import Profile, RunLocation, Tool, ToolFacts
 from carrel.tools.core.table import TOOLS
 from carrel.tools.results.changes import MAX_SHOWN_IMAGES
 from carrel.tools.results.media import MAX_IMAGE_BYTES, MAX_IMAGE_SIDE
@@ -122,11 +122,11 @@ def profile_parts(profile: Profile) -> Iterator[str]:
 def tool_parts(tool: Tool) -> Iterator[str]:
     """One tool and its arguments."""
     loaded = tool.load()
-    schema = loaded.parameters.schema()
+    schema = loaded.schema()
     yield f"### {tool.profile} {tool.name}"
-    yield plain(loaded.description)
-    contained = tool.load(RunLocation.CONTAINER).description
-    if contained != loaded.description:
+    yield plain(loaded.description())
+    contained = tool.load(RunLocation.CONTAINER).description(ToolFacts(RunLocation.CONTAINER))
+    if contained != loaded.description():
         yield f"In a [container](../how-to/use-containers.md#for-the-tools-of-agents): {plain(contained)}"
     rows = list(argument_rows(schema))
     yield table(("argument", "type", "default", "meaning"), rows) if rows else "It takes no arguments."

@@ -284,3 +284,7 @@ def _key_path(text: str, field: str | None) -> tuple[str, ...]:
     """Return the key path of *field* in a valid document."""
     name = field or ""
     return (TABLE, name) if TABLE in parse_toml(text) and name != TABLE else (name,)
+
+
+DEFAULT_POLICY = ExecutionPolicy()
+"""Policy of sandboxes that are given none, validated once."""

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Generic, Self, TypedDict, TypeVar, Unpack
 from carrel.audit.logger import SandboxLogger
 from carrel.config.kind import did_you_mean
 from carrel.errors import TextError
-from carrel.policy.execution import ExecutionPolicy
+from carrel.policy.execution import DEFAULT_POLICY, ExecutionPolicy
 from carrel.runtimes.api import Runtime, RuntimeType
 from carrel.runtimes.call import CancellableCall, OnOutput
 from carrel.runtimes.host_tools import TIMEOUT_SECONDS, HostTools, Tools
@@ -30,9 +30,6 @@ from carrel.runtimes.wasm.build.compiled import OnProgress, Progress
 from carrel.sandbox.workspace_source import WorkspaceSource
 from carrel.workspace.threads import call_threads
 from carrel.workspace.workspace import Workspace
-
-DEFAULT_POLICY = ExecutionPolicy()
-"""Policy of sandboxes that are given none, validated once."""
 
 _COMPILATION: ContextVar[OnProgress | None] = ContextVar("carrel_compilation", default=None)
 """Watches the compilation of the guest in the current context."""

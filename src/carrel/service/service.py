@@ -376,9 +376,10 @@ class Service:
         """
         found = await self.tool_role(caller, session_id, role=role)
         shape = _parse_choice(Format, format)
-        location = role_run_location(found, ResolvedOptions.of(self.settings, {}))
+        options = ResolvedOptions.of(self.settings, {})
+        facts = options.facts(role_run_location(found, options))
         tools = tools_of(found, _parse_choice(Profile, profile)).values()
-        return [render_tool(tool.load(location), shape) for tool in tools]
+        return [render_tool(tool.load(facts.run_location), shape, facts) for tool in tools]
 
     async def call_tool(
         self,

@@ -195,7 +195,9 @@ class Toolbox:
         """Return the tool definitions for a model, as JSON Schema or in the format of a client."""
         if self._remote is not None:
             return self._remote.schemas(format)
-        return [render_tool(tool.load(self._run_location), Format(format)) for tool in self._tools.values()]
+        facts = self._write_context.options.facts(self._run_location)
+        loaded = (tool.load(self._run_location) for tool in self._tools.values())
+        return [render_tool(each, Format(format), facts) for each in loaded]
 
     def call(self, name: str, arguments: Any = None) -> ToolResult:
         """Call a tool with *arguments*, a mapping; every failure is a result, not an exception."""

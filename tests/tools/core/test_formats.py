@@ -41,7 +41,7 @@ def test_every_format_holds_the_same_schema_and_can_be_written_as_json(tool: Too
     loaded = tool.load()
     for format, schema in SCHEMAS.items():
         told = render_tool(loaded, format)
-        assert schema(json.loads(json.dumps(told))) == loaded.parameters.schema()
+        assert schema(json.loads(json.dumps(told))) == loaded.schema()
 
 
 @pytest.mark.parametrize("tool", EVERY)
@@ -62,13 +62,13 @@ def test_every_argument_is_described(tool: Tool) -> None:
 def test_every_name_and_description_can_be_given_to_any_client(tool: Tool) -> None:
     loaded = tool.load()
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name)
-    assert loaded.description.startswith(f"{tool.summary}.")
-    assert len(loaded.description) <= 1024
+    assert loaded.description().startswith(f"{tool.summary}.")
+    assert len(loaded.description()) <= 1024
 
 
 def test_the_shapes_are_those_of_the_clients() -> None:
     loaded = TOOLS[Profile.AGENT]["file_read"].load()
-    schema, described = loaded.parameters.schema(), {"description": loaded.description}
+    schema, described = loaded.schema(), {"description": loaded.description()}
     assert render_tool(loaded, Format.JSON) == {"title": "file_read", **described, **schema}
     assert render_tool(loaded, Format.OPENAI) == {
         "type": "function",

@@ -95,7 +95,7 @@ ADVICE: Mapping[str, Advice] = {
     "path.loop": Advice(next=_LOOK),
     "path.missing": Advice("File not found: {path}", "Use {list} to see what is there.", _LOOK),
     "path.not_directory": Advice(
-        "Path is not a directory: {path}", "Use {list} to see what is there.", _LOOK
+        "Path is not a directory: {path}", "If it is a file, use {read} to read it.", _LOOK
     ),
     "path.not_empty": Advice(
         "Directory is not empty: {path}",

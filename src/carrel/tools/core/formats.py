@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from carrel.tools.core.spec import LoadedTool, ToolEffect
+from carrel.tools.core.spec import USUAL_FACTS, LoadedTool, ToolEffect, ToolFacts
 
 _IMAGE_SCHEMA: dict[str, Any] = {  # Any: a JSON Schema
     "type": "object",
@@ -48,10 +48,10 @@ class Format(StrEnum):
     MCP = "mcp"
 
 
-def render_tool(loaded: LoadedTool, format: Format) -> dict[str, Any]:
-    """Render the definition of one tool in *format*."""
-    tool, schema = loaded.tool, loaded.parameters.schema()
-    name, description = tool.name, loaded.description
+def render_tool(loaded: LoadedTool, format: Format, facts: ToolFacts = USUAL_FACTS) -> dict[str, Any]:
+    """Render the definition of one tool in *format*; it states the *facts* in force."""
+    tool, schema = loaded.tool, loaded.schema(facts)
+    name, description = tool.name, loaded.description(facts)
     match format:
         case Format.JSON:
             return {"title": name, "description": description, **schema}

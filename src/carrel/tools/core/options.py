@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from carrel.policy.execution import DEFAULT_POLICY
 from carrel.tools.core.encoding import ENCODINGS
+from carrel.tools.core.spec import MAX_CODE_SECONDS, RunLocation, ToolFacts
 
 if TYPE_CHECKING:
     from carrel.config.settings import ContainerSettings, Settings
@@ -109,6 +111,18 @@ class ResolvedOptions:
         values["allowed_paths"] = tuple(values["allowed_paths"])
         values["containers"] = _tool_containers(settings)
         return cls(**values)
+
+    def facts(self, run_location: RunLocation) -> ToolFacts:
+        """Return what the descriptions of tools state."""
+        policy = self.policy or DEFAULT_POLICY
+        return ToolFacts(
+            run_location,
+            pipelines=self.pipelines,
+            is_stateful=self.stateful,
+            memory_bytes=policy.memory_bytes,
+            code_seconds=min(policy.timeout_seconds, MAX_CODE_SECONDS),
+            command_seconds=self.shell_timeout_seconds,
+        )
 
     def __post_init__(self) -> None:
         for name in ("max_file_size", "timeout_ms", "answer_bytes", "data_bytes"):

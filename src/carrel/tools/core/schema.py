@@ -31,6 +31,9 @@ LARGEST = 2**63
 
 Schema = dict[str, Any]  # Any: whatever JSON can say
 
+NO_CAPS: Mapping[str, int] = {}
+"""No setting lowers a maximum."""
+
 
 class InvalidArgument(Exception):
     """A value does not fit its kind; the message says what it must be, or which part of it is wrong."""
@@ -47,6 +50,8 @@ class Param:
     """Largest number, or longest text or list."""
     default: object = None
     """Default to show in the schema where the default of the field, `None`, only means "not given"."""
+    capped_by: str | None = None
+    """Name of the setting that lowers the maximum; a larger number is accepted and capped."""
 
 
 class ArgumentKind(Protocol):
@@ -195,11 +200,15 @@ class ObjectKind:
         """Names of the fields in JSON."""
         return self._fields.keys()
 
-    def schema(self) -> Schema:
+    def schema(self, caps: Mapping[str, int] = NO_CAPS) -> Schema:
+        """Return the JSON Schema, with maxima no larger than the *caps* in force."""
         properties = {
             name: {**kind.schema(), "description": param.description, **_default(field, param)}
             for name, (field, param, kind) in self._fields.items()
         }
+        for name, (_, param, _) in self._fields.items():
+            if param.capped_by is not None and param.capped_by in caps:
+                _lower(properties[name], caps[param.capped_by])
         return {
             "type": "object",
             "properties": properties,
@@ -285,6 +294,13 @@ def _default(field: dataclasses.Field[Any], param: Param) -> Schema:
     return {"default": list(value) if isinstance(value, tuple) else value}
 
 
+def _lower(schema: Schema, cap: int) -> None:
+    """Lower the maximum of a number, and its default with it."""
+    for word in ("maximum", "default"):
+        if word in schema:
+            schema[word] = max(schema["minimum"], min(schema[word], cap))
+
+
 def _without_none(bounds: Mapping[str, float | None]) -> Schema:
     return {name: value for name, value in bounds.items() if value is not None}
 
@@ -317,9 +333,9 @@ class Parameters(Generic[Args]):
         """Parse arguments into *cls*, a dataclass whose fields are `Annotated` with a `Param`."""
         self._object = ObjectKind(cls)
 
-    def schema(self) -> Schema:
-        """Return the JSON Schema of the arguments."""
-        return self._object.schema()
+    def schema(self, caps: Mapping[str, int] = NO_CAPS) -> Schema:
+        """Return the JSON Schema of the arguments, with maxima no larger than the *caps* in force."""
+        return self._object.schema(caps)
 
     def accepts(self, name: str) -> bool:
         """Whether the tool has an argument *name*."""

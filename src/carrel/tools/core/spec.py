@@ -9,11 +9,16 @@ from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from carrel.tools.core.schema import Parameters
+from carrel.policy.execution import DEFAULT_POLICY
+from carrel.tools.core.schema import Parameters, Schema
 
 if TYPE_CHECKING:
     from carrel.tools.core.context import ToolContext
     from carrel.values import ToolResult
+
+
+MAX_CODE_SECONDS = 60
+"""Longest run of code, in seconds, whatever the policy allows."""
 
 
 class Profile(StrEnum):
@@ -66,6 +71,19 @@ class RunLocation(StrEnum):
     """In the session's container, in a network that the operator chose."""
 
 
+_NETWORK = {
+    RunLocation.CONTAINER: "without network",
+    RunLocation.NETWORKED: "in a network that its operator chose",
+}
+_SINGLE_COMMANDS = (
+    "Each call runs one command: no |, &&, ;, redirections, loops or $(...). Example: grep -rn TODO src"
+)
+_PIPELINES = (
+    "Commands can be joined by |, &&, || and ; and redirected by <, > and >>; there are no loops and no"
+    " $(...). Example: grep -rn TODO src | head -n 20"
+)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Tool:
     """One tool of one profile: what roles, help and listings need."""
@@ -89,8 +107,47 @@ class Tool:
     """Module under `carrel.tools.profiles` that defines it; by default that of its profile."""
 
     def load(self, run_location: RunLocation = RunLocation.HERE) -> LoadedTool:
-        """Import the tool; its description depends on where commands and code run."""
+        """Import the tool; what it says depends on where commands and code run."""
         return _load(self, run_location)
+
+
+class ToolFacts(NamedTuple):
+    """The settings in force that descriptions and schemas of tools state."""
+
+    run_location: RunLocation = RunLocation.HERE
+    pipelines: bool = False
+    """Whether command lines may have operators."""
+    is_stateful: bool = False
+    """Whether code keeps its variables between calls."""
+    memory_bytes: int = DEFAULT_POLICY.memory_bytes
+    """Memory of code."""
+    code_seconds: float = MAX_CODE_SECONDS
+    """Longest timeout of code."""
+    command_seconds: float | None = None
+    """Longest timeout of a command line; `None` leaves only the limit of the tool."""
+
+    @property
+    def caps(self) -> dict[str, int]:
+        """What `Param.capped_by` can name."""
+        caps = {"code_seconds": int(self.code_seconds)}
+        if self.command_seconds is not None:
+            caps["command_seconds"] = int(self.command_seconds)
+            caps["command_ms"] = int(1000 * self.command_seconds)
+        return caps
+
+    @property
+    def words(self) -> dict[str, str]:
+        """What the placeholders in notes stand for."""
+        return {
+            "{network}": _NETWORK.get(self.run_location, ""),
+            "{language}": _PIPELINES if self.pipelines else _SINGLE_COMMANDS,
+            "{state}": f"Variables {'persist' if self.is_stateful else 'do not persist'} between calls.",
+            "{memory}": f"{self.memory_bytes // 10**6} MB",
+        }
+
+
+USUAL_FACTS = ToolFacts()
+"""The facts without any configuration."""
 
 
 class LoadedTool(NamedTuple):
@@ -103,14 +160,19 @@ class LoadedTool(NamedTuple):
     """Whether a call with these arguments takes only a few system calls."""
     is_stepwise: bool
     """Whether a listing checks its deadline often enough to be tried inline, even in a large directory."""
-    description: str
-    """Description for the model that decides whether to call it."""
+    notes: str
+    """What its description says after the summary, with the placeholders of `ToolFacts.words`."""
 
+    def description(self, facts: ToolFacts = USUAL_FACTS) -> str:
+        """Return the description for the model that decides whether to call it."""
+        notes = self.notes
+        for placeholder, words in facts.words.items():
+            notes = notes.replace(placeholder, words)
+        return f"{self.tool.summary}. {notes}".strip()
 
-_NETWORK = {
-    RunLocation.CONTAINER: "without network",
-    RunLocation.NETWORKED: "in a network that its operator chose",
-}
+    def schema(self, facts: ToolFacts = USUAL_FACTS) -> Schema:
+        """Return the JSON Schema of the arguments, with the maxima in force."""
+        return self.parameters.schema(facts.caps)
 
 
 @cache
@@ -120,12 +182,11 @@ def _load(tool: Tool, run_location: RunLocation) -> LoadedTool:
     notes: str = getattr(module, f"{constant}_NOTES", "")
     if run_location is not RunLocation.HERE:
         notes = getattr(module, f"{constant}_CONTAINER_NOTES", notes)
-        notes = notes.replace("{network}", _NETWORK[run_location])
     return LoadedTool(
         tool,
         Parameters(getattr(module, f"{tool.name.title().replace('_', '')}Args")),
         getattr(module, f"run_{tool.name}"),
         getattr(module, f"is_quick_{tool.name}", None),
         getattr(module, f"{constant}_IS_STEPWISE", False),
-        f"{tool.summary}. {notes}".strip(),
+        notes,
     )

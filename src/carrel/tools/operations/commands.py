@@ -24,7 +24,8 @@ from carrel.values import ToolResult
 
 SHELL_NOTES = (
     "The usual file commands are available, such as ls, cat, grep and find; `help` lists them. Programs of"
-    " the host and the network are not available. The working directory and variables persist between calls."
+    " the host and the network are not available. {language}. The working directory and variables persist"
+    " between calls."
 )
 """Description of the built-in shell, for the notes of every `bash` tool."""
 CONTAINER_NOTES = (

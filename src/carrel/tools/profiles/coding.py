@@ -178,7 +178,7 @@ class BashArgs:
     command: CommandOrNone = None
     restart: Restart = False
     timeout_ms: Annotated[
-        int, Param("Time limit in milliseconds; the operator may cap it", minimum=1, maximum=600_000)
+        int, Param("Time limit in milliseconds", minimum=1, maximum=600_000, capped_by="command_ms")
     ] = 120_000
     cursor: TextCursor = None
 

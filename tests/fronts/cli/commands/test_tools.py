@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from carrel.config.load import load
 from carrel.config.table import DEFAULT_ROLES
 from carrel.fronts.cli.commands.tools import FORMATS
 from carrel.fronts.cli.option_types import DEFAULT_ROLE, PROFILES
 from carrel.policy.roles import Role
 from carrel.tools.core.formats import Format, render_tool
-from carrel.tools.core.spec import Profile
+from carrel.tools.core.options import ResolvedOptions
+from carrel.tools.core.spec import Profile, RunLocation
 from carrel.tools.core.table import tools_of
 from tests.fronts.cli.conftest import Carrel
 
@@ -72,7 +74,8 @@ def test_what_a_role_names_and_nobody_has_is_said(carrel: Carrel, tmp_path: Path
 def test_a_format_gives_the_list_that_a_client_takes(carrel: Carrel, profile: str, format: str) -> None:
     answer = carrel("tools", "--role", "developer", "--profile", profile, "--format", format)
     offered = tools_of(DEVELOPER, Profile(profile)).values()
-    assert answer.json == [render_tool(tool.load(), Format(format)) for tool in offered] != []
+    facts = ResolvedOptions.of(load({}), {}).facts(RunLocation.HERE)
+    assert answer.json == [render_tool(tool.load(), Format(format), facts) for tool in offered] != []
     assert answer.out.count(b"\n") == 1
 
 

@@ -106,7 +106,7 @@ def test_a_file_is_no_directory(tools: Toolbox, directory: Path) -> None:
     tree(directory, "f")
     for recursive in (False, True):
         answer = refused(tools, "file_list", "path.not_directory", path="f", recursive=recursive)
-        assert answer.error == "Path is not a directory: f. Use file_list to see what is there."
+        assert answer.error == "Path is not a directory: f. If it is a file, use file_read to read it."
 
 
 @requirement("L-19")

@@ -76,7 +76,7 @@ def test_no_link_is_followed(files: Toolbox, directory: Path, outside: Path) -> 
 def test_what_is_not_a_directory_says_so(files: Toolbox, directory: Path) -> None:
     tree(directory, "f")
     assert refused(files, "list_directory", "path.not_directory", path="f").error == (
-        "Path is not a directory: f. Use list_directory to see what is there."
+        "Path is not a directory: f. If it is a file, use read_file to read it."
     )
     refused(files, "list_directory", "path.missing", path="missing")
     refused(files, "list_directory", "access.outside", path="/etc")

@@ -56,5 +56,5 @@ def test_what_is_missing_or_no_directory_is_refused(mcp: Toolbox, directory: Pat
     told = refused(mcp, "list_directory", "path.missing", path="none")
     assert told == "File not found: none. Use list_directory to see what is there."
     told = refused(mcp, "list_directory", "path.not_directory", path="a")
-    assert told == "Path is not a directory: a. Use list_directory to see what is there."
+    assert told == "Path is not a directory: a. If it is a file, use read_text_file to read it."
     refused(mcp, "list_directory", "path.escape", path="..")

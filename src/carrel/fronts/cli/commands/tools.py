@@ -97,8 +97,9 @@ def _print_local(settings: Settings, name: str, profile: str, format: str | None
         from carrel.tools.core.options import ResolvedOptions
         from carrel.tools.core.run_location import role_run_location
 
-        where = role_run_location(role, ResolvedOptions.of(settings, {}))
-        print_json([render_tool(tool.load(where), Format(format)) for tool in offered])
+        options = ResolvedOptions.of(settings, {})
+        facts = options.facts(role_run_location(role, options))
+        print_json([render_tool(tool.load(facts.run_location), Format(format), facts) for tool in offered])
     elif as_json:
         print_json({"role": name, "profile": profile, "tools": [_described(tool) for tool in offered]})
     else:
@@ -118,7 +119,7 @@ def _described(tool: Tool) -> dict[str, object]:
         "name": tool.name,
         "effect": str(tool.effect),
         "summary": tool.summary,
-        "schema": tool.load().parameters.schema(),
+        "schema": tool.load().schema(),
     }
 
 

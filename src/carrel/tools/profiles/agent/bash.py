@@ -24,7 +24,9 @@ class BashArgs:
     """Arguments of `bash`."""
 
     command: Annotated[str, Param("Command line to run")]
-    timeout: Annotated[int, Param("Time limit in seconds", minimum=1, maximum=30)] = 10
+    timeout: Annotated[
+        int, Param("Time limit in seconds", minimum=1, maximum=30, capped_by="command_seconds")
+    ] = 10
     cursor: NextCursor = None
 
 

@@ -11,21 +11,37 @@ from carrel.tools.core.advice import AdvisedError
 from carrel.tools.core.context import ToolContext
 from carrel.tools.core.pagination import fit_values
 from carrel.tools.core.schema import Param
+from carrel.tools.core.spec import MAX_CODE_SECONDS
 from carrel.tools.results.changes import MAX_CHANGES, MAX_CHANGES_BYTES
 from carrel.tools.results.run_output import run_outcome, run_problem, streams_result
 from carrel.values import ToolResult
 
+PACKAGES = (
+    *(
+        "numpy",
+        "pandas",
+        "scipy",
+        "sklearn",
+        "statsmodels",
+        "sympy",
+        "matplotlib",
+        "seaborn",
+        "networkx",
+        "PIL",
+    ),
+    *("openpyxl", "xlsxwriter", "pypdf", "reportlab", "lxml", "bs4", "yaml"),
+)
+"""The packages of the guest that models ask for most, by the names that are imported."""
 PYTHON_EXECUTOR_NOTES = (
-    "It runs in a sandbox with the standard library, without network or processes, in the workspace; its"
-    " output is returned. Files that it may not write can still be read."
+    f"It runs in a sandbox, in the workspace, with the standard library, {', '.join(PACKAGES)} and others;"
+    " without network, processes or pip, and with {memory} of memory. {state} Files that it"
+    " may not write can still be read."
 )
 PYTHON_EXECUTOR_CONTAINER_NOTES = (
     "It runs with the Python of the session's container, {network}, in the workspace; its output is"
-    " returned. Modules and programs are those of the container's image. Variables do not persist between"
-    " calls, and processes that it leaves running are ended."
+    " returned. Modules and programs are those of the container's image. {state} Processes that it leaves"
+    " running are ended."
 )
-MAX_SECONDS = 60
-"""Longest run; a longer timeout is accepted but capped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +52,7 @@ class PythonExecutorArgs:
         str, Param("Python source; what it prints and the value of a last expression are returned")
     ]
     timeout: Annotated[
-        int, Param(f"Time limit in seconds, capped at {MAX_SECONDS}", minimum=1, maximum=300)
+        int, Param("Time limit in seconds", minimum=1, maximum=300, capped_by="code_seconds")
     ] = 30
     stdin: Annotated[str, Param("Standard input of the code")] = ""
     cursor: Annotated[
@@ -52,7 +68,7 @@ def run_python_executor(ctx: ToolContext, args: PythonExecutorArgs) -> ToolResul
     if args.cursor is not None:
         return streams_result(ctx.next_page(args.cursor, args.code))
     sandbox = ctx.python
-    seconds = min(args.timeout, MAX_SECONDS, sandbox.policy.timeout_seconds)
+    seconds = min(args.timeout, MAX_CODE_SECONDS, sandbox.policy.timeout_seconds)
     try:
         result = sandbox.execute(
             args.code,
