@@ -135,6 +135,11 @@ def test_a_name_that_code_could_not_use_is_refused(name: str) -> None:
         HostTools({name: lookup})
 
 
+def test_what_is_no_function_is_refused_by_its_name() -> None:
+    with pytest.raises(TypeError, match="the tool 'lookup' must be a function, not int"):
+        HostTools({"lookup": 3})  # type: ignore[dict-item]  # that is the point
+
+
 def test_any_number_of_arguments_has_no_schema() -> None:
     for function in (lambda *args: None, lambda **kwargs: None):
         with pytest.raises(TypeError, match="any number of arguments"):

@@ -54,11 +54,14 @@ class HostTool:
         """Offer *function* by the name *name*.
 
         Raises:
-            TypeError: A parameter has a type that cannot be passed as JSON, or stands for any number of them.
+            TypeError: It is not a function, or a parameter has a type that cannot be passed as JSON, or
+                stands for any number of them.
             ValueError: The name is not an identifier.
         """
         if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"the name of a tool must be an identifier, not {name!r}")
+        if not callable(function):
+            raise TypeError(f"the tool {name!r} must be a function, not {type(function).__name__}")
         self.name = name
         self.function = function
         self._signature = inspect.signature(function, eval_str=True)
