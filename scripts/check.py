@@ -46,8 +46,8 @@ STATIC = {
 CORE = ("-m", "not slow and not engine")
 ADAPTERS = "tests/adapters/"
 """Never in one share with others: the frameworks take so much memory that every fork takes twice as long."""
-CONTRACT = "tests/contract/"
-"""Each file is a share of its own in `thorough`: with containers, one share of all would end last by far."""
+APART = ("tests/contract/", "tests/attack/test_strangers.py")
+"""Files that are shares of their own in `thorough`, and the first to be run: they take longest there."""
 PASSED, FAILED, NO_TESTS = 0, 1, 5
 """Exit statuses of pytest."""
 WORKERS = (os.cpu_count() or 1) + 1
@@ -231,8 +231,8 @@ def _shares(mode: str, paths: Sequence[str]) -> list[list[str]]:
         case "core":
             return [[*CORE, *share] for share in found]
         case "thorough":
-            slow = [["-m", "thorough and engine", "--everything", *share] for share in found]
-            return [*slow, *(["-m", "(thorough or deeper) and not engine", *share] for share in found)]
+            marks = ("(thorough or deeper) and not engine",), ("thorough and engine", "--everything")
+            return [["-m", *mark, *share] for share in found for mark in marks]
         case "coverage":
             return [["--everything", "--cov", "--cov-report=", *share] for share in found]
     return found
@@ -252,14 +252,11 @@ def _divided(files: Sequence[str], count: int = SHARES, *, is_long: bool = False
     known = _seconds()
     weights = {file: known.get(file.partition("::")[0], 1.0) for file in files}
     full = max(1.0, sum(weights.values()) / count)
+    weights |= {file: 2 * full for file in files if is_long and file.startswith(APART)}
     shares: list[list[str]] = []
     weight = 0.0
     for file in files:
-        is_apart = (
-            not shares
-            or shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
-            or (is_long and file.startswith(CONTRACT))
-        )
+        is_apart = not shares or shares[-1][-1].startswith(ADAPTERS) != file.startswith(ADAPTERS)
         if is_apart or weight + weights[file] / 2 > full:
             shares.append([])
             weight = 0.0
