@@ -230,7 +230,7 @@ CALLS: tuple[tuple[str, Any], ...] = (
 
 
 def test_tools_afar_answer_as_those_here(far: Any, here: Workspace) -> None:
-    there, toolbox = far.toolbox("developer"), Toolbox(here, "developer")
+    there, toolbox = far.toolbox("developer"), Toolbox(here, "developer", pipelines=True)
     for name, arguments in CALLS:
         wanted = toolbox.call(name, arguments)
         found = there.call(name, arguments)
