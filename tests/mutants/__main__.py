@@ -26,10 +26,10 @@ TOP = Path(__file__).resolve().parents[2]
 SOURCES = TOP / "src"
 CACHE = TOP / ".cache"
 """Where copies of the sources are linked, because links do not cross file systems."""
-SECONDS = 60
-"""Tests that hang on a mutant have noticed it; those that do not take a few seconds."""
-WORKERS = (os.cpu_count() or 1) + 3
-"""More than processors, because some tests hang on their mutant and many wait for a process."""
+SECONDS = 120
+"""Tests that hang on a mutant have noticed it."""
+WORKERS = (os.cpu_count() or 1) + 1
+"""One more than processors, because some tests hang on their mutant."""
 RUN = """
 import sys
 import carrel
@@ -76,7 +76,7 @@ def survives(mutant: Mutant) -> bool:
     CACHE.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=CACHE) as copy,
-        tempfile.TemporaryDirectory(prefix="mutant-") as place,
+        tempfile.TemporaryDirectory(prefix="mutant-", ignore_cleanup_errors=True) as place,
     ):
         sources = Path(copy) / "src"
         shutil.copytree(SOURCES, sources, copy_function=os.link)
@@ -114,7 +114,7 @@ def unchanged() -> str:
     """What the tests of all mutants say of the sources as they are; nothing if they pass."""
     tests = sorted({mutant.tests for mutant in MUTANTS})
     with tempfile.TemporaryDirectory(prefix="mutant-") as place:
-        done = run_tests(SOURCES, tests, Path(place), seconds=20 * SECONDS)
+        done = run_tests(SOURCES, tests, Path(place), seconds=10 * SECONDS)
     return "" if done.returncode == PASSED else f"{done.stdout}{done.stderr}"
 
 
